@@ -203,9 +203,13 @@ class LedgerBackend(ABC):
         """
 
     @abstractmethod
-    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
-        """Return the states of the requests that exist and were made by a claimant.
+    def own_states(
+        self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]
+    ) -> dict[int, str]:
+        """Return the states of the requests that exist and were made by an attempt.
 
+        :param attempt: the attempt's row in the ledger. Its time of registration counts, too: a server that went back
+            may give the id to another attempt.
         :param request_ids: at least one.
         """
 

@@ -15,7 +15,7 @@ request that they were taken from. A claim has a deadline; past it the claim has
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, select, update
 
@@ -134,6 +134,7 @@ class CampaignLedger:
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
+        self._registered = self._require_registered(who.columns())
         self._earlier_legs = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
         self._campaign_id = again_if_busy(self._enter)
         self._holders = Holders(store, self._campaign_id, self._claimant_id, self._earlier_legs, self.clock)
@@ -265,10 +266,21 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read, or does not have the attempt.
         """
-        row = registered(self._store, self._claimant_id)
-        if row is None:
-            raise LedgerLostError("The ledger has lost this attempt, which was committed to it. Nothing more is sent")
+        row = self._require_registered(self._registered)
         return Origin(self._store.description, self.campaign_name, row, self._cap)
+
+    def _require_registered(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Return this attempt's row in the ledger, by column.
+
+        A server that went back may give the id to another attempt.
+
+        :param wanted: values that the row must have.
+        :raises LedgerLostError: the ledger does not have the attempt.
+        """
+        row = registered(self._store, self._claimant_id)
+        if row is None or any(row[name] != value for name, value in wanted.items()):
+            raise LedgerLostError("The ledger has lost this attempt, which was committed to it. Nothing more is sent")
+        return row
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
         """Return the requests whose event id is recorded for another request of the campaign, too.
@@ -297,7 +309,7 @@ class CampaignLedger:
         ids = {outcome.request_id for outcome in outcomes}.union(unposted)
         if self._last_claimed is not None:
             ids.add(self._last_claimed)
-        return self._store.own_states(connection, self._claimant_id, ids) if ids else {}
+        return self._store.own_states(connection, self._registered, ids) if ids else {}
 
     def _require_whole(self, states: Collection[int], outcomes: Iterable[Outcome]) -> None:
         """Refuse a ledger that no longer has what was committed to it.

@@ -64,7 +64,10 @@ _HOLDERS = (
     "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
 # The list comes second: SQLAlchemy 1.4 takes a tuple that begins with one for many sets of parameters.
-_OWN_STATES = "SELECT id, state FROM sms_request WHERE claimant_id = %s AND id = ANY(%s::bigint[])"
+_OWN_STATES = (
+    "SELECT r.id, r.state FROM sms_request r JOIN sms_claimant c ON c.id = r.claimant_id "
+    "WHERE c.id = %s AND c.started_at = %s AND r.id = ANY(%s::bigint[])"
+)
 _REQUESTS_OF_EVENTS = "SELECT event_id, id FROM sms_request WHERE campaign_id = %s AND event_id = ANY(%s::bigint[])"
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
@@ -225,9 +228,12 @@ class PostgresBackend(LedgerBackend):
         wanted = json.dumps(list(map(int, destinations)))[1:-1]
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
 
-    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
-        """Return the states of the requests that exist and were made by a claimant."""
-        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (claimant_id, list(request_ids)))))
+    def own_states(
+        self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]
+    ) -> dict[int, str]:
+        """Return the states of the requests that exist and were made by an attempt."""
+        values = (attempt["id"], attempt["started_at"], list(request_ids))
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
 
     def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:
         """Return the event id and the id of each request of a campaign that has one of these event ids."""

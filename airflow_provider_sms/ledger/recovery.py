@@ -160,7 +160,7 @@ def record(store: LedgerBackend, unrecorded: UnrecordedOutcomes) -> Recorded:
     if not recorded:
         return Recorded({}, ())
     with store.read(quick=True) as connection:
-        return Recorded(store.own_states(connection, origin.claimant["id"], recorded), ledger.texted_twice)
+        return Recorded(store.own_states(connection, origin.claimant, recorded), ledger.texted_twice)
 
 
 def _require_origin(store: LedgerBackend, origin: Origin, wanted: Sequence[int]) -> None:
@@ -178,7 +178,7 @@ def _require_origin(store: LedgerBackend, origin: Origin, wanted: Sequence[int])
             if find_campaign(connection, origin.campaign) is None:
                 missing = f"has no campaign {origin.campaign!r}: it was purged"
             elif wanted:
-                states = store.own_states(connection, origin.claimant["id"], wanted)
+                states = store.own_states(connection, origin.claimant, wanted)
         if missing is None and (lost := sorted(set(wanted).difference(states))):
             missing = (
                 f"does not have its request {lost[-1]}: it went back to an earlier state, or the campaign was purged"

@@ -83,7 +83,8 @@ _HOLDERS = (
 )
 _OWN_STATES = (
     "SELECT r.id, r.state FROM json_each(?) AS wanted "
-    "CROSS JOIN sms_request r ON r.id = wanted.value WHERE r.claimant_id = ?"
+    "CROSS JOIN sms_request r ON r.id = wanted.value "
+    "CROSS JOIN sms_claimant c ON c.id = r.claimant_id WHERE c.id = ? AND c.started_at = ?"
 )
 _REQUESTS_OF_EVENTS = (
     "SELECT r.event_id, r.id FROM json_each(?) AS wanted "
@@ -234,9 +235,11 @@ class SQLiteBackend(LedgerBackend):
         wanted = json.dumps(list(map(int, destinations)))
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
 
-    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
-        """Return the states of the requests that exist and were made by a claimant."""
-        values = (json.dumps(list(request_ids)), claimant_id)
+    def own_states(
+        self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]
+    ) -> dict[int, str]:
+        """Return the states of the requests that exist and were made by an attempt."""
+        values = (json.dumps(list(request_ids)), attempt["id"], attempt["started_at"])
         return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
 
     def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:

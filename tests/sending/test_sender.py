@@ -26,10 +26,12 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
     UnknownOutcomeError,
 )
+from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.schema import claimant as claimant_table
 from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
@@ -930,6 +932,32 @@ def test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own(ent
     with pytest.raises(LedgerLostError):
         mine.commit(outcomes=[Outcome(first.request_id, NOT_SENT)])
     assert states(other, people(1)) == {CLAIMED: 1}
+
+
+def test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own(enter, store):
+    """A server that went back may give both numbers anew: an attempt is known by when it was registered, too."""
+    mine = enter(1)
+    first = mine.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
+    with store.write(0) as connection:
+        connection.execute(update(claimant_table).values(task_id="other", started_at=claimant_table.c.started_at + 0.5))
+    with pytest.raises(LedgerLostError):
+        mine.commit(outcomes=[Outcome(first.request_id, ACCEPTED)])
+    with pytest.raises(LedgerLostError):
+        mine.finish([Outcome(first.request_id, ACCEPTED)], [first.request_id])
+    with pytest.raises(LedgerLostError):
+        mine.origin()
+    assert states(enter(2), people(1)) == {CLAIMED: 1}
+
+
+def test_an_attempt_that_the_ledger_has_lost_claims_nothing(enter, store):
+    """It was registered, and the server went back before its first claim; another has the id now, or nobody."""
+    claimant_id = register(store, claimant(1))
+    with store.write(0) as connection:
+        connection.execute(update(claimant_table).values(task_id="other"))
+    with pytest.raises(LedgerLostError):
+        CampaignLedger(store, "c", claimant(1), claimant_id=claimant_id)
+    with pytest.raises(LedgerLostError):
+        CampaignLedger(store, "c", claimant(1), claimant_id=claimant_id + 1)
 
 
 def test_what_was_posted_is_never_given_back_at_the_end(enter, store):

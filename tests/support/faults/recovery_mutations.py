@@ -94,7 +94,7 @@ RECOVERY_MUTATIONS = (
             (
                 "    _require_origin(store, origin, ids)\n"
                 "    with store.read(quick=True) as connection:\n"
-                '        before = store.own_states(connection, origin.claimant["id"], [*unrecorded.unposted, 0])\n'
+                "        before = store.own_states(connection, origin.claimant, [*unrecorded.unposted, 0])\n"
             ),
         ),
         first="test_a_claim_that_becomes_durable_while_its_file_is_recorded_is_given_back",

@@ -165,7 +165,8 @@ class Sender:
             workers = WorkerPool(self._options.concurrency, self._post_one)
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
-        with Prefetcher(blocks) as ahead:
+        # A source that hung in the guard would hang here, too, and keep a stopped task.
+        with Prefetcher(() if self.is_source_silent else blocks) as ahead:
             pending = PendingMessages(
                 ahead,
                 self._ledger,
@@ -186,11 +187,16 @@ class Sender:
 
     def _check(self, guard: Callable[[], None]) -> None:
         """Call the guard in another thread: if the source hangs there, a task that is told to stop can end."""
-        with Prefetcher(check() for check in (guard,)) as checked:
-            while not checked.wait(POLL_SECONDS):
-                if self._stop.is_set():
-                    raise StoppedError("Told to stop before anything was sent")
-            next(checked)
+        checked = Prefetcher(check() for check in (guard,))
+        try:
+            with checked:
+                while not checked.wait(POLL_SECONDS):
+                    if self._stop.is_set():
+                        raise StoppedError("Told to stop before anything was sent")
+                next(checked)
+        finally:
+            if checked.hangs:
+                self._silence = SOURCE_SECONDS
 
     @property
     def is_source_silent(self) -> bool:

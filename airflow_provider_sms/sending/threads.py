@@ -84,6 +84,8 @@ class Prefetcher(Generic[T]):
         """What :meth:`wait` has found, until it is asked for."""
         self._closed = threading.Event()
         self._thread: threading.Thread | None = threading.Thread(target=self._read, name="sms-read", daemon=True)
+        self.hangs = False
+        """Whether the item in the making was not there soon after the consumer left."""
 
     def __enter__(self) -> Self:
         try:
@@ -98,6 +100,7 @@ class Prefetcher(Generic[T]):
         self._closed.set()
         if self._thread is not None:
             self._thread.join(_LEAVE_SECONDS)
+            self.hangs = self._thread.is_alive()
 
     def __iter__(self) -> Iterator[T]:
         return self

@@ -142,6 +142,14 @@ STORE_MUTATIONS = (
         first="test_no_attempt_begins_too_late",
     ),
     Mutation(
+        "a source that hung in the guard is read again",
+        "sending/sender.py",
+        "        with Prefetcher(() if self.is_source_silent else blocks) as ahead:\n",
+        "        with Prefetcher(blocks) as ahead:\n",
+        ("tests/planning/test_changed_texts.py",),
+        first="test_a_source_that_hangs_in_the_guard_is_not_read_again",
+    ),
+    Mutation(
         "a lost connection hides that the ledger went back",
         "sending/sender.py",
         "        if self.error is None or isinstance(error, LedgerLostError):\n",

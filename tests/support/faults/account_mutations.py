@@ -9,6 +9,14 @@ BALANCES = "tests/ledger/test_balances.py"
 
 ACCOUNT_MUTATIONS = (
     Mutation(
+        "the command counts as accepted what the service left out",
+        "ledger/statistics.py",
+        "            func.sum(case((added, TAKEN))),\n",
+        "            func.sum(case((added, request.c.submitted))),\n",
+        ("tests/cli/test_read_commands.py",),
+        first="test_status_and_list_count_messages_alike",
+    ),
+    Mutation(
         "a request is settled as soon as its response was lost",
         "ledger/account_history.py",
         "        return lost_at + self._settle\n",

@@ -18,6 +18,38 @@ _RECORDED = (
 
 BRAKE_MUTATIONS = (
     Mutation(
+        "a report is written among the lists of people who are not texted",
+        "execution/attempt.py",
+        '                refuse_report_in("suppress list", self._report_path, options.suppress)\n',
+        "",
+        ("tests/execution/test_report_file.py",),
+        first="test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused",
+    ),
+    Mutation(
+        "a decision about another mapped copy takes an approval back",
+        "execution/preflight.py",
+        "            latest = latest_approval(session.store, self.campaign, {plan.id})\n",
+        "            pass\n",
+        (APPROVAL,),
+        first="test_what_is_decided_about_another_mapped_copy_says_nothing_of_this_one",
+    ),
+    Mutation(
+        "an approval holds although a person has stopped the campaign since",
+        "execution/preflight.py",
+        "        if latest is not None and latest.decision == SEND:\n            # Another",
+        "        if latest is not None:\n            # Another",
+        (APPROVAL,),
+        first="test_after_a_stop_an_earlier_approval_is_asked_for_again",
+    ),
+    Mutation(
+        "a request that its hours drop keeps its credit",
+        "sending/scheduler.py",
+        "            self._stop_conditions.release(batch)\n",
+        "",
+        ("tests/sending/test_scheduler.py",),
+        first="test_a_request_whose_hours_have_ended_frees_its_credit",
+    ),
+    Mutation(
         "a claim does not look at the hours",
         "sending/scheduler.py",
         "        late = self._stop_conditions.too_late(batch.messages)\n",

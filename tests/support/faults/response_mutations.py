@@ -12,6 +12,14 @@ NETWORK = "tests/faults/test_network.py"
 
 RESPONSE_MUTATIONS = (
     Mutation(
+        "fewer parts than messages make a price",
+        "service/responses.py",
+        " or self.parts < self.messages:\n",
+        ":\n",
+        ("tests/service/test_responses.py",),
+        first="test_the_prices_of_a_part_are_bounds",
+    ),
+    Mutation(
         "any 503 is not processed",
         "service/errors.py",
         "(status == HTTPStatus.SERVICE_UNAVAILABLE and own)",

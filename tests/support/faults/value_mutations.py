@@ -13,6 +13,22 @@ VALUES = "tests/faults/test_values.py"
 
 VALUE_MUTATIONS = (
     Mutation(
+        "Series of different people are matched by place",
+        "recipients/memory.py",
+        "        if not values.index.equals(others.index):\n",
+        "        if False:\n",
+        ("tests/recipients/test_memory.py",),
+        first="test_series_of_one_table_in_another_order_are_refused",
+    ),
+    Mutation(
+        "a directory passes over a table that is not read",
+        "recipients/paths.py",
+        "    if found and other is not None:\n",
+        "    if False:\n",
+        ("tests/recipients/test_paths.py",),
+        first="test_a_directory_with_a_table_that_is_not_read_is_refused",
+    ),
+    Mutation(
         "a number beside a word reads as its type writes it",
         "recipients/values.py",
         "        return write(value)\n    raise TypeError",

@@ -13,9 +13,9 @@ from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 
 PACKAGE = "airflow_provider_sms"
 CHOSEN = "BEFORE"
-"""Environment variable: a revision of the repository; unset, :data:`EXCLUSIVE`."""
-EXCLUSIVE = "9f2f35aebd5fd09266e8133dee671b12d4f100ea"
-"""The last revision whose claims lock their campaign against all others: the next one lets them go side by side."""
+"""Environment variable: a revision of the repository; unset, :data:`FIRST`."""
+FIRST = "96619a79a4d7bbb65f2d0a5c02943e226bda4939"
+"""The first revision whose ledger has today's schema: an older package refuses the ledger."""
 
 
 def before(folder):
@@ -24,7 +24,7 @@ def before(folder):
     :param folder: for its files.
     :raises RuntimeError: the history lacks the revision, or its ledger has another schema.
     """
-    revision = os.environ.get(CHOSEN) or EXCLUSIVE
+    revision = os.environ.get(CHOSEN) or FIRST
     # Otherwise the worker would refuse the ledger and send nothing, or upgrade it: another scenario.
     if (schema := schema_of(revision)) != SCHEMA_VERSION:
         raise RuntimeError(
@@ -48,7 +48,7 @@ def schema_of(revision):
 def has_history():
     """Return whether the revision is here; a copy of the files, or of the last commits, lacks it."""
     with suppress(RuntimeError, OSError):
-        return _git("cat-file", "-t", EXCLUSIVE).strip() == "commit"
+        return _git("cat-file", "-t", FIRST).strip() == "commit"
     return False
 
 

@@ -38,7 +38,7 @@ from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestB
 from airflow_provider_sms.sending.response_handler import ResponseHandler, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
 from airflow_provider_sms.sending.stop_conditions import StopConditions
-from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
+from airflow_provider_sms.sending.threads import LEAVE_SECONDS, Prefetcher, WorkerPool
 from airflow_provider_sms.sending.unrecorded import RecoveryFile
 from airflow_provider_sms.service.elapsed import ending_by
 from airflow_provider_sms.service.responses import SendResponse
@@ -67,7 +67,8 @@ SOURCE_SECONDS = 30.0
 """Seconds without a block after which the end of a send no longer waits for the source, whose rows it only counts: a
 block takes seconds, and a source that hangs must not keep a failed task alive."""
 STOP_SECONDS = 2.0
-"""Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts."""
+"""Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts. They are part
+of the LEAVE_SECONDS in which it waits for its source."""
 
 
 class Sender:
@@ -148,6 +149,8 @@ class Sender:
         """How often in a row a commit was kept waiting by other processes."""
         self._silence = 0.0
         """Seconds for which the source has been waited for in vain since its last block."""
+        self._leave_by: float | None = None
+        """The end of the waits for the source, by ``monotonic``, once the send was told to stop."""
 
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send every message, and return when every request has an outcome that is recorded.
@@ -166,7 +169,7 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
         # A source that hung in the guard would hang here, too, and keep a stopped task.
-        with Prefetcher(() if self.is_source_silent else blocks) as ahead:
+        with Prefetcher(() if self.is_source_silent else blocks, leave_seconds=self._leave_seconds) as ahead:
             pending = PendingMessages(
                 ahead,
                 self._ledger,
@@ -184,10 +187,12 @@ class Sender:
             self._flush()
             self._settle_last(pending)
             self._count_remaining(pending)
+        if ahead.hangs and self._stop.is_set():
+            self._silence = SOURCE_SECONDS
 
     def _check(self, guard: Callable[[], None]) -> None:
         """Call the guard in another thread: if the source hangs there, a task that is told to stop can end."""
-        checked = Prefetcher(check() for check in (guard,))
+        checked = Prefetcher((check() for check in (guard,)), leave_seconds=self._leave_seconds)
         try:
             with checked:
                 while not checked.wait(POLL_SECONDS):
@@ -195,8 +200,32 @@ class Sender:
                         raise StoppedError("Told to stop before anything was sent")
                 next(checked)
         finally:
-            if checked.hangs:
+            # A guard that ended this late leaves no time to look rows up.
+            if checked.hangs or not self._may_look_up:
                 self._silence = SOURCE_SECONDS
+
+    @property
+    def _source_seconds(self) -> float:
+        """The seconds that are left to wait for the source in leaving it.
+
+        Once the send was told to stop, one deadline ends all these waits, and the first of them sets it: in the guard,
+        in the count of the rows that were not reached, and at the end.
+        """
+        if not self._stop.is_set():
+            return LEAVE_SECONDS
+        now = self._monotonic()
+        if self._leave_by is None:
+            self._leave_by = now + LEAVE_SECONDS
+        return self._leave_by - now
+
+    def _leave_seconds(self) -> float:
+        # A thread that waits only to hand over its block ends within a moment, and is given it.
+        return max(POLL_SECONDS, self._source_seconds)
+
+    @property
+    def _may_look_up(self) -> bool:
+        """Whether rows that were not reached may be looked up: once told to stop, for the first seconds only."""
+        return self._source_seconds > LEAVE_SECONDS - STOP_SECONDS
 
     @property
     def is_source_silent(self) -> bool:
@@ -485,13 +514,10 @@ class Sender:
         """Count every message that was not sent; after an error of the service, each one is looked up first."""
         for batch in self._scheduler.waiting:
             pending.count_unsent(batch.messages, batch.take_over)
-        until = self._monotonic() + STOP_SECONDS
-
-        def may_look() -> bool:
-            return not self._ledger_failed and not (self._stop.is_set() and self._monotonic() > until)
-
         try:
-            pending.count_remaining(may_look, lambda: not self.is_source_silent)
+            pending.count_remaining(
+                lambda: self._may_look_up and not self._ledger_failed, lambda: not self.is_source_silent
+            )
         except Exception as error:  # noqa: BLE001  # the counts are then of the messages that were read
             self._fail(error)
 

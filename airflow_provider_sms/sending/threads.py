@@ -63,7 +63,7 @@ class WorkerPool(Generic[T]):
 
 _POLL_SECONDS = 0.1
 """Seconds between two looks at whether the consumer has left."""
-_LEAVE_SECONDS = 5.0
+LEAVE_SECONDS = 5.0
 """Seconds that the consumer waits for the item in the making when it leaves: storage can hang."""
 
 
@@ -75,10 +75,14 @@ class Prefetcher(Generic[T]):
 
     :param items: iterated, and closed where possible, in the other thread.
     :param depth: the most items that wait; one more is in the making.
+    :param leave_seconds: called when the consumer leaves, for the seconds that it waits for the item in the making.
     """
 
-    def __init__(self, items: Iterable[T], depth: int = 1) -> None:
+    def __init__(
+        self, items: Iterable[T], depth: int = 1, leave_seconds: Callable[[], float] = lambda: LEAVE_SECONDS
+    ) -> None:
         self._items = iter(items)
+        self._leave_seconds = leave_seconds
         self._ready: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
         self._taken: list[tuple[T] | BaseException | None] = []
         """What :meth:`wait` has found, until it is asked for."""
@@ -99,7 +103,7 @@ class Prefetcher(Generic[T]):
         """Read nothing more; the thread ends with the item in the making."""
         self._closed.set()
         if self._thread is not None:
-            self._thread.join(_LEAVE_SECONDS)
+            self._thread.join(self._leave_seconds())
             self.hangs = self._thread.is_alive()
 
     def __iter__(self) -> Iterator[T]:

@@ -82,7 +82,7 @@ def test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused(send, 
 
 def test_no_report_is_waited_for_where_the_source_hangs(send, people, report, sandbox, monkeypatch):
     """It would read the source once more: the task ends with the error that ended its send, and the log says why."""
-    monkeypatch.setattr("airflow_provider_sms.sending.threads._LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
     monkeypatch.setattr("airflow_provider_sms.sending.sender.SOURCE_SECONDS", 0.5)
     goes_on, real = threading.Event(), attempt.outgoing_blocks
 

@@ -8,11 +8,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import delete, select, update
 from support.later import later
-from support.sending import claimant, failing, outgoing, people
+from support.sending import Clock, claimant, failing, outgoing, people
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -23,6 +24,7 @@ from airflow_provider_sms.exceptions import (
     NotSentError,
     RefusedError,
     SourceError,
+    StoppedError,
     ThrottledError,
     UnknownOutcomeError,
 )
@@ -36,7 +38,8 @@ from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.response_handler import outcome_of
-from airflow_provider_sms.sending.threads import Prefetcher
+from airflow_provider_sms.sending.sender import POLL_SECONDS
+from airflow_provider_sms.sending.threads import LEAVE_SECONDS, Prefetcher
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -326,7 +329,7 @@ def test_a_source_that_hangs_keeps_no_outcome_from_being_recorded(sender, enter,
 
 def test_a_send_that_is_told_to_stop_waits_for_no_source(sender, service, hanging, monkeypatch):
     """Airflow kills its process after five seconds, and what it counted would be lost."""
-    monkeypatch.setattr("airflow_provider_sms.sending.threads._LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
     monkeypatch.setattr("airflow_provider_sms.sending.sender.STOP_SECONDS", 0.1)
     stop = StopFlag()
     service.before_each = lambda messages: stop.set()
@@ -334,12 +337,90 @@ def test_a_send_that_is_told_to_stop_waits_for_no_source(sender, service, hangin
     thread = threading.Thread(target=send.run, args=(hanging(),), daemon=True)
     thread.start()
     thread.join(30.0)
-    assert (thread.is_alive(), counts(send.counts)) == (False, {"accepted": 10})
+    assert (thread.is_alive(), counts(send.counts), send.is_source_silent) == (False, {"accepted": 10}, True)
+
+
+@pytest.fixture
+def joined(monkeypatch):
+    """Let the waits for the threads that read the source pass on a clock by hand, with a moment of real time for each.
+
+    Of these threads the first ends at ``ends``, which is when ``joined`` releases it; all others hang for ever.
+    """
+    clock, guard = Clock(), threading.Event()
+    wait, join = Prefetcher.wait, threading.Thread.join
+
+    def wait_by_hand(ahead, seconds):
+        found = wait(ahead, 0.01)
+        clock.now += 0.0 if found else seconds
+        return found
+
+    def join_by_hand(thread, timeout=None):
+        if thread.name != "sms-read":
+            join(thread, timeout)
+            return
+        if not guard.is_set() and joined.ends <= clock.now + timeout:
+            clock.now = max(clock.now, joined.ends)
+            guard.set()
+            join(thread, 30.0)
+        join(thread, 0.05)
+        clock.now += timeout if thread.is_alive() else 0.0
+
+    monkeypatch.setattr(Prefetcher, "wait", wait_by_hand)
+    monkeypatch.setattr(threading.Thread, "join", join_by_hand)
+    joined = SimpleNamespace(clock=clock, guard=guard, ends=float("inf"))
+    yield joined
+    guard.set()
+
+
+@pytest.mark.parametrize(("guard_seconds", "is_read"), [(0.5, True), (1.5, True), (4.0, False), (60.0, False)])
+def test_a_send_that_is_told_to_stop_waits_for_its_source_once(
+    sender, service, enter, hanging, joined, guard_seconds, is_read
+):
+    """Its source hangs in the guard, then in the reading: all waits share five seconds, and nothing is claimed."""
+    stop, read, clock = StopFlag(), [], joined.clock
+    began = clock.now
+    joined.ends = began + guard_seconds
+
+    def guard():
+        stop.set()
+        joined.guard.wait(60.0)
+        raise StoppedError("told to stop")
+
+    def blocks():
+        read.append(1)
+        yield from hanging()
+
+    send = sender(stop=stop, monotonic=clock)
+    send.run(blocks(), guard=guard)
+    assert clock.now - began <= LEAVE_SECONDS + 2 * POLL_SECONDS
+    assert (bool(read), send.is_source_silent, type(send.error)) == (is_read, True, StoppedError)
+    assert counts(send.counts) == ({"not_sent": 10} if is_read else {})
+    assert (service.requests, states(enter(2), people(20))) == ([], {NOT_SENT: 20})
+
+
+def test_a_send_that_is_told_to_stop_while_it_counts_waits_for_its_source_once(sender, service, hanging, joined):
+    """It failed before: the count of the rows that were not reached and the end of the reading share five seconds."""
+    stop, clock = StopFlag(), joined.clock
+    joined.guard.set()
+    service.script = [failing(RefusedError("403"))]
+    send = sender(stop=stop, monotonic=clock, concurrency=1)
+    asked = send._arrives
+
+    def arrives(ahead):
+        if send.error is not None and not stop.is_set():
+            stop.set()
+            joined.began = clock.now
+        return asked(ahead)
+
+    send._arrives = arrives
+    send.run(hanging())
+    assert clock.now - joined.began <= LEAVE_SECONDS + POLL_SECONDS
+    assert (counts(send.counts), send.is_source_silent) == ({"not_sent": 10}, True)
 
 
 def test_a_send_that_has_failed_gives_up_a_source_that_hangs(sender, service, enter, hanging, monkeypatch, caplog):
     """A wrong token ends the task: what was in flight is on record, and what was not read is not waited for."""
-    monkeypatch.setattr("airflow_provider_sms.sending.threads._LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
     monkeypatch.setattr("airflow_provider_sms.sending.sender.SOURCE_SECONDS", 0.5)
     service.script = [None, failing(RefusedError("403"))]
     send = sender(chunk_size=5, concurrency=2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,17 @@ def enter(store, clock):
 def sender(service, enter):
     """Make a sender whose waits take no time."""
 
-    def sender(ledger=None, *, stop=None, post=service, ask=None, stop_conditions=None, recovery=None, **options):
+    def sender(
+        ledger=None,
+        *,
+        stop=None,
+        post=service,
+        ask=None,
+        stop_conditions=None,
+        recovery=None,
+        monotonic=time.monotonic,
+        **options,
+    ):
         options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
         return Sender(
             ledger or enter(),
@@ -91,6 +102,7 @@ def sender(service, enter):
             stop=stop or StopFlag(),
             stop_conditions=stop_conditions,
             recovery=recovery,
+            monotonic=monotonic,
             sleep=lambda seconds: None,
         )
 

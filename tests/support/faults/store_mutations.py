@@ -9,6 +9,7 @@ DURABILITY = "tests/ledger/test_postgres_durability.py"
 SILENCE = "tests/ledger/test_postgres_timeouts.py"
 FLUSH = "tests/sending/test_flush.py"
 HOOK = "tests/hooks/test_ledger.py"
+SENDER = "tests/sending/test_sender.py"
 FAILOVER = "tests/faults/test_failover.py"
 CANCELLED = "test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim"
 
@@ -144,10 +145,26 @@ STORE_MUTATIONS = (
     Mutation(
         "a source that hung in the guard is read again",
         "sending/sender.py",
-        "        with Prefetcher(() if self.is_source_silent else blocks) as ahead:\n",
-        "        with Prefetcher(blocks) as ahead:\n",
+        "Prefetcher(() if self.is_source_silent else blocks, ",
+        "Prefetcher(blocks, ",
         ("tests/planning/test_changed_texts.py",),
         first="test_a_source_that_hangs_in_the_guard_is_not_read_again",
+    ),
+    Mutation(
+        "a stopped send waits for a source that hangs in each place anew",
+        "sending/sender.py",
+        "        return max(POLL_SECONDS, self._source_seconds)\n",
+        "        return LEAVE_SECONDS\n",
+        (SENDER,),
+        first="test_a_send_that_is_told_to_stop_waits_for_its_source_once",
+    ),
+    Mutation(
+        "a stopped send has its report read a source that hangs",
+        "sending/sender.py",
+        "        if ahead.hangs and self._stop.is_set():\n",
+        "        if False:\n",
+        (SENDER,),
+        first="test_a_send_that_is_told_to_stop_waits_for_no_source",
     ),
     Mutation(
         "a lost connection hides that the ledger went back",

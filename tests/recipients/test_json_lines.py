@@ -56,6 +56,13 @@ def test_a_directory(tmp_path):
     assert read(tmp_path) == {"day": ["7", "02", "02"], "a": ["1", "x", None], "b": [None, None, None]}
 
 
+def test_a_key_that_an_object_has_twice(tmp_path):
+    """The last value counts, as the documentation says: to find such keys would cost too much time."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": "1", "b": "2", "a": "3"}')
+    assert read(path) == {"a": ["3"], "b": ["2"]}
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -71,7 +71,7 @@ def test_an_outcome_that_comes_in_time_is_found(send, people, met, ledger_path, 
         lapse(ledger)
         if met and met[0].request_id is not None:
             with closing(open_sqlite(ledger_path)) as store:
-                other = CampaignLedger(store, "spring", claimant(), claimant_id=2)
+                other = CampaignLedger(store, "spring", claimant(host="worker-2"), claimant_id=2)
                 other.finish([Outcome(met[0].request_id, ACCEPTED, event_id=77, messages=3)])
 
     monkeypatch.setattr(CampaignLedger, "lapse", lapse_and_record)

@@ -490,6 +490,7 @@ ERRORS = [
     "CreditError",
     "TooManyErrorsError",
     "OutageError",
+    "UnplannedError",
     "StoppedError",
 ]
 DOCUMENTED = [

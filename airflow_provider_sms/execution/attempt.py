@@ -198,7 +198,7 @@ class BulkAttempt:
             options.limits.check(plan)
             self._unsent = plan
             with self._summary_before_wait():
-                preflight.require(plan, seen, scanned.scan.samples, decision, has_sent=bool(self._counts.accepted))
+                preflight.require(plan, seen, scanned.scan.samples, decision, has_sent=self._counts.has_posted)
         except Exception as error:
             words = describe(error) if isinstance(error, SmsError) else "it was not approved"
             self._write_report(every_row, ledger, words, nothing_sent=True)
@@ -337,7 +337,8 @@ class BulkAttempt:
         caution = Caution(on=plan.balance is None)
         stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
         delivery.begin()
-        end = delivery.send(blocks, post, keys=scanned.scan.keys, stop_conditions=stop_conditions)
+        planned = scanned.scan.planned if options.plan_binds or self._task.confirm is not None else None
+        end = delivery.send(blocks, post, keys=scanned.scan.keys, planned=planned, stop_conditions=stop_conditions)
         self._record(options, delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)
         delivery.conclude(end)
 

@@ -114,6 +114,7 @@ class Delivery:
         post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
         *,
         keys: TableKeys | None = None,
+        planned: TableKeys | None = None,
         stop_conditions: StopConditions | None = None,
     ) -> DeliveryEnd:
         """Send, and return once every claim has a recorded outcome.
@@ -121,6 +122,7 @@ class Delivery:
         :param blocks: reads the messages.
         :param post: posts one request.
         :param keys: of all messages, where they are known already.
+        :param planned: keys of the messages that may be sent; None means any.
         :param stop_conditions: the conditions that stop the sending though nothing is wrong; None means no condition.
         """
         stop, counts = self.task.stop, self.counts
@@ -160,6 +162,7 @@ class Delivery:
                 recovery=recovery,
                 counts=counts,
                 stop_conditions=stop_conditions,
+                planned=None if planned is None else planned.contain,
             )
             try:
                 interruption = run_uninterrupted(

@@ -123,3 +123,9 @@ class BulkOptions:
     approval_threshold: Threshold | None
     frequency_cap: FrequencyCap | None
     question: QuestionOptions
+
+    @property
+    def plan_binds(self) -> bool:
+        """Whether nothing but the messages of the plan may be sent: a person approves it, or a limit applies to it."""
+        limits = (self.approval_threshold, self.limits.max_cost, self.limits.max_repeats)
+        return self.approve or any(limit is not None for limit in limits)

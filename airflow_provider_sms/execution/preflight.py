@@ -19,7 +19,7 @@ from airflow_provider_sms.exceptions import AuthenticationError, CreditError, Se
 from airflow_provider_sms.execution.deferral import wait_for_balance, wait_until
 from airflow_provider_sms.execution.human_input import ask_about_plan
 from airflow_provider_sms.execution.xcom import APPROVAL, PLAN, push
-from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.formatting import by_count, counted
 from airflow_provider_sms.ledger.approvals import (
     SEND,
     STOP,
@@ -33,7 +33,7 @@ from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.sending.stop_conditions import closed_for_all, covers, is_out_of_credit, prepaid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -187,36 +187,34 @@ class Preflight:
                 return
             approved, by = latest.plan_id, latest.decided_by
         meant = approved or (questions[0].plan_id if questions else None)
-        shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), None)
-        if shown and meant != plan.id:
+        shown = _by_name(questions).get(meant or "")
+        if shown is not None and shown.messages and shown.plan_id != plan.id:
             raise AirflowFailException(
-                f"Campaign {self.campaign}: the approved plan had {shown} {by_count(shown, 'message')}, and the source "
-                f"has none of them now, so nothing was sent. {by} approved plan {meant}. Look at the source, and clear "
-                "the task once it has its rows again"
+                f"Campaign {self.campaign}: the approved plan had {counted(shown.messages, 'message')}, and the source "
+                f"has none of them now, so nothing more was sent. {by} approved plan {meant}. Look at the source, and "
+                "clear the task once it has its rows again"
             )
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
         session, extent = self.session, _extent(plan)
         questions = asked(session.store, session.who)
         first = questions[0].plan_id if questions else None
+        named = _by_name(questions)
         if decision is not None:
             meant = decision.plan_id or first
-            # The decision is about the last question of that plan, however many messages that question named.
-            shown = next((each for each in reversed(questions) if each.plan_id == meant), None)
+            shown = named.get(meant or "")
             if shown is not None and shown.covers(extent):
                 self._record(plan, SEND, decision.by)
                 return
             changed = (
                 f"it would text {plan.to_send} {by_count(plan.to_send, 'person', 'people')} now, some of whom it left "
                 "out then"
-                if meant == plan.id
+                if shown is not None and shown.plan_id == plan.id
                 else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
             log.warning("%s approved plan %s, but %s. Nothing was sent", decision.by, meant, changed)
-        latest = latest_approval(session.store, self.campaign)
-        if latest is not None and latest.decision == SEND:
-            # Another mapped copy may have been decided about since. After a stop, a person is asked again.
-            latest = latest_approval(session.store, self.campaign, {plan.id})
+        # Another mapped copy may have been approved since. After a stop of any plan, a person is asked again.
+        latest = latest_approval(session.store, self.campaign, {plan.id})
         if latest is not None and latest.allows(extent):
             refusal = self.rules.refusal_of_earlier(latest.decided_by)
             if refusal is None:
@@ -226,13 +224,13 @@ class Preflight:
             log.info(
                 "%s has approved plan %s, which does not count, since that user %s", latest.decided_by, plan.id, refusal
             )
-        if first not in (None, plan.id):
+        if first not in (None, name := _name(extent, named)):
             log.warning(
                 "A person is asked again. Airflow shows the question with the first plan, %s: look at the plan above "
-                "or in the XCom %r, and put its id, %s, into the field of the form",
+                "or in the XCom %r, and put %s into the field of the form",
                 first,
                 PLAN,
-                plan.id,
+                name,
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
         note_question(session.store, self.campaign, extent, claimant_id=session.claimant_id)
@@ -287,6 +285,27 @@ def push_approval(context: Context, plan_id: str, decision: str, by: str, at: fl
     """
     when = datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="seconds")
     push(context, APPROVAL, {"plan": plan_id, "decision": decision, "by": by, "at": when})
+
+
+def _by_name(questions: Iterable[PlanExtent]) -> dict[str, PlanExtent]:
+    """Return the plans that a person was asked about, by what the person puts into the field of the form."""
+    named: dict[str, PlanExtent] = {}
+    for each in questions:
+        name = _name(each, named)
+        if name not in named or name != each.plan_id:
+            named[name] = each
+    return named
+
+
+def _name(plan: PlanExtent, named: Mapping[str, PlanExtent]) -> str:
+    """Return what names a plan in the form: its id, with the number of messages where the first question showed less.
+
+    Airflow goes on showing the first question, so who only clicks again has not seen more than that.
+
+    :param named: the plans asked about so far.
+    """
+    first = named.get(plan.plan_id)
+    return plan.plan_id if first is None or first.covers(plan) else f"{plan.plan_id}-{plan.messages}"
 
 
 def _extent(plan: Plan) -> PlanExtent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import insert, select, true
+from sqlalchemy import insert, or_, select, true
 
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import enter_campaign
@@ -39,12 +39,12 @@ class PlanExtent(NamedTuple):
         """Return whether an approval of this plan is one of another: of the same rows, and of no more people.
 
         As messages are sent, fewer are left to send. So people who were withheld before would fit into the number of
-        messages: they may not become fewer. Without their number, neither may the messages.
+        messages: they may not become fewer. Where a number was not recorded, no plan is covered.
         """
-        if self.plan_id != plan.plan_id or self.messages is None or plan.messages is None:
+        if self.messages is None or self.withheld is None or plan.messages is None or plan.withheld is None:
             return False
-        if self.withheld is None or plan.withheld is None:
-            return plan.messages == self.messages
+        if self.plan_id != plan.plan_id:
+            return False
         return plan.messages <= self.messages and plan.withheld >= self.withheld
 
 
@@ -123,7 +123,7 @@ def latest_approval(
     """Return the last decision about a plan of a campaign; None where there is none.
 
     :param plan_ids: the plans that are meant; None means any. Mapped copies of a task share a campaign, and each has
-        a plan of its own.
+        a plan of its own. A later *stop* of any plan of the campaign counts, too.
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
@@ -138,7 +138,7 @@ def latest_approval(
         )
         .select_from(approval.join(campaign))
         .where(campaign.c.name == campaign_name, approval.c.decision.is_not(None))
-        .where(true() if plan_ids is None else approval.c.plan_id.in_(plan_ids))
+        .where(true() if plan_ids is None else or_(approval.c.plan_id.in_(plan_ids), approval.c.decision == STOP))
         .order_by(approval.c.id.desc())
         .limit(1)
     )

@@ -45,6 +45,10 @@ class TableKeys:
         """Return all halves in ascending order, readable until this is closed."""
         return self._halves.sorted()
 
+    def contain(self, keys: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+        """Return which of the keys are among these."""
+        return self._halves.contains(key_halves(keys))
+
     def count_distinct(self) -> int:
         """Return the number of messages, each counted once however many rows hold it."""
         return self._halves.count_distinct()

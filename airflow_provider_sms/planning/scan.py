@@ -105,6 +105,11 @@ class Scan:
         return self.rows - self.invalid
 
     @property
+    def planned(self) -> TableKeys | None:
+        """The keys of the messages to send; None where that is every message that is not suppressed."""
+        return None if self._preview is None else self._free
+
+    @property
     def duplicate(self) -> int:
         """Duplicates of messages to send. Reading this sorts all keys: do so once, at the end."""
         return self._free_rows - self._free.count_distinct()

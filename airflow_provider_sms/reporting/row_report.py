@@ -151,8 +151,8 @@ class _Rows:
                 status = _CAPPED
             elif request_id is None:
                 status = unclaimed
-            elif row >= self._seen.until and statuses[request_id].mine:
-                # Never looked up, and yet this attempt has claimed its message: for a row before it.
+            elif self._is_repeat(row, request_id) and statuses[request_id].mine:
+                # Never looked up, and yet this leg of the attempt has claimed its message: for a row before it.
                 status = _REPEAT
             else:
                 status = statuses[request_id].of(destination)
@@ -163,6 +163,9 @@ class _Rows:
         if prepared.rejected:
             rows.sort(key=itemgetter(0))
         return self._batch(rows, list(numbers))
+
+    def _is_repeat(self, row: int, request_id: int) -> bool:
+        return row >= self._seen.until and request_id not in self._seen.replayed_requests
 
     def _look_up(self, prepared: PreparedBatch) -> tuple[Mapping[bytes, int], Mapping[int, RequestStatuses]]:
         if self._ledger is not None:

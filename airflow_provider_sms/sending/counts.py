@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -64,6 +65,8 @@ class SeenRows:
         """Rows that repeat the message of another row of the same attempt."""
         self.capped = RowBits()
         """Rows whose recipient was texted too recently."""
+        self.replayed_requests = RequestBits()
+        """The accepted requests of earlier legs of the attempt."""
 
 
 @dataclass(slots=True)
@@ -83,6 +86,8 @@ class SendCounts:
     :param met: rows of this leg whose message is a replayed one.
     :param lost: messages of earlier legs of this attempt that are unknown.
     :param met_lost: rows of this leg whose message is a lost one; they count as unknown.
+    :param unplanned: messages that were free to be sent, and not in the plan that binds the send; they are in
+        ``not_sent``, too.
     :param requests: requests of this attempt that were accepted or are unknown.
     :param partial: messages that the service left out of requests that it accepted.
     :param none_taken: messages of requests of which the service took none.
@@ -92,9 +97,9 @@ class SendCounts:
     :param unrecorded: the requests of other processes that have recorded no outcome in time, each with the number of
         its messages; these are in ``unknown``, too.
     :param max_event_ids: how many event ids are kept.
-    :param replayed_requests: the requests of the replayed messages.
     :param lost_requests: the requests of the lost messages. A request that an earlier leg, still alive, makes later is
-        in neither set: it counts as another process's.
+        neither in this set nor in :attr:`replayed_requests`: it counts as another process's.
+    :param opted_out: rows of people who have opted out since, counted as unknown, by the request that may be closed.
     :param seen: the rows that were looked up, and those counted as duplicate.
     """
 
@@ -110,6 +115,7 @@ class SendCounts:
     met: int = 0
     lost: int = 0
     met_lost: int = 0
+    unplanned: int = 0
     requests: int = 0
     partial: int = 0
     none_taken: int = 0
@@ -125,9 +131,14 @@ class SendCounts:
     unknown_requests: set[int] = field(default_factory=set)
     unrecorded: dict[int, int] = field(default_factory=dict)
     max_event_ids: int = 1000
-    replayed_requests: RequestBits = field(default_factory=RequestBits)
     lost_requests: RequestBits = field(default_factory=RequestBits)
+    opted_out: Counter[int] = field(default_factory=Counter)
     seen: SeenRows = field(default_factory=SeenRows)
+
+    @property
+    def replayed_requests(self) -> RequestBits:
+        """The requests of the replayed messages."""
+        return self.seen.replayed_requests
 
     @property
     def repeated(self) -> int:
@@ -144,6 +155,11 @@ class SendCounts:
         return max(0, self.met_lost - self.lost)
 
     @property
+    def has_posted(self) -> bool:
+        """Whether this attempt has sent something, or may have."""
+        return bool(self.accepted or self.lost)
+
+    @property
     def settled(self) -> int:
         """The rows that need nothing more of this attempt."""
         others = self.unresolved + self.not_sent + self.repeated + self.already_sent + self.suppressed + self.capped
@@ -157,6 +173,11 @@ class SendCounts:
         """Count a row that repeats the message of another row of this attempt."""
         self.duplicate += 1
         self.seen.duplicates.add(row)
+
+    def add_unplanned(self) -> None:
+        """Count a message that may be sent, but that the plan does not have."""
+        self.not_sent += 1
+        self.unplanned += 1
 
     def add_capped(self, row: int) -> None:
         """Count a row whose recipient was texted too recently."""
@@ -228,6 +249,22 @@ class SendCounts:
         self.unknown -= messages
         self.unknown_requests.discard(request_id)
         self.requests -= not is_charged
+
+    def close_opted_out(self, request_id: int, *, is_charged: bool) -> None:
+        """Count the rows of a request that was unknown anew: its people have opted out since.
+
+        :param is_charged: whether the service took it; else they were left out, and are not sent again.
+        """
+        rows = self.opted_out.pop(request_id, 0)
+        if not rows:
+            return
+        self.unknown -= rows
+        self.met_lost -= rows
+        self.unknown_requests.discard(request_id)
+        if is_charged:
+            self.accepted += rows
+        else:
+            self.suppressed += rows
 
     def add_charged(self, messages: int, parts: int | None, cost: Decimal | None, *, is_mine: bool) -> None:
         """Count a request whose response was lost and that the balance shows was taken.

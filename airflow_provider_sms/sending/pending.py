@@ -18,6 +18,9 @@ from airflow_provider_sms.messages.blocks import Block
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.messages.outgoing import Outgoing
@@ -40,6 +43,8 @@ class PendingMessages:
     :param resend: takes an unknown request, and returns whether its messages are claimed again.
     :param adopts: takes an unknown request of another attempt, and returns whether it may still be closed, so that its
         messages are kept.
+    :param planned: takes keys, and returns which of them the plan has: no other message is sent. None means that the
+        plan does not bind the send.
     :param arrives: waits a moment for the next block of the source, and returns whether it is there.
     """
 
@@ -51,6 +56,7 @@ class PendingMessages:
         *,
         resend: Callable[[int], bool],
         adopts: Callable[[int], bool] = lambda _: False,
+        planned: Callable[[Sequence[bytes]], npt.NDArray[np.bool_]] | None = None,
         arrives: Callable[[], bool] = lambda: True,
     ) -> None:
         self._blocks: Iterator[Block | Sequence[Outgoing]] = iter(blocks)
@@ -58,6 +64,7 @@ class PendingMessages:
         self._counts = counts
         self._resend = resend
         self._adopts = adopts
+        self._planned = planned
         self._arrives = arrives
         self._adopted: dict[int, list[Outgoing]] = {}
         self._block = Block.of(())
@@ -125,10 +132,10 @@ class PendingMessages:
                     self._counts.suppressed += 1
                 elif holder.state == ACCEPTED:
                     self._count_accepted(holder)
-                elif self._resend(holder.request_id):
-                    self._counts.suppressed += 1
                 else:
                     self._count_unknown(holder)
+                    if self._adopts(holder.request_id):
+                        self._counts.opted_out[holder.request_id] += 1
 
     def _look_up(self, span: range) -> None:
         """Find the free messages of a stretch of the block."""
@@ -142,10 +149,12 @@ class PendingMessages:
             # A campaign that is sent already, as it is on most reruns.
             self._counts.already_sent += len(keys)
             return
-        if holders or duplicates or known:
+        planned = self._are_planned(keys)
+        if holders or duplicates or known or not all(planned):
             messages, repeated = block.messages(span.start, span.stop), set(duplicates)
-            for position, outgoing in zip(span, messages, strict=True):
-                if not self._is_settled(outgoing, holders.get(outgoing.key), repeated=position in repeated):
+            for position, outgoing, is_planned in zip(span, messages, planned, strict=True):
+                holder = holders.get(outgoing.key)
+                if not self._is_settled(outgoing, holder, repeated=position in repeated, is_planned=is_planned):
                     continue
                 if position > start:
                     self._spans.append(range(start, position))
@@ -153,7 +162,13 @@ class PendingMessages:
         if start < span.stop:
             self._spans.append(range(start, span.stop))
 
-    def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeated: bool) -> bool:
+    def _are_planned(self, keys: Sequence[bytes]) -> list[bool]:
+        if self._planned is None or not keys:
+            return [True] * len(keys)
+        planned: list[bool] = self._planned(keys).tolist()
+        return planned
+
+    def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeated: bool, is_planned: bool) -> bool:
         """Return whether a message is not free, and count it if so."""
         if (
             outgoing.key in self._free
@@ -162,7 +177,9 @@ class PendingMessages:
         ):
             self._counts.add_duplicate(outgoing.row)
         elif holder is not None:
-            self._count(outgoing, holder)
+            self._count(outgoing, holder, is_planned=is_planned)
+        elif not is_planned:
+            self._counts.add_unplanned()
         else:
             return False
         return True
@@ -213,18 +230,19 @@ class PendingMessages:
         holders = self._ledger.holders([outgoing.key for outgoing in messages])
         if turned_away:
             holders = {key: holder._replace(mine=False) for key, holder in holders.items()}
-        for outgoing in messages:
-            if not self._is_settled(outgoing, holders.get(outgoing.key), repeated=False):
+        planned = self._are_planned([outgoing.key for outgoing in messages])
+        for outgoing, is_planned in zip(messages, planned, strict=True):
+            if not self._is_settled(outgoing, holders.get(outgoing.key), repeated=False, is_planned=is_planned):
                 self._free[outgoing.key] = outgoing
 
-    def _count(self, outgoing: Outgoing, holder: Holder) -> None:
+    def _count(self, outgoing: Outgoing, holder: Holder, *, is_planned: bool = True) -> None:
         if holder.mine:
             self._counts.add_duplicate(outgoing.row)
         elif holder.state == ACCEPTED:
             self._count_accepted(holder)
         elif holder.state == CLAIMED:
             self._wait_for(outgoing, holder)
-        elif self._resend(holder.request_id) and not holder.awaited:
+        elif is_planned and self._resend(holder.request_id) and not holder.awaited:
             self.take_over(outgoing, holder.request_id)
         elif self._adopts(holder.request_id):
             self._adopted.setdefault(holder.request_id, []).append(outgoing)

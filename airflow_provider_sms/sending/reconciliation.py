@@ -284,11 +284,13 @@ class LostRequests:
             if lost.is_mine:
                 self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_charged)
             if evidence is not None:
+                self._counts.close_opted_out(request_id, is_charged=is_charged)
                 self._counts.reconciled += len(lost.messages)
             if evidence is not None and is_charged:
                 self._caution.took_a_lost_one()
                 parts = None if evidence.in_part else lost.parts
-                self._counts.add_charged(len(lost.messages), parts, evidence.amount, is_mine=lost.is_mine)
+                is_mine = lost.is_mine or request_id in self._counts.lost_requests
+                self._counts.add_charged(len(lost.messages), parts, evidence.amount, is_mine=is_mine)
             else:
                 # Given back; or a person or a late response was faster, as the ledger tells.
                 pending.reconcile(lost.messages, turned_away=True)

@@ -26,7 +26,9 @@ from airflow_provider_sms.exceptions import (
     ServiceError,
     StoppedError,
     UnknownOutcomeError,
+    UnplannedError,
 )
+from airflow_provider_sms.formatting import counted
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
 from airflow_provider_sms.sending.backoff import Backoff
@@ -45,6 +47,9 @@ from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
@@ -102,6 +107,7 @@ class Sender:
         recovery: RecoveryFile | None = None,
         counts: SendCounts | None = None,
         stop_conditions: StopConditions | None = None,
+        planned: Callable[[Sequence[bytes]], npt.NDArray[np.bool_]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -114,6 +120,7 @@ class Sender:
         self._ask = ask
         self._options = options
         self._stop = stop
+        self._planned = planned
         self._recovery = RecoveryFile(None, stop) if recovery is None else recovery
         self._monotonic = monotonic
         self._sleep = sleep
@@ -176,6 +183,7 @@ class Sender:
                 self.counts,
                 resend=self._options.resends,
                 adopts=self._lost.adopts,
+                planned=self._planned,
                 arrives=lambda: self._arrives(ahead),
             )
             if workers is not None:
@@ -189,6 +197,13 @@ class Sender:
             self._count_remaining(pending)
         if ahead.hangs and self._stop.is_set():
             self._silence = SOURCE_SECONDS
+        if self._claiming and self.counts.unplanned:
+            self._fail(
+                UnplannedError(
+                    f"{counted(self.counts.unplanned, 'message')} may be sent now, and could not when the plan was "
+                    "made. They count as not sent: the next attempt plans them"
+                )
+            )
 
     def _check(self, guard: Callable[[], None]) -> None:
         """Call the guard in another thread: if the source hangs there, a task that is told to stop can end."""

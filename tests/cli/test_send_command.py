@@ -83,6 +83,17 @@ def test_another_text_in_the_same_campaign_is_refused(send, witnessed):
     assert witnessed() == {(NUMBERS[0], WATER): 1, (NUMBERS[0], "No water from 10"): 1}
 
 
+def test_nobody_is_texted_whom_no_question_named(send, sms_default, sandbox, at_terminal, witnessed):
+    """The plan had nobody to text, so nothing was asked; the balance shows then that the first request was lost."""
+    sms_default(extra={"timeout": 1, "connect_timeout": 1})
+    sandbox.state.set_faults([{"kind": "drop_before"}])
+    assert send("--to", ANN, "--yes").status != 0
+    at_terminal("n\n")
+    said = send("--to", ANN, "--on-unknown", "reconcile")
+    assert (said.status, witnessed()) == (1, {})
+    assert "1 message may be sent now, and could not when the plan was made" in said.err
+
+
 def test_a_file_is_texted_as_an_operator_would(send, people_file, witnessed):
     """Columns fill the text, and rows that repeat one another are one message."""
     said = send("--source", people_file, "--yes", "-o", "yaml", message="Hi {first_name}")

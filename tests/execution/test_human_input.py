@@ -329,7 +329,7 @@ def test_a_source_that_has_changed_is_asked_about_again(send, people, ledger_pat
     assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 121}, 3)
     assert recorded(ledger_path) == [("send", "ann", 121)]
     assert "have changed since" in ran.log
-    assert "put its id" in ran.log
+    assert "into the field of the form" in ran.log
     assert set(witnessed().values()) == {1}
 
 
@@ -344,9 +344,12 @@ def test_an_approval_is_of_no_more_people_than_were_shown(send, people, tmp_path
         frame.head(5).to_parquet(opted_out)
         return {}
 
-    with somebody_answers(("Send", shrink), "Send") as questions:
+    # Airflow goes on showing 100 messages: a second click has not seen the others.
+    named = ("Send", lambda: {"plan": f"{latest_plan()}-115"})
+    with somebody_answers(("Send", shrink), "Send", named) as questions:
         ran = send(people(120), approve=True, suppress=str(opted_out))
-    assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 115, "suppressed": 5}, 2)
+    assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 115, "suppressed": 5}, 3)
+    assert f"put {latest_plan()}-115 into the field of the form" in ran.log
     assert recorded(ledger_path) == [("send", "ann", 115)]
     assert "it would text 115 people now, some of whom it left out then" in ran.log
 
@@ -383,6 +386,41 @@ def test_an_approval_holds_while_more_people_opt_out(send, people, sandbox, tmp_
         ran = send(people(150), approve=True, campaign="c", suppress=str(opted_out), on_unknown="resend")
     assert (ran.state, questions) == ("success", [])
     assert counts(ran) == {"accepted": 39, "already_sent": 99, "suppressed": 12}
+
+
+@needs_an_answer
+def test_nothing_but_the_approved_plan_is_sent(send, people, sandbox, witnessed):
+    """The balance shows that 100 unknown people were not texted: the plan did not have them, so the next one does."""
+    sandbox.state.set_faults([{"kind": "drop_before"}])
+    frame = pd.read_parquet(people(105))
+    assert send(frame.head(100), campaign="c", concurrency=1).state == "failed"
+    options = {"approve": True, "on_unknown": "reconcile", "settle_seconds": 25}
+    with somebody_answers("Send"):
+        ran = send(people(105), campaign="c", concurrency=1, **options)
+    assert (ran.state, counts(ran), len(witnessed())) == ("failed", {"accepted": 5, "not_sent": 100}, 5)
+    assert "100 messages may be sent now, and could not when the plan was made" in ran.log
+    with somebody_answers("Send") as questions:
+        ran = send(people(105), campaign="c", **options)
+    assert (ran.state, len(questions)) == ("success", 1)
+    assert counts(ran) == {"accepted": 100, "already_sent": 5}
+
+
+@needs_an_answer
+def test_a_plan_without_messages_is_no_approval_of_later_ones(send, people, witnessed, ledger_path):
+    """Everybody was texted too recently when it was made; an interval that ends since makes it no other plan."""
+    cap = {"campaign_group": "g", "min_interval": timedelta(days=7)}
+    assert send(people(10), "first", campaign="one", **cap).state == "success"
+
+    class Hours(OpensLater):
+        def closed_until(self, now, destination=None):
+            with closing(sqlite3.connect(ledger_path)) as connection:
+                connection.execute("UPDATE sms_contact SET claimed_at = claimed_at - 8 * 86400")
+                connection.commit()
+
+    ran = send(people(10), "second", campaign="two", approve=True, max_cost=1, send_window=Hours(seconds=2), **cap)
+    assert set(witnessed().values()) == {1}
+    assert not [text for _, text in witnessed() if text == "second"]
+    assert sum(counts(ran).values()) == 10
 
 
 @needs_an_answer
@@ -432,7 +470,7 @@ def test_a_source_that_is_empty_after_the_approval_is_no_success(send, people, l
     with somebody_answers(("Send", empty)) as questions:
         ran = send(path, approve=True, retries=1)
     assert (ran.state, ran.tries, len(questions), sandbox.state.accepted) == ("failed", 1, 1, [])
-    assert "the approved plan had 2 messages, and the source has none of them now, so nothing was sent" in ran.log
+    assert "the approved plan had 2 messages, and the source has none of them now, so nothing more was sent" in ran.log
     assert recorded(ledger_path) == []
 
 
@@ -449,7 +487,7 @@ def test_a_source_that_is_empty_after_a_wait_for_approved_hours_is_no_success(se
     with somebody_answers("Send"):
         ran = send(path, approve=True, retries=1, send_window=Hours(seconds=2))
     assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
-    assert "the approved plan had 2 messages, and the source has none of them now, so nothing was sent" in ran.log
+    assert "the approved plan had 2 messages, and the source has none of them now, so nothing more was sent" in ran.log
     assert recorded(ledger_path) == [("send", "ann", 2)]
 
 

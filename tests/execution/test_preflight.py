@@ -129,7 +129,8 @@ def test_a_person_who_opts_out_after_the_text_counts_as_texted(send, people, san
     assert statuses == ["accepted"] * 390 + ["suppressed"] * 10 + ["accepted"]
 
 
-def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path):
+@pytest.mark.parametrize("on_unknown", ["fail", "resend"])
+def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path, on_unknown):
     """The person may have been texted before the wait: the task says so, even if it may text them no more."""
     sandbox.state.set_balance(250)
     sandbox.state.set_faults([{"kind": "drop_after"}])
@@ -149,8 +150,101 @@ def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path):
             credit_interval=0.1,
             concurrency=1,
             suppress=str(opted_out),
+            on_unknown=on_unknown,
         )
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100})
+
+
+class Closes:
+    """Hours that end for three seconds once two requests were posted.
+
+    :param then: called when they end.
+    """
+
+    recipient_time_zone = False
+
+    def __init__(self, sandbox, then):
+        self._sandbox, self._then, self._until = sandbox, then, None
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def closed_until(self, now, destination=None):
+        if self._until is None and len(sends(self._sandbox)) >= 2:
+            self._until = now + timedelta(seconds=3)
+            self._then()
+        return self._until if self._until and now < self._until else None
+
+
+@pytest.mark.parametrize("opts_out", [False, True])
+@pytest.mark.parametrize(
+    ("lost", "expected"),
+    [
+        ({"kind": "drop_before"}, {False: {"accepted": 300}, True: {"accepted": 250, "suppressed": 50}}),
+        ({"kind": "drop_after", "charge_after": 8}, {False: {"accepted": 300}, True: {"accepted": 300}}),
+    ],
+    ids=["not charged", "charged"],
+)
+def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
+    send, people, sandbox, tmp_path, monkeypatch, lost, expected, opts_out
+):
+    """Whether its people have opted out since or not, the summary and the report say what the balance showed."""
+    monkeypatch.setattr("airflow_provider_sms.sending.reconciliation.UNREADABLE_SECONDS", 0.05)
+    unreadable = [{"kind": "status", "status": 500, "on": "balance"}] * 4
+    sandbox.state.set_faults([{"kind": "none"}, lost, {"kind": "none", "on": "balance"}, *unreadable])
+    frame = pd.read_parquet(people(300))
+    opted_out, report = tmp_path / "opted-out.parquet", tmp_path / "report.parquet"
+    frame.head(0).to_parquet(opted_out)
+    ran = send(
+        people(300),
+        on_unknown="reconcile",
+        settle_seconds=12,
+        concurrency=1,
+        max_requests_per_second=20,
+        send_window=Closes(sandbox, lambda: frame.iloc[150 : 200 if opts_out else 150].to_parquet(opted_out)),
+        suppress=str(opted_out),
+        report=str(report),
+    )
+    assert (ran.state, counts(ran)) == ("success", expected[opts_out])
+    assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected[opts_out]
+    assert ran.summary["cost"] == expected[opts_out]["accepted"]
+
+
+def test_people_whom_an_earlier_leg_texted_are_no_duplicates_in_the_report(send, people, sandbox, tmp_path):
+    """The source changes between the check and the send after a wait: no row is looked up, and each has its status."""
+    sandbox.state.set_balance(250)
+    path, report = people(400), tmp_path / "report.parquet"
+    frame = pd.read_parquet(path)
+
+    def change():
+        more = pd.DataFrame({"destination": ["27829999999"], "first_name": ["New"]})
+        pd.concat([frame, more]).to_parquet(path)
+
+    class Hours(Closes):
+        def closed_until(self, now, destination=None):
+            if looks(self._sandbox) > 2 and self._until is None and self._is_topped_up:
+                self._until = now
+                self._then()
+
+    hours = Hours(sandbox, change)
+    hours._is_topped_up = False
+
+    def top_up():
+        hours._is_topped_up = True
+        sandbox.state.set_balance(1000)
+
+    with later(top_up, lambda: looks(sandbox) > 2):
+        ran = send(
+            path,
+            wait_for_credit=True,
+            cost_per_part=0.5,
+            credit_interval=0.1,
+            concurrency=1,
+            report=str(report),
+            send_window=hours,
+        )
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 200})
+    assert pd.read_parquet(report)["status"].value_counts().to_dict() == {"not_sent": 201, "accepted": 200}
 
 
 def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, people, sandbox):

@@ -54,10 +54,10 @@ def test_an_approval_is_of_nobody_who_was_withheld():
     assert approval.allows(PlanExtent("a1b2", 90, 20))
 
 
-def test_an_approval_without_the_number_withheld_is_of_as_many_messages():
-    """A ledger before version 8 did not record it: with fewer messages, it is not known which people these are."""
+def test_an_approval_without_the_number_withheld_is_asked_for_again():
+    """A ledger before version 8 did not record it: it is not known which people the approved messages are for."""
     approval = Approval("a1b2", SEND, "ann", 0.0, messages=100)
-    assert approval.allows(PlanExtent("a1b2", 100, 10))
+    assert not approval.allows(PlanExtent("a1b2", 100, 10))
     assert not approval.allows(PlanExtent("a1b2", 99, 10))
 
 
@@ -78,6 +78,17 @@ def test_a_decision_is_found_by_its_plan(store):
     assert latest_approval(store, "c", {"a1b2"}).decided_by == "ann"
     assert latest_approval(store, "c", {"a1b2", "c3d4"}).decided_by == "bob"
     assert (latest_approval(store, "c", {"e5f6"}), latest_approval(store, "c", set())) == (None, None)
+
+
+def test_a_stop_ends_the_approvals_of_every_plan_before_it(store):
+    """Another plan that is approved later does not bring them back; an approval of the plan itself does."""
+    record_approval(store, "c", PlanExtent("a1b2", 10, 0), SEND, "ann")
+    record_approval(store, "c", PlanExtent("c3d4", 20, 0), STOP, "bob")
+    record_approval(store, "c", PlanExtent("e5f6", 30, 0), SEND, "bob")
+    assert latest_approval(store, "c", {"a1b2"}).decision == STOP
+    assert latest_approval(store, "c", {"e5f6"}).decision == SEND
+    record_approval(store, "c", PlanExtent("a1b2", 10, 0), SEND, "ann")
+    assert latest_approval(store, "c", {"a1b2"}).decision == SEND
 
 
 def test_decisions_are_of_one_campaign(store, enter):

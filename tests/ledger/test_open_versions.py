@@ -142,9 +142,9 @@ def test_its_question_is_answered(sender, enter, service, store):
 
 
 def test_its_approval_and_pauses_hold(store):
-    """A plan that was approved stays so, a pause that was resumed is over, and one that was not holds."""
+    """An approval is on record, though it is asked for again; a pause that was resumed is over, the other one holds."""
     approval = latest_approval(store, "spring")
-    assert approval.allows(PlanExtent("0123456789ab", 12, 3))
+    assert not approval.allows(PlanExtent("0123456789ab", 12, 0))
     assert (approval.decided_by, approval.cost) == ("ann", Decimal(18))
     assert [(each.plan_id, each.messages) for each in asked(store, claimant(1))] == [("0123456789ab", 12)]
     assert (pause_of(store, "spring"), pause_of(store, "autumn").paused_by) == (None, "ann")

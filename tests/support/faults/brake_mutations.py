@@ -67,6 +67,14 @@ BRAKE_MUTATIONS = (
         first="test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused",
     ),
     Mutation(
+        "a report is written among lists that are named by another URI of local files",
+        "execution/report_file.py",
+        '    text = _LOCAL.sub("", str(path))\n',
+        '    text = str(path).removeprefix("file://")\n',
+        ("tests/execution/test_report_file.py",),
+        first="test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused",
+    ),
+    Mutation(
         "a decision about another mapped copy takes an approval back",
         "execution/preflight.py",
         "        latest = latest_approval(session.store, self.campaign, {plan.id})\n",

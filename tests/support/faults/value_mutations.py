@@ -29,6 +29,14 @@ VALUE_MUTATIONS = (
         first="test_a_directory_with_a_table_that_is_not_read_is_refused",
     ),
     Mutation(
+        "a directory passes over a backup of a table",
+        "recipients/paths.py",
+        r"(?!(?:crc|md5|sha\d*|sig|asc)$)[^.]+$",
+        r"(?!.)[^.]+$",
+        ("tests/recipients/test_paths.py",),
+        first="test_a_directory_with_a_table_that_is_not_read_is_refused",
+    ),
+    Mutation(
         "a number beside a word reads as its type writes it",
         "recipients/values.py",
         "        return write(value)\n    raise TypeError",

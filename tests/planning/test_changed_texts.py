@@ -256,8 +256,9 @@ def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
     assert len(service.requests) == 1
 
 
-def test_a_source_that_hangs_in_the_guard_keeps_no_stopped_task(sender, service, enter):
+def test_a_source_that_hangs_in_the_guard_keeps_no_stopped_task(sender, service, enter, monkeypatch):
     """The task ends, though the storage never gives another row; nothing was claimed."""
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
     hangs, stop = threading.Event(), StopFlag()
 
     def guard():
@@ -273,8 +274,9 @@ def test_a_source_that_hangs_in_the_guard_keeps_no_stopped_task(sender, service,
     hangs.set()
 
 
-def test_a_source_that_hangs_in_the_guard_is_not_read_again(sender, enter):
+def test_a_source_that_hangs_in_the_guard_is_not_read_again(sender, enter, monkeypatch):
     """It would hang there, too, for as long; the rows count as not sent, and no report reads them."""
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
     hangs, stop, read = threading.Event(), StopFlag(), []
 
     def guard():

@@ -152,9 +152,10 @@ class PendingMessages:
         planned = self._are_planned(keys)
         if holders or duplicates or known or not all(planned):
             messages, repeated = block.messages(span.start, span.stop), set(duplicates)
-            for position, outgoing, is_planned in zip(span, messages, planned, strict=True):
+            unplanned = self._find_unplanned(messages, planned)
+            for position, outgoing in zip(span, messages, strict=True):
                 holder = holders.get(outgoing.key)
-                if not self._is_settled(outgoing, holder, repeated=position in repeated, is_planned=is_planned):
+                if not self._is_settled(outgoing, holder, unplanned, repeated=position in repeated):
                     continue
                 if position > start:
                     self._spans.append(range(start, position))
@@ -168,7 +169,15 @@ class PendingMessages:
         planned: list[bool] = self._planned(keys).tolist()
         return planned
 
-    def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeated: bool, is_planned: bool) -> bool:
+    def _find_unplanned(self, messages: Sequence[Outgoing], planned: Sequence[bool]) -> dict[bytes, bool]:
+        """Return the keys that the plan does not have, and whether a frequency cap still protects their recipients."""
+        others = [outgoing for outgoing, is_planned in zip(messages, planned, strict=True) if not is_planned]
+        capped = self._ledger.capped([outgoing.destination for outgoing in others]) if others else set()
+        return {outgoing.key: outgoing.destination in capped for outgoing in others}
+
+    def _is_settled(
+        self, outgoing: Outgoing, holder: Holder | None, unplanned: Mapping[bytes, bool], *, repeated: bool = False
+    ) -> bool:
         """Return whether a message is not free, and count it if so."""
         if (
             outgoing.key in self._free
@@ -177,8 +186,10 @@ class PendingMessages:
         ):
             self._counts.add_duplicate(outgoing.row)
         elif holder is not None:
-            self._count(outgoing, holder, is_planned=is_planned)
-        elif not is_planned:
+            self._count(outgoing, holder, is_planned=outgoing.key not in unplanned)
+        elif unplanned.get(outgoing.key):
+            self._counts.add_capped(outgoing.row)
+        elif outgoing.key in unplanned:
             self._counts.add_unplanned()
         else:
             return False
@@ -230,9 +241,9 @@ class PendingMessages:
         holders = self._ledger.holders([outgoing.key for outgoing in messages])
         if turned_away:
             holders = {key: holder._replace(mine=False) for key, holder in holders.items()}
-        planned = self._are_planned([outgoing.key for outgoing in messages])
-        for outgoing, is_planned in zip(messages, planned, strict=True):
-            if not self._is_settled(outgoing, holders.get(outgoing.key), repeated=False, is_planned=is_planned):
+        unplanned = self._find_unplanned(messages, self._are_planned([outgoing.key for outgoing in messages]))
+        for outgoing in messages:
+            if not self._is_settled(outgoing, holders.get(outgoing.key), unplanned):
                 self._free[outgoing.key] = outgoing
 
     def _count(self, outgoing: Outgoing, holder: Holder, *, is_planned: bool = True) -> None:

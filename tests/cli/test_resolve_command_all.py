@@ -165,8 +165,9 @@ class Answers:
 def test_an_outcome_that_arrives_during_the_question_stays(ledger, store, outage, states, monkeypatch):
     """The service's response outranks the person's decision, and the last line says that there was one."""
     ids = outage(BAD_GATEWAY, BAD_GATEWAY, BAD_GATEWAY)
-    late = CampaignLedger(store, "spring", claimant(), clock=time.time)
-    late._claimant_id -= 1  # the one that claimed
+    with store.read() as connection:
+        claimed_it = connection.execute(text("SELECT min(claimant_id) FROM sms_request")).scalar_one()
+    late = CampaignLedger(store, "spring", claimant(), clock=time.time, claimant_id=claimed_it)
     answered = Outcome(ids[1], ACCEPTED, event_id=7, response="{}")
     monkeypatch.setattr("sys.stdin", Answers(lambda: late.commit(outcomes=[answered])))
     said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")

@@ -26,6 +26,14 @@ BRAKE_MUTATIONS = (
         first="test_nothing_but_the_approved_plan_is_sent",
     ),
     Mutation(
+        "a message that a cap held back from the plan counts as not sent",
+        "sending/pending.py",
+        "        elif unplanned.get(outgoing.key):\n            self._counts.add_capped(outgoing.row)\n",
+        "",
+        ("tests/sending/test_pending.py",),
+        first="test_unplanned_messages_to_people_texted_too_recently_count_as_suppressed",
+    ),
+    Mutation(
         "a second click on the first question approves more than it shows",
         "execution/preflight.py",
         '    return plan.plan_id if first is None or first.covers(plan) else f"{plan.plan_id}-{plan.messages}"\n',

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
-from airflow_provider_sms.execution.delivery import Delivery
-from airflow_provider_sms.execution.failures import describe, rejected_words
+from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
+from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
@@ -219,10 +218,10 @@ class BulkAttempt:
             wait=preflight.wait,
         )
         if plan.is_settled:
-            delivery.begin(counts_of_plan(plan, self._counts, scanned.scan.own))
+            delivery = replace(delivery, counts=counts_of_plan(plan, self._counts, scanned.scan.own))
+            delivery.begin()
             self._record(options, ledger, every_row, None)
-            if options.fail_on_rejected and self._counts.partial:  # of a leg before a deferral
-                raise AirflowFailException(rejected_words(self._campaign, self._counts))
+            delivery.conclude(DeliveryEnd())  # a leg before a wait may have left something to say
         else:
             self._unsent = None
             with self._summary_before_wait():

@@ -18,7 +18,7 @@ from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push_link, sandbox
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.decisions import ask
-from airflow_provider_sms.ledger.model import AttemptState
+from airflow_provider_sms.ledger.model import UNKNOWN, AttemptState
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
@@ -60,9 +60,9 @@ class DeliveryEnd(NamedTuple):
     :param is_source_silent: whether the source stopped delivering rows, so that reading it again would not end either.
     """
 
-    error: Exception | None
-    interruption: BaseException | None
-    stop_reason: StopReason | None
+    error: Exception | None = None
+    interruption: BaseException | None = None
+    stop_reason: StopReason | None = None
     is_source_silent: bool = False
 
 
@@ -93,18 +93,15 @@ class Delivery:
     fail_on_rejected: bool = False
     wait: Callable[[StopReason], NoReturn] | None = None
 
-    def begin(self, counts: SendCounts | None = None) -> None:
+    def begin(self) -> None:
         """Record lapsed claims of the campaign as unknown, and note that sending begins.
 
         The configuration says how long the send waits for other tasks' requests without a recorded outcome.
-
-        :param counts: the counts, if they are known already, as for a plan that leaves nothing to send. None means the
-            counts so far.
         """
         self.ledger.unrecorded_seconds = configured_unrecorded_seconds()
         self.ledger.lapse()
         log.info("Campaign %s, remembered in %s", self.ledger.campaign_name, self.session.store.description)
-        self.telemetry.note_sending(self.counts if counts is None else counts, self.total)
+        self.telemetry.note_sending(self.counts, self.total)
         if link := sandbox_url(self.settings.base_url):
             push_link(self.task.context, SANDBOX_LINK, link)
 
@@ -195,13 +192,14 @@ class Delivery:
         if end.interruption is not None:
             raise end.interruption
         counts, total, campaign = self.counts, self.total, self.ledger.campaign_name
-        evidence = self._evidence(end)
+        evidence = self._evidence(end)  # a question shows it, too
         unsent = counts.settled < total or counts.not_sent > counts.partial + counts.none_taken
         stopped = self.task.stop.is_set() and unsent
         if end.error is None and not stopped:
             if end.stop_reason is not None and self.wait is not None:
                 self.wait(end.stop_reason)
-            if self.asks is not None and counts.unknown_requests and not counts.unrecorded:
+            counts.left = self._left()
+            if self.asks is not None and (counts.unknown_requests or counts.left) and not counts.unrecorded:
                 self._ask(campaign, self.asks)
         failed = failure(
             campaign,
@@ -222,6 +220,18 @@ class Delivery:
         if gone := max(0, counts.settled - total):
             were = by_count(gone, "message that was sent is", "messages that were sent are")
             log.warning("%d %s no longer in the source", gone, were)
+
+    def _left(self) -> dict[int, int]:
+        """Return the unknown requests of earlier legs whose rows have left the source, each with its messages."""
+        counts = self.counts
+        if not counts.lost:
+            return {}
+        found = {*counts.unknown_requests, *counts.unrecorded}
+        return {
+            request.request_id: request.messages
+            for request in self.ledger.requests_of_earlier_legs()
+            if request.state == UNKNOWN and request.messages and request.request_id not in found
+        }
 
     def _evidence(self, end: DeliveryEnd) -> dict[int, KeptEvidence]:
         """Return what the balance tells of the unknown requests, by request id."""
@@ -251,17 +261,16 @@ class Delivery:
     def _ask(self, campaign: str, rules: DecisionRules) -> NoReturn:
         counts, session = self.counts, self.session
         try:
-            asked = ask(session.store, campaign, session.who, session.claimant_id, counts.unknown_requests)
+            requests = counts.unknown_requests | counts.left.keys()
+            asked = ask(session.store, campaign, session.who, session.claimant_id, requests)
         except InputError as error:
             ledger = self.task.ledger_conn_id
             failed = failure(campaign, counts, None, stopped=False, resend_unknown=False, ledger_conn_id=ledger)
             raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from None
         if not asked:
             raise AirflowException("Every unknown request has an outcome since: the next attempt finds it")
-        log.warning(
-            "%d %s may have been sent: waiting for a person, in Airflow's required actions",
-            counts.unknown,
-            by_count(counts.unknown, "message"),
-        )
-        self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": counts.unknown})
-        ask_about_requests(self.task.context, rules, campaign, counts.unknown, asked)
+        unknown = counts.unknown + sum(counts.left.values())
+        words = "%d %s may have been sent: waiting for a person, in Airflow's required actions"
+        log.warning(words, unknown, by_count(unknown, "message"))
+        self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": unknown})
+        ask_about_requests(self.task.context, rules, campaign, unknown, asked)

@@ -108,28 +108,30 @@ def failure(
         words.append(f"Sending ended early: {describe(error)}")
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
-    if counts.unknown > sum(counts.unrecorded.values()):
-        then = (
-            _what_is_resent(counts)
-            if resend_unknown
-            else _what_to_do(campaign, counts, ledger_conn_id, reconciles=reconciles)
-        )
-        words.append(_unknown(campaign, counts, evidence or {}, then))
+    lost, left = _lost(counts), sum(counts.left.values())
+    if lost:
+        what = _what_to_do(campaign, lost, ledger_conn_id, reconciles=reconciles)
+        words.append(_unknown(campaign, counts, evidence or {}, _what_is_resent(counts) if resend_unknown else what))
     if counts.unrecorded:
         words.append(_unrecorded(campaign, counts, claimants or {}))
-    if counts.none_taken:
-        words.append(_none_taken(campaign, counts))
-    rejected = fail_on_rejected and counts.partial > 0
-    if rejected:
-        words.append(rejected_words(campaign, counts))
-    if counts.texted_twice:
-        words.append(_texted_twice(campaign, counts))
+    if left:
+        words.append(_left(campaign, counts, _what_to_do(campaign, left, ledger_conn_id, reconciles=reconciles)))
+    others = [
+        say(campaign, counts)
+        for applies, say in (
+            (counts.none_taken, _none_taken),
+            (fail_on_rejected and counts.partial, _rejected),
+            (counts.texted_twice, _texted_twice),
+        )
+        if applies
+    ]
+    words += others
     if not words:
         return None
     if error is not None:
         return Failure(". ".join(words), is_permanent(error))
     # A retry finds the outcomes, or treats the requests as unknown. But a failure that needs a person needs one now.
-    may_pass = counts.unrecorded and not (counts.none_taken or counts.texted_twice or rejected)
+    may_pass = counts.unrecorded and not (left or others)
     return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and counts.unknown) or may_pass))
 
 
@@ -140,7 +142,7 @@ def some_of(requests: Collection[int]) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-def rejected_words(campaign: str, counts: SendCounts) -> str:
+def _rejected(campaign: str, counts: SendCounts) -> str:
     """Return the error for messages that the service left out of requests that it accepted."""
     messages = f"{counts.partial} {by_count(counts.partial, 'message')}"
     return (
@@ -202,6 +204,15 @@ def _unknown(campaign: str, counts: SendCounts, evidence: Mapping[int, KeptEvide
     return f"Campaign {campaign}: {messages}{where} may have been sent: the service's response was lost. {told}{then}"
 
 
+def _left(campaign: str, counts: SendCounts, then: str) -> str:
+    messages, requests = sum(counts.left.values()), by_count(len(counts.left), "request")
+    return (
+        f"Campaign {campaign}: {messages} {by_count(messages, 'message')} in the ledger's {requests} "
+        f"{some_of(counts.left)} may have been sent before this attempt waited, and the source no longer has "
+        f"{by_count(messages, 'it', 'them')}. {then}"
+    )
+
+
 def _lost(counts: SendCounts) -> int:
     """Return how many messages may have been sent, because the response to their request was lost."""
     return counts.unknown - sum(counts.unrecorded.values())
@@ -211,7 +222,7 @@ def _what_is_resent(counts: SendCounts) -> str:
     return f"The next attempt sends {by_count(_lost(counts), 'it', 'them')} again, at the risk of texting people twice"
 
 
-def _what_to_do(campaign: str, counts: SendCounts, ledger_conn_id: str | None, *, reconciles: bool) -> str:
+def _what_to_do(campaign: str, messages: int, ledger_conn_id: str | None, *, reconciles: bool) -> str:
     command = f"airflow-sms ledger unknown --campaign {quote(campaign)}"
     if reconciles:  # the balance may tell later what it does not tell now
         command += " --read-balance"
@@ -219,7 +230,7 @@ def _what_to_do(campaign: str, counts: SendCounts, ledger_conn_id: str | None, *
         command += f" --ledger-conn-id {quote(ledger_conn_id)}"
     proved = "" if reconciles else ". on_unknown='reconcile' closes the requests whose outcome the balance shows"
     return (
-        f"{by_count(_lost(counts), 'It is', 'They are')} not sent again. A person decides: with {command}, then "
+        f"{by_count(messages, 'It is', 'They are')} not sent again. A person decides: with {command}, then "
         "airflow-sms ledger resolve; or on the campaign's page, under SMS in the navigation of Airflow 3.1 and "
         f"newer{proved}"
     )

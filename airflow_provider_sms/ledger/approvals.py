@@ -25,7 +25,7 @@ STOP = "stop"
 class PlanExtent(NamedTuple):
     """Which plan it is, and how far it reaches: what a person is asked about and approves.
 
-    :param plan_id: a digest of the recipients and their texts.
+    :param plan_id: a digest of the recipients, their texts and the values of the key columns.
     :param messages: messages to send; None where that was not recorded.
     :param withheld: rows that are not sent since their people are suppressed or were texted too recently, less the
         suppressed ones whose message the campaign holds; None where that was not recorded, as before version 8.

@@ -179,11 +179,10 @@ class Scan:
         self._people.close()
 
     def _add_messages(self, prepared: PreparedBatch) -> None:
-        # By the text, whatever identifies a message: another text is another plan.
-        by_text = self._keyed_by_text
-        self.fingerprint.add(
-            prepared.keys if by_text else message_keys(prepared.destination_column, prepared.content_column)
-        )
+        self.fingerprint.add(prepared.keys)
+        if not self._keyed_by_text:
+            # Another text is another plan, too, whatever identifies a message.
+            self.fingerprint.add(message_keys(prepared.destination_column, prepared.content_column))
         held = {} if self._preview is None else self._preview.held(prepared.keys)
         prepared = self._without_suppressed(prepared, held)
         self.keys.add(prepared.keys)

@@ -99,6 +99,8 @@ class SendCounts:
     :param max_event_ids: how many event ids are kept.
     :param lost_requests: the requests of the lost messages. A request that an earlier leg, still alive, makes later is
         neither in this set nor in :attr:`replayed_requests`: it counts as another process's.
+    :param left: unknown requests of earlier legs of which the source has no row any more, each with its messages; these
+        are in no other count.
     :param opted_out: rows of people who have opted out since, counted as unknown, by the request that may be closed.
     :param seen: the rows that were looked up, and those counted as duplicate.
     """
@@ -132,6 +134,7 @@ class SendCounts:
     unrecorded: dict[int, int] = field(default_factory=dict)
     max_event_ids: int = 1000
     lost_requests: RequestBits = field(default_factory=RequestBits)
+    left: dict[int, int] = field(default_factory=dict)
     opted_out: Counter[int] = field(default_factory=Counter)
     seen: SeenRows = field(default_factory=SeenRows)
 

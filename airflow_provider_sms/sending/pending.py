@@ -172,7 +172,8 @@ class PendingMessages:
     def _find_unplanned(self, messages: Sequence[Outgoing], planned: Sequence[bool]) -> dict[bytes, bool]:
         """Return the keys that the plan does not have, and whether a frequency cap still protects their recipients."""
         others = [outgoing for outgoing, is_planned in zip(messages, planned, strict=True) if not is_planned]
-        capped = self._ledger.capped([outgoing.destination for outgoing in others]) if others else set()
+        destinations = [outgoing.destination for outgoing in others if outgoing.destination is not None]
+        capped = self._ledger.capped(destinations) if destinations else set()
         return {outgoing.key: outgoing.destination in capped for outgoing in others}
 
     def _is_settled(

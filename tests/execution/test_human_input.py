@@ -371,6 +371,16 @@ def test_an_approval_is_of_none_of_the_people_whom_the_list_held_back(send, peop
 
 
 @needs_an_answer
+def test_an_approval_is_of_no_second_text_under_another_key(send, people, witnessed):
+    """Other key columns make every message of an approved campaign a new one: the person is asked about these."""
+    with somebody_answers("Send"):
+        assert send(people(20), approve=True, campaign="c").state == "success"
+    with somebody_answers("Stop") as questions:
+        ran = send(people(20), approve=True, campaign="c", key_columns=["first_name"])
+    assert (ran.state, len(questions), set(witnessed().values())) == ("failed", 1, {1})
+
+
+@needs_an_answer
 def test_an_approval_holds_while_more_people_opt_out(send, people, sandbox, tmp_path):
     """A retry texts the rest of the approved people, without the people who opted out since, and asks nobody."""
     frame = pd.read_parquet(people(150))

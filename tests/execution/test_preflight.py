@@ -155,6 +155,25 @@ def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path, on
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100})
 
 
+@pytest.mark.parametrize("left", ["some", "nobody"])
+def test_rows_that_leave_the_source_hide_no_unknown_message(send, people, sandbox, left):
+    """People whom the task may have texted before its wait: it names the request, even if nothing is left to send."""
+    sandbox.state.set_balance(250)
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
+    path = people(400)
+    frame = pd.read_parquet(path)
+
+    def leave():
+        pd.concat([frame.head(100), frame.tail(200 if left == "some" else 0)]).to_parquet(path)
+        sandbox.state.set_balance(1000)
+
+    with later(leave, lambda: looks(sandbox) > 1):
+        ran = send(path, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1)
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 300 if left == "some" else 100})
+    assert "100 messages in the ledger's request 2 may have been sent before this attempt waited" in ran.log
+    assert "airflow-sms ledger unknown --campaign" in ran.log
+
+
 class Closes:
     """Hours that end for three seconds once two requests were posted.
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from support.planning import number, planned, texted
 
@@ -45,13 +46,15 @@ def test_repeats_are_counted_and_not_paid_for():
 
 
 def test_the_plan_is_named_by_its_messages():
-    """Another order is the same plan; another text or recipient is another one, whatever identifies a message."""
+    """Another order is the same plan; another text, recipient or key is another one, whatever identifies a message."""
     rows = [number(1), number(2), number(3)]
     same, other_order = planned(texted(rows)), planned(texted(rows[::-1]))
     texts = {planned(texted(rows, text), key_columns=[]).id for text in ("Hi", "Ho")}
     assert same.id == other_order.id
     assert len({same.id, planned(texted(rows[:2])).id, planned(texted(rows, "Ho")).id}) == 3
-    assert len(texts) == 2
+    assert len({*texts, planned(texted(rows, "Hi")).id}) == 3
+    with_city = texted(rows, "Hi").append_column("city", pa.array(["a", "b", "c"]))
+    assert planned(with_city, key_columns=["city"]).id not in {*texts, planned(with_city).id}
 
 
 def test_suppressing_somebody_leaves_the_plan_the_same():

@@ -34,6 +34,22 @@ BRAKE_MUTATIONS = (
         first="test_unplanned_messages_to_people_texted_too_recently_count_as_suppressed",
     ),
     Mutation(
+        "an approval holds for the same texts under another key",
+        "planning/scan.py",
+        "        self.fingerprint.add(prepared.keys)\n        if not self._keyed_by_text:\n",
+        "        if self._keyed_by_text:\n            self.fingerprint.add(prepared.keys)\n        else:\n",
+        ("tests/planning/test_plan.py",),
+        first="test_the_plan_is_named_by_its_messages",
+    ),
+    Mutation(
+        "unknown people whose rows left the source during a wait are forgotten",
+        "execution/delivery.py",
+        "            counts.left = self._left()\n",
+        "",
+        ("tests/execution/test_preflight.py",),
+        first="test_rows_that_leave_the_source_hide_no_unknown_message",
+    ),
+    Mutation(
         "a second click on the first question approves more than it shows",
         "execution/preflight.py",
         '    return plan.plan_id if first is None or first.covers(plan) else f"{plan.plan_id}-{plan.messages}"\n',

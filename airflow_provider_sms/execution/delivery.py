@@ -222,7 +222,7 @@ class Delivery:
             log.warning("%d %s no longer in the source", gone, were)
 
     def _left(self) -> dict[int, int]:
-        """Return the unknown requests of earlier legs whose rows have left the source, each with its messages."""
+        """Return the unknown requests of earlier legs of which no row was met, each with its messages."""
         counts = self.counts
         if not counts.lost:
             return {}

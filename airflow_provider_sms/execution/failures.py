@@ -208,8 +208,9 @@ def _left(campaign: str, counts: SendCounts, then: str) -> str:
     messages, requests = sum(counts.left.values()), by_count(len(counts.left), "request")
     return (
         f"Campaign {campaign}: {messages} {by_count(messages, 'message')} in the ledger's {requests} "
-        f"{some_of(counts.left)} may have been sent before this attempt waited, and the source no longer has "
-        f"{by_count(messages, 'it', 'them')}. {then}"
+        f"{some_of(counts.left)} may have been sent before this attempt waited. Since then, "
+        f"{by_count(messages, 'its row has', 'their rows have')} left the source, or "
+        f"{by_count(messages, 'its recipient', 'their recipients')} opted out. {then}"
     )
 
 

@@ -60,8 +60,10 @@ def _next_step(not_sent: int, unapproved: UnapprovedPlan | None) -> str:
     if unapproved is None:
         return f"Clear the task: its next attempt sends {by_count(not_sent, 'it', 'them')}."
     if unapproved.refused_by is None:
-        return f"Nobody has approved plan {unapproved.plan_id}. Clear the task to ask again."
-    return f"{unapproved.refused_by} refused plan {unapproved.plan_id}. Clear the task to ask again."
+        decided = f"Nobody has approved plan {unapproved.plan_id}"
+    else:
+        decided = f"{unapproved.refused_by} refused plan {unapproved.plan_id}"
+    return f"{decided}. Clear the task: it asks again, or sends if its DAG asks no longer."
 
 
 def _name(attempt: Attempt) -> str:

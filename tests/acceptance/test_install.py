@@ -12,7 +12,7 @@ import pytest
 from support.checkout import PAGE, bash, block, build_wheel
 from support.pages import ROOT
 
-INSTALL = block("constraints/airflow-")
+FIRST, INSTALL = block("airflow version"), block("constraints/airflow-")
 ((VERSION, CONSTRAINTS),) = re.findall(r'"apache-airflow==([\d.]+)".* --constraint (\S+)', INSTALL)
 ADDRESS, TOKEN = "https://rest.example.com/v1", "THE-TOKEN"
 FREE = re.compile(r"(apache-airflow-|starlette=)")
@@ -53,8 +53,12 @@ def versions(commands, folder):
 
 
 def test_the_package_installs_into_an_airflow_of_last_year(older_airflow, tmp_path, sandbox):
-    """The block as it stands keeps Airflow and replaces what is too old; pip finds no conflict; the commands work."""
+    """As the page says: pip finds a conflict with Airflow's own file, and none with the project's; the commands work."""
     before = versions(older_airflow, tmp_path)
+    (tmp_path / "constraints.txt").write_text("".join(f"{name}=={each}\n" for name, each in before.items()))
+    refused = bash(FIRST, tmp_path, older_airflow)
+    assert (refused.returncode, versions(older_airflow, tmp_path)) == (1, before)
+    assert "ResolutionImpossible" in refused.stderr
     done = bash(INSTALL, tmp_path, older_airflow)
     assert done.returncode == 0, done.stderr
     after = versions(older_airflow, tmp_path)

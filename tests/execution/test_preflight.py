@@ -174,6 +174,32 @@ def test_rows_that_leave_the_source_hide_no_unknown_message(send, people, sandbo
     assert "airflow-sms ledger unknown --campaign" in ran.log
 
 
+def test_opt_outs_that_leave_nothing_to_send_hide_no_unknown_message(send, people, sandbox, tmp_path):
+    """With on_unknown="resend", too: the people are not texted again, and the task says whom it may have texted."""
+    sandbox.state.set_balance(250)
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
+    frame = pd.read_parquet(people(400))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.head(0).to_parquet(opted_out)
+
+    def opt_out():
+        frame.tail(300).to_parquet(opted_out)
+        sandbox.state.set_balance(1000)
+
+    with later(opt_out, lambda: looks(sandbox) > 1):
+        ran = send(
+            people(400),
+            wait_for_credit=True,
+            cost_per_part=0.5,
+            credit_interval=0.1,
+            concurrency=1,
+            suppress=str(opted_out),
+            on_unknown="resend",
+        )
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 100, "suppressed": 300})
+    assert "100 messages in the ledger's request 2 may have been sent before this attempt waited" in ran.log
+
+
 class Closes:
     """Hours that end for three seconds once two requests were posted.
 

@@ -66,7 +66,7 @@ def test_nobody_is_told_that_a_cleared_task_sends_what_no_person_has_approved(by
     """Its next attempt asks again, also where a person has refused the plan."""
     unapproved = UnapprovedPlan("2bb5bde4a59d", by)
     (reason,) = presenter.reasons(campaign("needs attention", not_sent=3), NOW, unapproved)
-    assert reason == f"3 rows not sent. {words}. Clear the task to ask again."
+    assert reason == f"3 rows not sent. {words}. Clear the task: it asks again, or sends if its DAG asks no longer."
 
 
 def test_a_campaign_without_a_plan_is_compared_with_nothing():

@@ -28,12 +28,14 @@ def bash(code: str, folder: Path, commands: Path = HERE, **variables: str) -> su
     return subprocess.run(["bash", "-euc", code], cwd=folder, env=names, capture_output=True, text=True, check=False)
 
 
-def build_wheel(folder: Path) -> None:
-    """Copy what the build needs into a folder, and build the wheel there by the page's first block."""
+def build_wheel(folder: Path, **variables: str) -> None:
+    """Copy what the build needs into a folder, and build the wheel there by the page's first block.
+
+    :param variables: settings of pip.
+    """
     for name in ("airflow_provider_sms", "constraints"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE", "constraints.txt"):
         shutil.copy(ROOT / name, folder / name)
-    # The page's build takes hatchling from the package index.
-    done = bash(block("pip wheel").replace("--no-deps", "--no-deps --no-build-isolation"), folder)
+    done = bash(block("pip wheel"), folder, **variables)
     assert done.returncode == 0, done.stderr

@@ -53,7 +53,7 @@ def versions(commands, folder):
 
 
 def test_the_package_installs_into_an_airflow_of_last_year(older_airflow, tmp_path, sandbox):
-    """As the page says: pip finds a conflict with Airflow's own file, and none with the project's; the commands work."""
+    """As on the page: pip finds a conflict with Airflow's file, and none with the project's; the commands work."""
     before = versions(older_airflow, tmp_path)
     (tmp_path / "constraints.txt").write_text("".join(f"{name}=={each}\n" for name, each in before.items()))
     refused = bash(FIRST, tmp_path, older_airflow)

@@ -192,7 +192,7 @@ TABLES = {
     "sms_message": "campaign_id message_key destination request_id taken_from",
     "sms_former_holder": "campaign_id message_key request_id",
     "sms_decision": "id request_id asked_by decision decided_by decided_at",
-    "sms_approval": "id campaign_id plan_id decision decided_by decided_at claimant_id messages cost withheld",
+    "sms_approval": "id campaign_id plan_id decision decided_by decided_at claimant_id messages cost subset",
     "sms_contact_group": "id name",
     "sms_contact": "group_id destination request_id claimed_at before_request_id before_at",
     "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",

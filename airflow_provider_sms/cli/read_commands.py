@@ -105,6 +105,12 @@ def show_status(args: Namespace) -> None:
         )
 
 
+def _approval_fields(approval: Approval) -> dict[str, Any]:
+    fields = {**approval._asdict(), "decided_at": iso(approval.decided_at)}
+    del fields["subset"]
+    return fields
+
+
 def _status_fields(found: CampaignStatus, pause: Pause | None, approval: Approval | None) -> dict[str, Any]:
     return {
         "campaign": found.campaign,
@@ -118,7 +124,7 @@ def _status_fields(found: CampaignStatus, pause: Pause | None, approval: Approva
         "first_activity": iso(found.first_activity),
         "last_activity": iso(found.last_activity),
         "decisions": found.decisions,
-        "approval": None if approval is None else {**approval._asdict(), "decided_at": iso(approval.decided_at)},
+        "approval": None if approval is None else _approval_fields(approval),
         "paused": None if pause is None else {"by": pause.paused_by, "since": iso(pause.paused_at)},
         "sent_by": [task._asdict() for task in found.senders],
     }

@@ -197,7 +197,7 @@ class BulkAttempt:
             options.limits.check(plan)
             self._unsent = plan
             with self._summary_before_wait():
-                preflight.require(plan, seen, scanned.scan.samples, decision, has_sent=self._counts.has_posted)
+                preflight.require(plan, seen, scanned.scan, decision, has_sent=self._counts.has_posted)
         except Exception as error:
             words = describe(error) if isinstance(error, SmsError) else "it was not approved"
             self._write_report(every_row, ledger, words, nothing_sent=True)

@@ -127,5 +127,10 @@ class BulkOptions:
     @property
     def plan_binds(self) -> bool:
         """Whether nothing but the messages of the plan may be sent: a person approves it, or a limit applies to it."""
-        limits = (self.approval_threshold, self.limits.max_cost, self.limits.max_repeats)
+        limits = (
+            self.approval_threshold,
+            self.limits.max_cost,
+            self.limits.max_repeats,
+            self.limits.max_parts_per_message,
+        )
         return self.approve or any(limit is not None for limit in limits)

@@ -47,6 +47,7 @@ class ScannedSource:
     :param preparation: makes messages of its rows.
     :param scan: its rows and messages, as far as it was read.
     :param suppressed: the numbers that are not texted; None where no list was given.
+    :param ledger_error: why the rows were not compared with the ledger; None where they were, or need not be.
     """
 
     source: Source
@@ -54,6 +55,7 @@ class ScannedSource:
     scan: Scan
     prices: Prices
     suppressed: SuppressedNumbers | None
+    ledger_error: LedgerError | None = None
 
     def check(self, options: BulkOptions, stop: StopFlag, telemetry: Telemetry) -> None:
         """Read and check every row; if an error ends this, the scan keeps what it has found.
@@ -72,11 +74,14 @@ class ScannedSource:
         """Refuse a table with rows that cannot be texted, as far as the options do not allow them.
 
         :raises InvalidRowsError: says how many, why and which.
+        :raises LedgerError: the ledger could not be read, so nobody knows which of the rows were sent before.
         """
         options.limits.check_invalid(self.scan)
         self.scan.require_sendable(skip_invalid=options.on_invalid == "skip")
         if self.scan.invalid:
             log.warning("Left out: %s", self.scan.explain_invalid())
+        if self.ledger_error is not None:
+            raise self.ledger_error
 
 
 def open_scan(
@@ -110,10 +115,17 @@ def open_scan(
     prices = Prices(options.cost_per_part)
     source = stack.enter_context(closing(open_source(located(read_source()), column=options.destination_column)))
     suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
-    preview = None if store is None else _preview(options, campaign, store, resends, is_own, who=who)
+    preview, error = None, None
+    if store is not None:
+        try:
+            preview = CampaignPreview(store, campaign, options.frequency_cap, resends, is_own, who=who)
+        except LedgerError as caught:
+            error = caught  # an error in the rows should be reported first
+    if preview is not None and not (preview.any or preview.caps):
+        preview = None
     scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
     stack.enter_context(closing(scan))
-    return ScannedSource(source, preparation, scan, prices, suppressed)
+    return ScannedSource(source, preparation, scan, prices, suppressed, error)
 
 
 def plan_send(
@@ -171,26 +183,6 @@ def _found(plan: Plan, counts: SendCounts, own: int) -> dict[str, int]:
         "suppressed": plan.suppressed + plan.capped,
         "already_sent": plan.already_sent - own,
     }
-
-
-def _preview(
-    options: BulkOptions,
-    campaign: str,
-    store: LedgerBackend,
-    resends: Callable[[int], bool],
-    is_own: Callable[[int], bool],
-    *,
-    who: Claimant,
-) -> CampaignPreview | None:
-    """Return a preview of the campaign, if the ledger has anything of it.
-
-    Rows are checked and counted even if the ledger cannot be read; the sender meets the error again.
-    """
-    try:
-        preview = CampaignPreview(store, campaign, options.frequency_cap, resends, is_own, who=who)
-    except LedgerError:
-        return None
-    return preview if preview.any or preview.caps else None
 
 
 def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:

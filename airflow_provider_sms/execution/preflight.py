@@ -33,7 +33,7 @@ from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.sending.stop_conditions import closed_for_all, covers, is_out_of_credit, prepaid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.planning.scan import Scan
     from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.sending.stop_conditions import StopReason
     from airflow_provider_sms.service.responses import Balance
@@ -98,14 +99,14 @@ class Preflight:
         self,
         plan: Plan,
         account: AccountStatus,
-        samples: Sequence[tuple[str, str]],
+        scan: Scan,
         decision: PlanDecision | None,
         *,
         has_sent: bool,
     ) -> None:
         """Return if the plan may be sent now; otherwise wait: for a person, then for the hours, then for credit.
 
-        :param samples: destinations and texts of some messages, for the person.
+        :param scan: the table that the plan is of.
         :param decision: the decision of the person for whom this attempt waited; None where it has not waited for one.
         :param has_sent: whether an earlier leg of this attempt sent something.
         :raises ServiceError: the service refused the token when the balance was read.
@@ -122,9 +123,9 @@ class Preflight:
         if account.refusal is not None:
             raise account.refusal
         if self.task.confirm is not None:
-            self._record(plan, SEND, self.task.confirm(plan, samples))
+            self._record(plan, _extent(plan, scan), SEND, self.task.confirm(plan, scan.samples))
         if self._needs_approval(plan):
-            self._require_approval(plan, samples, decision)
+            self._require_approval(plan, scan, decision)
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
         if opening is not None:
             self._wait_until(opening)
@@ -168,7 +169,7 @@ class Preflight:
                 "the task to ask again"
             )
         if not decision.send:
-            self._record(plan, STOP, decision.by)
+            self._record(plan, PlanExtent(plan.id, plan.to_send), STOP, decision.by)
             raise AirflowFailException(f"{decision.by} decided not to send campaign {self.campaign}")
 
     def _require_approved_plan(self, plan: Plan, decision: PlanDecision | None, *, has_sent: bool) -> None:
@@ -195,8 +196,8 @@ class Preflight:
                 "clear the task once it has its rows again"
             )
 
-    def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
-        session, extent = self.session, _extent(plan)
+    def _require_approval(self, plan: Plan, scan: Scan, decision: PlanDecision | None) -> None:
+        session, extent = self.session, _extent(plan, scan)
         questions = asked(session.store, session.who)
         first = questions[0].plan_id if questions else None
         named = _by_name(questions)
@@ -204,7 +205,7 @@ class Preflight:
             meant = decision.plan_id or first
             shown = named.get(meant or "")
             if shown is not None and shown.covers(extent):
-                self._record(plan, SEND, decision.by)
+                self._record(plan, extent, SEND, decision.by)
                 return
             changed = (
                 f"it would text {plan.to_send} {by_count(plan.to_send, 'person', 'people')} now, some of whom it left "
@@ -237,18 +238,12 @@ class Preflight:
         self.telemetry.note(AttemptState.WAITING_FOR_APPROVAL, {"to_send": plan.to_send})
         # A decision about another plan restarts the time limit; one that did not count is no decision here.
         deadline = self.task.deadline if decision is None else None
-        ask_about_plan(self.task.context, self.rules, plan, samples, deadline)
+        ask_about_plan(self.task.context, self.rules, plan, scan.samples, deadline)
 
-    def _record(self, plan: Plan, decision: str, by: str) -> None:
-        session = self.session
+    def _record(self, plan: Plan, extent: PlanExtent, decision: str, by: str) -> None:
+        session, cost = self.session, plan.cost
         at = record_approval(
-            session.store,
-            self.campaign,
-            _extent(plan),
-            decision,
-            by,
-            claimant_id=session.claimant_id,
-            cost=plan.cost,
+            session.store, self.campaign, extent, decision, by, claimant_id=session.claimant_id, cost=cost
         )
         log.info("%s decided about plan %s: %s", by, plan.id, decision)
         push_approval(self.task.context, plan.id, decision, by, at)
@@ -308,8 +303,8 @@ def _name(plan: PlanExtent, named: Mapping[str, PlanExtent]) -> str:
     return plan.plan_id if first is None or first.covers(plan) else f"{plan.plan_id}-{plan.messages}"
 
 
-def _extent(plan: Plan) -> PlanExtent:
-    return PlanExtent(plan.id, plan.to_send, plan.withheld)
+def _extent(plan: Plan, scan: Scan) -> PlanExtent:
+    return PlanExtent(plan.id, plan.to_send, scan.subset())
 
 
 def _refuses_account(error: ServiceError) -> bool:

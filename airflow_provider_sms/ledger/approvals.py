@@ -11,6 +11,7 @@ from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import enter_campaign
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.schema import approval, campaign, claimant
+from airflow_provider_sms.messages.subset import MessageSubset
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,29 +24,26 @@ STOP = "stop"
 
 
 class PlanExtent(NamedTuple):
-    """Which plan it is, and how far it reaches: what a person is asked about and approves.
+    """Which messages a plan has: what a person is asked about and approves.
 
     :param plan_id: a digest of the recipients, their texts and the values of the key columns.
     :param messages: messages to send; None where that was not recorded.
-    :param withheld: rows that are not sent since their people are suppressed or were texted too recently, less the
-        suppressed ones whose message the campaign holds; None where that was not recorded, as before version 8.
+    :param subset: which of the table's messages are to be sent; None where that was not recorded, as before version 8
+        of the ledger.
     """
 
     plan_id: str
     messages: int | None
-    withheld: int | None = None
+    subset: MessageSubset | None = None
 
     def covers(self, plan: PlanExtent) -> bool:
-        """Return whether an approval of this plan is one of another: of the same rows, and of no more people.
+        """Return whether an approval of this plan is one of another: of the same table, with no other messages.
 
-        As messages are sent, fewer are left to send. So people who were withheld before would fit into the number of
-        messages: they may not become fewer. Where a number was not recorded, no plan is covered.
+        Where the messages of either were not recorded, no plan is covered.
         """
-        if self.messages is None or self.withheld is None or plan.messages is None or plan.withheld is None:
+        if self.plan_id != plan.plan_id or self.subset is None or plan.subset is None:
             return False
-        if self.plan_id != plan.plan_id:
-            return False
-        return plan.messages <= self.messages and plan.withheld >= self.withheld
+        return self.subset.includes(plan.subset)
 
 
 class Approval(NamedTuple):
@@ -57,7 +55,7 @@ class Approval(NamedTuple):
     :param decided_at: seconds since the epoch.
     :param messages: how many the plan had; None where that was not recorded.
     :param cost: the estimate in credits; None where that was not recorded.
-    :param withheld: see :class:`PlanExtent`.
+    :param subset: see :class:`PlanExtent`.
     """
 
     plan_id: str
@@ -66,11 +64,11 @@ class Approval(NamedTuple):
     decided_at: float
     messages: int | None = None
     cost: Decimal | None = None
-    withheld: int | None = None
+    subset: MessageSubset | None = None
 
     def allows(self, plan: PlanExtent) -> bool:
         """Return whether the decision is to send, and covers a plan."""
-        return self.decision == SEND and PlanExtent(self.plan_id, self.messages, self.withheld).covers(plan)
+        return self.decision == SEND and PlanExtent(self.plan_id, self.messages, self.subset).covers(plan)
 
 
 def note_question(store: LedgerBackend, campaign_name: str, plan: PlanExtent, *, claimant_id: int) -> None:
@@ -79,7 +77,7 @@ def note_question(store: LedgerBackend, campaign_name: str, plan: PlanExtent, *,
     :param claimant_id: the claimant that asks.
     :raises LedgerError: when it was not committed.
     """
-    _add(store, campaign_name, store.clock(), claimant_id=claimant_id, **plan._asdict())
+    _add(store, campaign_name, store.clock(), plan, claimant_id=claimant_id)
 
 
 def record_approval(
@@ -107,12 +105,12 @@ def record_approval(
         store,
         campaign_name,
         now,
+        plan,
         claimant_id=claimant_id,
         decision=decision,
         decided_by=by,
         decided_at=now,
         cost=None if cost is None else str(cost),
-        **plan._asdict(),
     )
     return now
 
@@ -134,7 +132,7 @@ def latest_approval(
             approval.c.decided_at,
             approval.c.messages,
             approval.c.cost,
-            approval.c.withheld,
+            approval.c.subset,
         )
         .select_from(approval.join(campaign))
         .where(campaign.c.name == campaign_name, approval.c.decision.is_not(None))
@@ -147,7 +145,8 @@ def latest_approval(
     if found is None:
         return None
     values = dict(zip(Approval._fields, found, strict=True))
-    return Approval(**{**values, "cost": None if found.cost is None else Decimal(found.cost)})
+    cost = None if found.cost is None else Decimal(found.cost)
+    return Approval(**{**values, "cost": cost, "subset": _subset(found.subset)})
 
 
 def asked(store: LedgerBackend, who: Claimant) -> list[PlanExtent]:
@@ -156,16 +155,22 @@ def asked(store: LedgerBackend, who: Claimant) -> list[PlanExtent]:
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
-        select(approval.c.plan_id, approval.c.messages, approval.c.withheld)
+        select(approval.c.plan_id, approval.c.messages, approval.c.subset)
         .select_from(approval.join(claimant))
         .where(of_task(who), approval.c.decision.is_(None))
         .order_by(approval.c.id)
     )
     with store.read() as connection:
-        return [PlanExtent(*row) for row in connection.execute(query)]
+        return [PlanExtent(row.plan_id, row.messages, _subset(row.subset)) for row in connection.execute(query)]
 
 
-def _add(store: LedgerBackend, campaign_name: str, now: float, **values: object) -> None:
+def _subset(written: bytes | None) -> MessageSubset | None:
+    return None if written is None else MessageSubset.from_bytes(bytes(written))
+
+
+def _add(store: LedgerBackend, campaign_name: str, now: float, plan: PlanExtent, **values: object) -> None:
+    subset = None if plan.subset is None else plan.subset.to_bytes()
+    values |= {**plan._asdict(), "subset": subset}
     with store.write(campaign_lock(campaign_name)) as connection:
         campaign_id = enter_campaign(connection, campaign_name, now)
         connection.execute(insert(approval).values(campaign_id=campaign_id, **values))

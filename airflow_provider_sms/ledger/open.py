@@ -41,9 +41,9 @@ def _add_accounts(connection: Connection) -> None:
         index.create(connection, checkfirst=True)
 
 
-def _add_withheld(connection: Connection) -> None:
-    """Add the column that tells how many rows an approved plan left out."""
-    _add_columns(connection, approval, ("withheld",))
+def _add_subset(connection: Connection) -> None:
+    """Add the column that tells which messages of the table an approved plan has."""
+    _add_columns(connection, approval, ("subset",))
 
 
 def _add_columns(connection: Connection, table: Table, names: Iterable[str]) -> None:
@@ -60,7 +60,7 @@ _NO_RIGHT = ("42501", "3F000")
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     5: _index_claimants,
     6: _add_accounts,
-    7: _add_withheld,
+    7: _add_subset,
 }
 """By version, the step that brings a ledger to the next one; new tables exist by then, new indexes do not.
 

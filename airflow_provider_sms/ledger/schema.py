@@ -153,8 +153,8 @@ approval = Table(
     Column("claimant_id", ForeignKey("sms_claimant.id")),
     Column("messages", BigInteger),
     Column("cost", String(40)),
-    # Rows that were not to be texted: of suppressed people, and of people texted too recently.
-    Column("withheld", BigInteger),
+    # Which messages of the table: see messages/subset.py.
+    Column("subset", LargeBinary),
     Index("sms_approval_campaign", "campaign_id"),
 )
 

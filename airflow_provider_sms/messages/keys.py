@@ -93,6 +93,15 @@ def message_keys(
     return keys
 
 
+def keys_with_texts(prepared: PreparedBatch) -> list[bytes]:
+    """Return a digest of each message's key, number and text: with key columns, a key says nothing about the text."""
+    texts = message_keys(prepared.destination_column, prepared.content_column)
+    return [
+        blake2b(key + text_key, digest_size=KEY_BYTES).digest()
+        for key, text_key in zip(prepared.keys, texts, strict=True)
+    ]
+
+
 def _identities(destinations: pa.Array, others: pa.Array | None) -> list[bytes]:
     """Join each destination and the rest of the message's identity; None means that there is no rest.
 

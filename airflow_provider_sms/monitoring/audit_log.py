@@ -84,7 +84,10 @@ def unapproved_plan(ledger: LedgerReader, campaign_id: int) -> UnapprovedPlan | 
 
 
 def _approvals(connection: Connection, campaign_id: int) -> list[AuditEntry]:
-    query = select(approval).where(approval.c.campaign_id == campaign_id, approval.c.decision.is_not(None))
+    columns = (approval.c.decided_at, approval.c.decided_by, approval.c.decision, approval.c.plan_id)
+    query = select(*columns, approval.c.messages).where(
+        approval.c.campaign_id == campaign_id, approval.c.decision.is_not(None)
+    )
     actions = {SEND: "approved", STOP: "refused"}
     return [
         AuditEntry(

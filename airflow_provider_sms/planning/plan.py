@@ -24,7 +24,8 @@ MAX_CHARACTERS = 5
 class Plan:
     """The messages of a table that are about to be sent, as figures; counts are of rows unless they say otherwise.
 
-    :param id: a digest of the recipients and their texts: it changes with any of them, but not with their order.
+    :param id: a digest of the recipients, their texts and the values of the key columns: it changes with any of them,
+        but not with their order.
     :param invalid: rows that cannot be texted, by reason.
     :param duplicate: rows that hold the same message as another row.
     :param suppressed: rows whose number is suppressed.
@@ -37,7 +38,6 @@ class Plan:
     :param balance: the balance at the time of the plan; None where it was not read.
     :param seconds: the approximate time that sending takes; None where there is no earlier request to judge by.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
-    :param suppressed_held: of the suppressed rows, those whose message the campaign holds.
     """
 
     id: str
@@ -55,12 +55,6 @@ class Plan:
     balance: Balance | None
     seconds: float | None
     repeats: int = 0
-    suppressed_held: int = 0
-
-    @property
-    def withheld(self) -> int:
-        """Rows that are neither sent nor were sent before, since their people are suppressed or had a text recently."""
-        return self.suppressed + self.capped - self.suppressed_held
 
     @property
     def cost(self) -> Decimal:
@@ -162,7 +156,6 @@ def make_plan(
         balance=balance,
         seconds=None if seconds_per_request is None else requests * seconds_per_request,
         repeats=scan.repeats,
-        suppressed_held=scan.suppressed_held,
     )
 
 

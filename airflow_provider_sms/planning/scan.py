@@ -19,8 +19,9 @@ from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.preview import OWN, OWN_UNKNOWN
 from airflow_provider_sms.messages.blocks import Block, BlockBuilder
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
-from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
+from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, keys_with_texts
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
+from airflow_provider_sms.messages.subset import MessageSubset
 from airflow_provider_sms.planning.changed_texts import TableKeys
 from airflow_provider_sms.planning.earlier_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
@@ -28,6 +29,8 @@ from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    import numpy.typing as npt
 
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.prepare import Preparation
@@ -87,8 +90,6 @@ class Scan:
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
         self.repeats = 0
         """People among the recipients of the messages to send who have had another text of the campaign."""
-        self.suppressed_held = 0
-        """Of the suppressed rows, those whose message the campaign holds: it was sent, or may have been."""
         self.own = 0
         """Of the rows that were already sent, those whose message earlier legs of this attempt sent."""
         self._suppressed = suppressed
@@ -98,6 +99,8 @@ class Scan:
         """The numbers of the messages to send, where others have sent any message of the campaign."""
         self._free = self.keys if preview is None else TableKeys()
         self._free_rows = 0
+        self._left_out = TableKeys()
+        """The keys of all other messages."""
 
     @property
     def valid(self) -> int:
@@ -108,6 +111,10 @@ class Scan:
     def planned(self) -> TableKeys | None:
         """The keys of the messages to send; None where that is every message that is not suppressed."""
         return None if self._preview is None else self._free
+
+    def subset(self) -> MessageSubset:
+        """Return which of the table's messages are to be sent."""
+        return MessageSubset.of(self._free.sorted(), self._left_out.sorted())
 
     @property
     def duplicate(self) -> int:
@@ -176,13 +183,12 @@ class Scan:
         """Release the keys and their room on disk; the counts stay."""
         self.keys.close()
         self._free.close()
+        self._left_out.close()
         self._people.close()
 
     def _add_messages(self, prepared: PreparedBatch) -> None:
-        self.fingerprint.add(prepared.keys)
-        if not self._keyed_by_text:
-            # Another text is another plan, too, whatever identifies a message.
-            self.fingerprint.add(message_keys(prepared.destination_column, prepared.content_column))
+        # Another text is another plan, whatever identifies a message.
+        self.fingerprint.add(prepared.keys if self._keyed_by_text else keys_with_texts(prepared))
         held = {} if self._preview is None else self._preview.held(prepared.keys)
         prepared = self._without_suppressed(prepared, held)
         self.keys.add(prepared.keys)
@@ -206,10 +212,8 @@ class Scan:
         if held:
             states = [held.get(key) for key in prepared.keys]
             suppressed &= np.array([state not in (OWN, OWN_UNKNOWN) for state in states], np.bool_)
-            is_held = np.array([state is not None for state in states], np.bool_)
-            self.suppressed_held += int(np.count_nonzero(suppressed & is_held))
         self.suppressed += int(np.count_nonzero(suppressed))
-        return prepared.keeping(~suppressed)
+        return self._keeping(prepared, ~suppressed)
 
     def _without_held(
         self, preview: CampaignPreview, prepared: PreparedBatch, held: Mapping[bytes, str]
@@ -222,13 +226,19 @@ class Scan:
             self.own += own
             self.already_sent += sent
             self.unknown += len(states) - states.count(None) - sent
-            prepared = prepared.keeping(np.array([state is None for state in states], np.bool_))
+            prepared = self._keeping(prepared, np.array([state is None for state in states], np.bool_))
         destinations = prepared.destinations if preview.caps else []
         if capped := preview.capped(destinations):
             free = np.array([destination not in capped for destination in destinations], np.bool_)
             self.capped += len(free) - int(np.count_nonzero(free))
-            prepared = prepared.keeping(free)
+            prepared = self._keeping(prepared, free)
         return prepared
+
+    def _keeping(self, prepared: PreparedBatch, kept: npt.NDArray[np.bool_]) -> PreparedBatch:
+        """Leave out the other messages, and note their keys."""
+        if not kept.all():
+            self._left_out.add([key for key, is_kept in zip(prepared.keys, kept, strict=True) if not is_kept])
+        return prepared.keeping(kept)
 
 
 def _without_duplicates(prepared: PreparedBatch) -> PreparedBatch:

@@ -115,7 +115,6 @@ def test_status_says_who_approved_a_plan(ledger, store):
         "decided_at": at,
         "messages": 3,
         "cost": 4.5,
-        "withheld": None,
     }
     assert f"send, by bob at {at}, plan d4e5f6" in ledger("status", "spring").out
 

@@ -381,6 +381,38 @@ def test_an_approval_is_of_no_second_text_under_another_key(send, people, witnes
 
 
 @needs_an_answer
+def test_a_list_that_swaps_people_is_asked_about(send, people, sandbox, tmp_path, witnessed):
+    """As many people are left out as before, and one of the people who were left out then would be texted."""
+    frame = pd.read_parquet(people(150))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.tail(1).to_parquet(opted_out)
+    refused = {"kind": "status", "status": 403, "body": '{"errorCode": "InsufficientCredits"}'}
+    sandbox.state.set_faults([{"kind": "none"}, refused])
+    options = {"approve": True, "campaign": "c", "suppress": str(opted_out), "concurrency": 1}
+    with somebody_answers("Send"):
+        ran = send(people(150), **options)
+    assert counts(ran) == {"accepted": 100, "not_sent": 49, "suppressed": 1}
+    frame.iloc[[120]].to_parquet(opted_out)
+    with somebody_answers("Stop") as questions:
+        ran = send(people(150), **options)
+    assert (len(questions), len(witnessed())) == (1, 100)
+
+
+@needs_an_answer
+def test_an_approval_is_of_nobody_who_was_unknown(send, people, sandbox, witnessed):
+    """The plan showed them as people who may have been texted, and not among the messages to send."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    frame = pd.read_parquet(people(200))
+    assert send(frame.head(100), campaign="c", concurrency=1).state == "failed"
+    with somebody_answers("Send"):
+        ran = send(people(200), campaign="c", approve=True)
+    assert counts(ran) == {"accepted": 100, "unknown": 100}
+    with somebody_answers("Stop") as questions:
+        ran = send(people(200), campaign="c", approve=True, on_unknown="resend")
+    assert (len(questions), set(witnessed().values())) == (1, {1})
+
+
+@needs_an_answer
 def test_an_approval_holds_while_more_people_opt_out(send, people, sandbox, tmp_path):
     """A retry texts the rest of the approved people, without the people who opted out since, and asks nobody."""
     frame = pd.read_parquet(people(150))

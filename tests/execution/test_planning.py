@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from support.versions import CAN_ASK
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerBusyError
+from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.reporting.summary import COUNTS
 
 SENDS = ("bulk", "group")
@@ -226,3 +227,32 @@ def test_approval_is_refused_where_nobody_can_be_asked(send, people, sandbox):
     ran = send(people(3), approve="{{ 1 }}")
     assert (ran.state, sent(sandbox)) == ("failed", [])
     assert "approve=True needs Airflow 3.1 or newer" in ran.log
+
+
+def test_a_ledger_that_cannot_be_read_for_a_moment_lifts_no_limit(send, people, witnessed, monkeypatch):
+    """The attempt fails before anything is sent; without the ledger it would not know whom the campaign has texted."""
+    assert send(people(50), "first wording", campaign="c").state == "success"
+    made, failed = CampaignPreview.__init__, []
+
+    def once(self, *args, **kwargs):
+        if not failed:
+            failed.append(True)
+            raise LedgerBusyError("The ledger cannot be read: it is busy")
+        made(self, *args, **kwargs)
+
+    monkeypatch.setattr(CampaignPreview, "__init__", once)
+    ran = send(people(50), "second wording", campaign="c", max_repeats=0)
+    assert (ran.state, counts(ran), len(witnessed())) == ("failed", {"not_sent": 50}, 50)
+    assert "The ledger cannot be read: it is busy" in ran.log
+
+
+def test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts(send, people, sandbox, witnessed):
+    """The balance shows that long texts were not sent: the plan did not have them, so they passed no limit."""
+    sandbox.state.set_faults([{"kind": "drop_before"}])
+    frame = pd.read_parquet(people(105))
+    frame["text"] = ["long " * 80] * 100 + ["short"] * 5
+    own_text = {"message": None, "content_column": "text", "campaign": "c", "concurrency": 1}
+    assert send(frame.head(100), **own_text).state == "failed"
+    ran = send(frame, **own_text, max_parts_per_message=1, on_unknown="reconcile", settle_seconds=25)
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 5, "not_sent": 100})
+    assert {text for _, text in witnessed()} == {"short"}

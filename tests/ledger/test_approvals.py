@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from sqlalchemy import text
 from support.sending import claimant
@@ -18,6 +19,7 @@ from airflow_provider_sms.ledger.approvals import (
     record_approval,
 )
 from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.messages.subset import MessageSubset
 
 
 def test_what_was_decided_last_counts(store):
@@ -34,41 +36,39 @@ def test_what_was_decided_last_counts(store):
     assert [tuple(row) for row in rows] == [("a1b2", "ann"), ("c3d4", "bob"), ("c3d4", "cid")]
 
 
-def test_an_approval_is_of_one_plan_and_no_more_messages():
-    """Fewer messages are the rest of what was approved; more, another plan, or a refusal are not."""
-    approval = Approval("a1b2", SEND, "ann", 0.0, messages=100, withheld=10)
-    plan = PlanExtent("a1b2", 100, 10)
+def subset(*chosen):
+    """Return some of the messages 0 to 9."""
+    others = [each for each in range(10) if each not in chosen]
+    return MessageSubset.of(np.array(chosen, np.uint64), np.array(others, np.uint64))
+
+
+def test_an_approval_is_of_one_plan_and_of_its_messages_alone():
+    """Fewer messages are the rest of what was approved; others, another plan, or a refusal are not."""
+    approval = Approval("a1b2", SEND, "ann", 0.0, messages=3, subset=subset(1, 2, 3))
+    plan = PlanExtent("a1b2", 3, subset(1, 2, 3))
     assert approval.allows(plan)
-    assert approval.allows(plan._replace(messages=3))
-    assert not approval.allows(plan._replace(messages=101))
+    assert approval.allows(plan._replace(subset=subset(3)))
+    assert not approval.allows(plan._replace(subset=subset(3, 4)))
     assert not approval.allows(plan._replace(plan_id="c3d4"))
     assert not approval._replace(decision=STOP).allows(plan)
-    assert not approval._replace(messages=None).allows(plan._replace(messages=1))
 
 
-def test_an_approval_is_of_nobody_who_was_withheld():
-    """As messages are sent, fewer are left to send: people who were left out would fit into the approved number."""
-    approval = Approval("a1b2", SEND, "ann", 0.0, messages=100, withheld=10)
-    assert not approval.allows(PlanExtent("a1b2", 10, 0))
-    assert not approval.allows(PlanExtent("a1b2", 1, 9))
-    assert approval.allows(PlanExtent("a1b2", 90, 20))
-
-
-def test_an_approval_without_the_number_withheld_is_asked_for_again():
-    """A ledger before version 8 did not record it: it is not known which people the approved messages are for."""
-    approval = Approval("a1b2", SEND, "ann", 0.0, messages=100)
-    assert not approval.allows(PlanExtent("a1b2", 100, 10))
-    assert not approval.allows(PlanExtent("a1b2", 99, 10))
+def test_an_approval_without_its_messages_is_asked_for_again():
+    """A ledger before version 8 did not record them: it is not known which people the approved messages are for."""
+    approval = Approval("a1b2", SEND, "ann", 0.0, messages=3)
+    assert not approval.allows(PlanExtent("a1b2", 3, subset(1, 2, 3)))
+    assert not approval._replace(subset=subset(1)).allows(PlanExtent("a1b2", 1))
 
 
 def test_the_extent_of_a_plan_is_kept(store):
     """A question and a decision are read as they were recorded."""
-    who, extent = claimant(), PlanExtent("a1b2", 100, 10)
+    who, extent = claimant(), PlanExtent("a1b2", 9, subset(*range(9)))
     note_question(store, "c", extent, claimant_id=register(store, who))
     record_approval(store, "c", extent, SEND, "ann")
-    assert asked(store, who) == [extent]
+    (question,) = asked(store, who)
+    assert (question.plan_id, question.messages, question.covers(extent)) == ("a1b2", 9, True)
     assert latest_approval(store, "c").allows(extent)
-    assert not latest_approval(store, "c").allows(extent._replace(withheld=9))
+    assert not latest_approval(store, "c").allows(extent._replace(subset=subset(9)))
 
 
 def test_a_decision_is_found_by_its_plan(store):
@@ -82,12 +82,12 @@ def test_a_decision_is_found_by_its_plan(store):
 
 def test_a_stop_ends_the_approvals_of_every_plan_before_it(store):
     """Another plan that is approved later does not bring them back; an approval of the plan itself does."""
-    record_approval(store, "c", PlanExtent("a1b2", 10, 0), SEND, "ann")
-    record_approval(store, "c", PlanExtent("c3d4", 20, 0), STOP, "bob")
-    record_approval(store, "c", PlanExtent("e5f6", 30, 0), SEND, "bob")
+    record_approval(store, "c", PlanExtent("a1b2", 10), SEND, "ann")
+    record_approval(store, "c", PlanExtent("c3d4", 20), STOP, "bob")
+    record_approval(store, "c", PlanExtent("e5f6", 30), SEND, "bob")
     assert latest_approval(store, "c", {"a1b2"}).decision == STOP
     assert latest_approval(store, "c", {"e5f6"}).decision == SEND
-    record_approval(store, "c", PlanExtent("a1b2", 10, 0), SEND, "ann")
+    record_approval(store, "c", PlanExtent("a1b2", 10), SEND, "ann")
     assert latest_approval(store, "c", {"a1b2"}).decision == SEND
 
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.keys import message_keys
 from support.sending import claimant
@@ -24,6 +25,7 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.subset import MessageSubset
 
 DUMPS = sorted((Path(__file__).parents[1] / "ledgers").glob("version_*.sql"))
 SURE, LOST, LAPSED, NEW = (0, 1, 2, 9, 10), (3, 4), (7, 8), (5, 6, 11, 12)
@@ -144,7 +146,8 @@ def test_its_question_is_answered(sender, enter, service, store):
 def test_its_approval_and_pauses_hold(store):
     """An approval is on record, though it is asked for again; a pause that was resumed is over, the other one holds."""
     approval = latest_approval(store, "spring")
-    assert not approval.allows(PlanExtent("0123456789ab", 12, 0))
+    nobody = np.array([], np.uint64)
+    assert not approval.allows(PlanExtent("0123456789ab", 12, MessageSubset.of(nobody, nobody)))
     assert (approval.decided_by, approval.cost) == ("ann", Decimal(18))
     assert [(each.plan_id, each.messages) for each in asked(store, claimant(1))] == [("0123456789ab", 12)]
     assert (pause_of(store, "spring"), pause_of(store, "autumn").paused_by) == (None, "ann")

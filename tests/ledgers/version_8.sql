@@ -16,7 +16,7 @@ CREATE TABLE sms_approval (
 	decided_at FLOAT, 
 	claimant_id INTEGER, 
 	messages BIGINT, 
-	cost VARCHAR(40), withheld BIGINT, 
+	cost VARCHAR(40), subset BLOB, 
 	PRIMARY KEY (id), 
 	FOREIGN KEY(campaign_id) REFERENCES sms_campaign (id), 
 	FOREIGN KEY(claimant_id) REFERENCES sms_claimant (id)

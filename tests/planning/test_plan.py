@@ -56,6 +56,12 @@ def test_the_plan_is_named_by_its_messages():
     with_city = texted(rows, "Hi").append_column("city", pa.array(["a", "b", "c"]))
     assert planned(with_city, key_columns=["city"]).id not in {*texts, planned(with_city).id}
 
+    def keyed(*texts):
+        table = pa.table({"destination": [number(1)] * 2, "text": texts, "invoice": ["a", "b"]})
+        return planned(table, key_columns=["invoice"]).id
+
+    assert keyed("Hi", "Ho") != keyed("Ho", "Hi")
+
 
 def test_suppressing_somebody_leaves_the_plan_the_same():
     """An approval of more people holds for fewer."""

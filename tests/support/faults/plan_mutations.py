@@ -39,8 +39,8 @@ PLAN_MUTATIONS = (
     Mutation(
         "a text is not compared",
         "messages/keys.py",
-        "(prepared.destination_column, prepared.content_column)",
-        "(prepared.destination_column,)",
+        "    for column in (prepared.destination_column, prepared.content_column):\n",
+        "    for column in (prepared.destination_column,):\n",
         (CHANGED_SOURCE,),
         first="test_a_text_that_a_key_does_not_hold_is_compared",
     ),

@@ -18,8 +18,8 @@ from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push_link, sandbox
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.decisions import ask
-from airflow_provider_sms.ledger.model import UNKNOWN, AttemptState
-from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests
+from airflow_provider_sms.ledger.model import AttemptState
+from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
@@ -196,11 +196,13 @@ class Delivery:
         unsent = counts.settled < total or counts.not_sent > counts.partial + counts.none_taken
         stopped = self.task.stop.is_set() and unsent
         if end.error is None and not stopped:
-            if end.stop_reason is not None and self.wait is not None:
+            # A wait would hide that somebody was texted twice: the next leg does not know of it.
+            if end.stop_reason is not None and self.wait is not None and not counts.texted_twice:
                 self.wait(end.stop_reason)
             counts.left = self._left()
-            if self.asks is not None and (counts.unknown_requests or counts.left) and not counts.unrecorded:
-                self._ask(campaign, self.asks)
+            to_decide = (counts.unknown_requests | counts.left.keys()) - self.options.resend_requests
+            if self.asks is not None and to_decide and not counts.unrecorded:
+                self._ask(campaign, self.asks, to_decide)
         failed = failure(
             campaign,
             counts,
@@ -222,16 +224,10 @@ class Delivery:
             log.warning("%d %s no longer in the source", gone, were)
 
     def _left(self) -> dict[int, int]:
-        """Return the unknown requests of earlier legs of which no row was met, each with its messages."""
-        counts = self.counts
-        if not counts.lost:
-            return {}
-        found = {*counts.unknown_requests, *counts.unrecorded}
-        return {
-            request.request_id: request.messages
-            for request in self.ledger.requests_of_earlier_legs()
-            if request.state == UNKNOWN and request.messages and request.request_id not in found
-        }
+        """Return the unknown requests of this task instance of which no row was met, each with its messages."""
+        found = {*self.counts.unknown_requests, *self.counts.unrecorded}
+        unknown = unknown_requests(self.session.store, self.ledger.campaign_name, self.session.who)
+        return {request.request_id: request.messages for request in unknown if request.request_id not in found}
 
     def _evidence(self, end: DeliveryEnd) -> dict[int, KeptEvidence]:
         """Return what the balance tells of the unknown requests, by request id."""
@@ -258,10 +254,9 @@ class Delivery:
             log.warning("The ledger does not tell who made the requests: %s", error)
             return {}
 
-    def _ask(self, campaign: str, rules: DecisionRules) -> NoReturn:
+    def _ask(self, campaign: str, rules: DecisionRules, requests: set[int]) -> NoReturn:
         counts, session = self.counts, self.session
         try:
-            requests = counts.unknown_requests | counts.left.keys()
             asked = ask(session.store, campaign, session.who, session.claimant_id, requests)
         except InputError as error:
             ledger = self.task.ledger_conn_id

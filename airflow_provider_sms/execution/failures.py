@@ -208,9 +208,9 @@ def _left(campaign: str, counts: SendCounts, then: str) -> str:
     messages, requests = sum(counts.left.values()), by_count(len(counts.left), "request")
     return (
         f"Campaign {campaign}: {messages} {by_count(messages, 'message')} in the ledger's {requests} "
-        f"{some_of(counts.left)} may have been sent before this attempt waited. Since then, "
-        f"{by_count(messages, 'its row has', 'their rows have')} left the source, or "
-        f"{by_count(messages, 'its recipient', 'their recipients')} opted out. {then}"
+        f"{some_of(counts.left)} may have been sent earlier by this task, and "
+        f"{by_count(messages, 'its row is', 'their rows are')} no longer in the source, or "
+        f"{by_count(messages, 'its recipient has', 'their recipients have')} opted out. {then}"
     )
 
 

@@ -135,17 +135,19 @@ def requests_among(connection: Connection, ids: Collection[int], now: float) -> 
     return [row for piece in pieces for row in read_requests(connection, request.c.id.in_(piece), now)]
 
 
-def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRow]:
+def unknown_requests(store: Readable, name: str | None = None, who: Claimant | None = None) -> list[RequestRow]:
     """Return the requests whose outcome is unknown, oldest first, without those whose messages were all sent again.
 
     :param name: the campaign's name; None means all campaigns.
+    :param who: an attempt of the task instance whose requests are meant; None means any.
     :raises InputError: the ledger has no such campaign.
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         now = store.clock()
         which = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
-        found = read_requests(connection, and_(which, state_at(now) == UNKNOWN), now)
+        made_by = true() if who is None else of_task(who)
+        found = read_requests(connection, and_(which, made_by, state_at(now) == UNKNOWN), now)
     return [row for row in found if row.messages]
 
 

@@ -99,8 +99,8 @@ class SendCounts:
     :param max_event_ids: how many event ids are kept.
     :param lost_requests: the requests of the lost messages. A request that an earlier leg, still alive, makes later is
         neither in this set nor in :attr:`replayed_requests`: it counts as another process's.
-    :param left: unknown requests of earlier legs of which no row was met, each with its messages; these are not in
-        ``unknown``.
+    :param left: unknown requests of this task instance of which no row was met, each with its messages; these are not
+        in ``unknown``.
     :param opted_out: rows of people who have opted out since, counted as unknown, by the request that may be closed.
     :param seen: the rows that were looked up, and those counted as duplicate.
     """

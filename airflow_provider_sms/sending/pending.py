@@ -136,6 +136,7 @@ class PendingMessages:
                     self._count_unknown(holder)
                     if self._adopts(holder.request_id):
                         self._counts.opted_out[holder.request_id] += 1
+                        self._adopted.setdefault(holder.request_id, [])
 
     def _look_up(self, span: range) -> None:
         """Find the free messages of a stretch of the block."""

@@ -201,6 +201,27 @@ def test_the_question_says_what_is_unknown(send, people, lost):
 
 
 @needs_asking
+@pytest.mark.parametrize("how", ["opt out", "leave the source"])
+def test_people_who_are_not_texted_again_are_asked_about_once(send, people, sandbox, tmp_path, how):
+    """A person says to send again, and nobody of the request is to be texted now: the task fails, and asks no more."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    path, opted_out = people(200), tmp_path / "opted-out.parquet"
+    frame = pd.read_parquet(path)
+    frame.head(0).to_parquet(opted_out)
+
+    def change():
+        if how == "opt out":
+            frame.head(100).to_parquet(opted_out)
+        else:
+            frame.tail(100).to_parquet(path)
+        return {}
+
+    with somebody_answers(("Resend", change)) as questions:
+        ran = send(path, on_unknown="ask", concurrency=1, suppress=str(opted_out))
+    assert (ran.state, len(questions)) == ("failed", 1)
+    assert "100 messages in the ledger's request 1 may have been sent earlier by this task" in ran.log
+
+
 def test_nothing_is_asked_when_all_is_known(send, people):
     """Where every answer came, nobody is bothered."""
     ran = send(people(150), on_unknown="ask")

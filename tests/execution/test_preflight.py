@@ -1,14 +1,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import timedelta
 
 import pandas as pd
 import pytest
+from sqlalchemy import update
 from support.airflow import stored_xcoms
+from support.keys import message_keys
 from support.later import later
+from support.sending import claimant
 from support.windows import OpensLater
 
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
+from airflow_provider_sms.ledger.schema import request
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sandbox.faults import Fault
 
@@ -25,6 +34,11 @@ def sends(sandbox):
 def looks(sandbox):
     """How often the balance was read."""
     return sum(request.operation == "balance" for request in sandbox.state.requests)
+
+
+def is_out_of_credit(sandbox):
+    """Whether the third request was refused for lack of credit, and the task waits for it."""
+    return len(sends(sandbox)) >= 3 and looks(sandbox) > 3
 
 
 def latest(key):
@@ -142,7 +156,7 @@ def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path, on
         frame.head(200).to_parquet(opted_out)
         sandbox.state.set_balance(1000)
 
-    with later(opt_out, lambda: looks(sandbox) > 1):
+    with later(opt_out, lambda: is_out_of_credit(sandbox)):
         ran = send(
             people(400),
             wait_for_credit=True,
@@ -167,10 +181,10 @@ def test_rows_that_leave_the_source_hide_no_unknown_message(send, people, sandbo
         pd.concat([frame.head(100), frame.tail(200 if left == "some" else 0)]).to_parquet(path)
         sandbox.state.set_balance(1000)
 
-    with later(leave, lambda: looks(sandbox) > 1):
+    with later(leave, lambda: is_out_of_credit(sandbox)):
         ran = send(path, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1)
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300 if left == "some" else 100})
-    assert "100 messages in the ledger's request 2 may have been sent before this attempt waited" in ran.log
+    assert "100 messages in the ledger's request 2 may have been sent earlier by this task" in ran.log
     assert "airflow-sms ledger unknown --campaign" in ran.log
 
 
@@ -186,7 +200,7 @@ def test_opt_outs_that_leave_nothing_to_send_hide_no_unknown_message(send, peopl
         frame.tail(300).to_parquet(opted_out)
         sandbox.state.set_balance(1000)
 
-    with later(opt_out, lambda: looks(sandbox) > 1):
+    with later(opt_out, lambda: is_out_of_credit(sandbox)):
         ran = send(
             people(400),
             wait_for_credit=True,
@@ -197,7 +211,27 @@ def test_opt_outs_that_leave_nothing_to_send_hide_no_unknown_message(send, peopl
             on_unknown="resend",
         )
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 100, "suppressed": 300})
-    assert "100 messages in the ledger's request 2 may have been sent before this attempt waited" in ran.log
+    assert "100 messages in the ledger's request 2 may have been sent earlier by this task" in ran.log
+
+
+@pytest.mark.parametrize("how", ["opt out", "leave the source"])
+def test_a_retry_hides_no_unknown_message(send, people, sandbox, tmp_path, how):
+    """Every later attempt fails until each unknown request is decided, whoever is left to be texted."""
+    refused = {"kind": "status", "status": 403, "body": '{"errorCode": "InsufficientCredits"}'}
+    sandbox.state.set_faults([{"kind": "drop_after"}, refused])
+    path, opted_out = people(300), tmp_path / "opted-out.parquet"
+    frame = pd.read_parquet(path)
+    frame.head(0).to_parquet(opted_out)
+
+    def between(context):
+        if how == "opt out":
+            frame.head(100).to_parquet(opted_out)
+        else:
+            frame.tail(200).to_parquet(path)
+
+    ran = send(path, campaign="c", concurrency=1, retries=1, suppress=str(opted_out), on_retry_callback=between)
+    assert (ran.state, ran.tries, counts(ran)["accepted"]) == ("failed", 2, 200)
+    assert "100 messages in the ledger's request 1 may have been sent earlier by this task" in ran.log
 
 
 class Closes:
@@ -221,19 +255,19 @@ class Closes:
         return self._until if self._until and now < self._until else None
 
 
-@pytest.mark.parametrize("opts_out", [False, True])
+@pytest.mark.parametrize("opts_out", [0, 50, 100])
 @pytest.mark.parametrize(
-    ("lost", "expected"),
+    ("lost", "is_charged"),
     [
-        ({"kind": "drop_before"}, {False: {"accepted": 300}, True: {"accepted": 250, "suppressed": 50}}),
-        ({"kind": "drop_after", "charge_after": 8}, {False: {"accepted": 300}, True: {"accepted": 300}}),
+        ({"kind": "drop_before"}, False),
+        ({"kind": "drop_after", "charge_after": 8}, True),
     ],
     ids=["not charged", "charged"],
 )
 def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
-    send, people, sandbox, tmp_path, monkeypatch, lost, expected, opts_out
+    send, people, sandbox, tmp_path, monkeypatch, lost, is_charged, opts_out
 ):
-    """Whether its people have opted out since or not, the summary and the report say what the balance showed."""
+    """However many of its people have opted out since, the summary and the report say what the balance showed."""
     monkeypatch.setattr("airflow_provider_sms.sending.reconciliation.UNREADABLE_SECONDS", 0.05)
     unreadable = [{"kind": "status", "status": 500, "on": "balance"}] * 4
     sandbox.state.set_faults([{"kind": "none"}, lost, {"kind": "none", "on": "balance"}, *unreadable])
@@ -246,13 +280,37 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
         settle_seconds=12,
         concurrency=1,
         max_requests_per_second=20,
-        send_window=Closes(sandbox, lambda: frame.iloc[150 : 200 if opts_out else 150].to_parquet(opted_out)),
+        send_window=Closes(sandbox, lambda: frame.iloc[200 - opts_out : 200].to_parquet(opted_out)),
         suppress=str(opted_out),
         report=str(report),
     )
-    assert (ran.state, counts(ran)) == ("success", expected[opts_out])
-    assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected[opts_out]
-    assert ran.summary["cost"] == expected[opts_out]["accepted"]
+    suppressed = 0 if is_charged else opts_out
+    expected = {"accepted": 300 - suppressed, **({"suppressed": suppressed} if suppressed else {})}
+    assert (ran.state, counts(ran)) == ("success", expected)
+    assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected
+    assert ran.summary["cost"] == expected["accepted"]
+
+
+def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, ledger_path):
+    """A late response shows it, and then the hours end: the task fails, since the next leg would not know of it."""
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "delay", "seconds": 4}])
+
+    def close_and_send_again():
+        with closing(open_sqlite(ledger_path)) as store:
+            with store.write(1) as connection:
+                connection.execute(update(request).where(request.c.id == 2).values(deadline=0.0))
+            resolve(store, 2, NOT_SENT, "ann")
+            numbers = [str(27_820_000_000 + n) for n in range(100, 200)]
+            keys = message_keys(numbers, [f"Hi Name{n}" for n in range(100, 200)])
+            other = CampaignLedger(store, "c", claimant(host="worker-2"))
+            (claim,) = other.commit(chunks=[Chunk(keys, numbers)], claim_seconds=60.0)
+            other.commit(outcomes=[Outcome(claim.request_id, ACCEPTED, event_id=77, messages=100)])
+
+    window = Closes(sandbox, lambda: None)
+    with later(close_and_send_again, lambda: len(sends(sandbox)) >= 2):
+        ran = send(people(300), campaign="c", concurrency=1, max_requests_per_second=20, send_window=window)
+    assert ran.state == "failed"
+    assert "the service accepted requests whose messages others had claimed meanwhile" in ran.log
 
 
 def test_people_whom_an_earlier_leg_texted_are_no_duplicates_in_the_report(send, people, sandbox, tmp_path):

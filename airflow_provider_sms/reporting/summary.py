@@ -6,6 +6,7 @@ has no event ids.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SmsError
@@ -145,7 +146,9 @@ def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
     for request in ledger.requests_of_earlier_legs():
         if request.state == ACCEPTED:
             response = _parsed(request.response)
-            counts.replay(request.request_id, request.submitted, response)
+            # The balance may have told the cost of a request without a response.
+            cost = None if request.cost is None else Decimal(request.cost)
+            counts.replay(request.request_id, request.submitted, response, parts=request.parts, cost=cost)
             # Requests are read in the order of their claims, but the responses may have come in another.
             if response is not None and (request.finished_at or 0.0) >= balance_at:
                 balance, balance_at = response.remaining_balance, request.finished_at or 0.0

@@ -187,16 +187,26 @@ class SendCounts:
         self.capped += 1
         self.seen.capped.add(row)
 
-    def replay(self, request_id: int, submitted: int, response: SendResponse | None) -> None:
+    def replay(
+        self,
+        request_id: int,
+        submitted: int,
+        response: SendResponse | None,
+        *,
+        parts: int | None = None,
+        cost: Decimal | None = None,
+    ) -> None:
         """Count a request that an earlier leg of this attempt sent.
 
-        :param response: None where a person decided that it was sent.
+        :param response: None where a person or the balance decided that it was sent.
+        :param parts: SMS parts of its messages, where there is no response; None where that is not known.
+        :param cost: credits, where there is no response; None where that is not known.
         """
         self.replayed += submitted
         self.replayed_requests.add(request_id)
         if response is None:
-            self.accepted += submitted
             self.requests += 1
+            self.add_charged(submitted, parts, cost, is_mine=True)
         else:
             self.add_accepted(request_id, submitted, response)
 

@@ -7,7 +7,8 @@ import pytest
 from support.sending import Clock, answer, failing, people
 
 from airflow_provider_sms.exceptions import UnknownOutcomeError
-from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
+from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.reporting.summary import COUNTS, Progress, one_line, replay, summarise
@@ -297,6 +298,18 @@ def test_what_a_person_calls_sent_is_accepted(sender, enter, service, store, go_
     resolve(store, lost.request_id, ACCEPTED, "ann")
     summary = go_on([people(20)])
     assert (counts(summary), summary["requests"], summary["cost"]) == ({"accepted": 20}, 2, 15.0)
+
+
+def test_what_the_balance_tells_of_a_request_is_counted_after_a_wait(sender, enter, service, store, go_on):
+    """The ledger keeps the cost and the parts of a request that the balance closed before the wait."""
+    service.script = [failing(LOST)]
+    sender(enter(), concurrency=1).run([people(20)])
+    (lost,) = unknown_requests(store)
+    evidence = KeptEvidence(CHARGED, "the balance fell", 0.0, in_part=False, settles_at=None)
+    close_by_balance(store, "c", {lost.request_id: (ACCEPTED, Decimal("12.5"), evidence)})
+    summary = go_on([people(20)])
+    assert (counts(summary), summary["requests"]) == ({"accepted": 20}, 2)
+    assert (summary["parts"], summary["cost"]) == (20, 27.5)
 
 
 def test_a_request_that_was_taken_in_part_is_counted_so_again(sender, enter, service, go_on):

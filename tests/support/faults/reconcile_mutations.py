@@ -6,6 +6,7 @@ from support.faults.mutation import BRAKES, Mutation
 
 RECONCILIATION = "tests/sending/test_reconciliation.py"
 LOST = "tests/sending/test_lost_requests.py"
+SUMMARY = "tests/reporting/test_summary.py"
 MODULE = "sending/reconciliation.py"
 
 
@@ -220,5 +221,13 @@ RECONCILE_MUTATIONS = (
         "            while self._lost.any and not self._ledger_failed:\n",
         "test_a_send_that_is_stopped_waits_for_no_verdict",
         "sending/sender.py",
+    ),
+    _defect(
+        "what the balance told a request cost is forgotten after a wait",
+        "response, parts=request.parts, cost=cost)\n",
+        "response)\n",
+        "test_what_the_balance_tells_of_a_request_is_counted_after_a_wait",
+        "reporting/summary.py",
+        SUMMARY,
     ),
 )

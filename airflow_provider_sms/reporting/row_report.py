@@ -165,7 +165,7 @@ class _Rows:
         return self._batch(rows, list(numbers))
 
     def _is_repeat(self, row: int, request_id: int) -> bool:
-        return row >= self._seen.until and request_id not in self._seen.replayed_requests
+        return row >= self._seen.until and not self._seen.is_of_earlier_leg(request_id)
 
     def _look_up(self, prepared: PreparedBatch) -> tuple[Mapping[bytes, int], Mapping[int, RequestStatuses]]:
         if self._ledger is not None:

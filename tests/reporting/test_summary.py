@@ -154,6 +154,22 @@ def test_what_was_not_looked_up_again_is_not_counted_twice():
     assert counts(summarise("c", 150, 0, tally)) == {"accepted": 100, "not_sent": 50}
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (400, {"accepted": 100, "unknown": 100, "not_sent": 200}),
+        (150, {"accepted": 100, "unknown": 50}),
+        (50, {"accepted": 50}),
+    ],
+)
+def test_what_may_have_been_sent_is_unknown_before_any_row_is_looked_up(rows, expected):
+    """A leg that ends in its check hides no unknown message of an earlier one, and its counts add up."""
+    tally = SendCounts()
+    tally.replay(1, 100, answer(1, 100))
+    tally.replay_lost(2, 100)
+    assert counts(summarise("c", rows, 0, tally)) == expected
+
+
 def test_messages_whose_rows_are_gone_are_not_counted():
     """The counts are of the source as it is: they add up to its rows, also where it has lost some that were sent."""
     tally = SendCounts()

@@ -77,10 +77,18 @@ BRAKE_MUTATIONS = (
     Mutation(
         "the report calls people duplicates whom an earlier leg texted",
         "reporting/row_report.py",
-        " and request_id not in self._seen.replayed_requests\n",
+        " and not self._seen.is_of_earlier_leg(request_id)\n",
         "\n",
         (CLEARANCE,),
         first="test_people_whom_an_earlier_leg_texted_are_no_duplicates_in_the_report",
+    ),
+    Mutation(
+        "the report calls people duplicates whom an earlier leg may have texted",
+        "sending/counts.py",
+        "request_id in self.replayed_requests or request_id in self.lost_requests\n",
+        "request_id in self.replayed_requests\n",
+        ("tests/reporting/test_row_report.py",),
+        first="test_what_an_earlier_leg_lost_is_unknown_before_any_row_is_looked_up",
     ),
     Mutation(
         "a report is written among the lists of people who are not texted",

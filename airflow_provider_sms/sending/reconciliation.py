@@ -281,15 +281,18 @@ class LostRequests:
                 continue
             del self._lost[request_id]
             is_charged = evidence is not None and evidence.verdict == CHARGED
+            is_of_earlier_leg = request_id in self._counts.lost_requests
             if lost.is_mine:
                 self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_charged)
+            elif is_of_earlier_leg and not is_charged:
+                self._counts.requests -= 1
             if evidence is not None:
                 self._counts.close_opted_out(request_id, is_charged=is_charged)
                 self._counts.reconciled += len(lost.messages)
             if evidence is not None and is_charged:
                 self._caution.took_a_lost_one()
                 parts = None if evidence.in_part else lost.parts
-                is_mine = lost.is_mine or request_id in self._counts.lost_requests
+                is_mine = lost.is_mine or is_of_earlier_leg
                 self._counts.add_charged(len(lost.messages), parts, evidence.amount, is_mine=is_mine)
             else:
                 # Given back; or a person or a late response was faster, as the ledger tells.

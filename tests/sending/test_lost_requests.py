@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Evidence
 from airflow_provider_sms.ledger.schema import balance_reading
 from airflow_provider_sms.sending import reconciliation
 from airflow_provider_sms.sending.counts import SendCounts
@@ -90,7 +90,7 @@ class LookedUp:
         self.messages = []
         self.error = error
 
-    def reconcile(self, messages):
+    def reconcile(self, messages, *, turned_away=False):
         if self.error is not None:
             raise self.error
         self.messages += messages
@@ -122,3 +122,28 @@ def test_what_is_left_open_and_cannot_be_looked_up_is_unknown():
     with pytest.raises(LedgerError):
         lost.settle(pending, last=True)
     assert (counts.unknown, counts.unknown_requests, lost.any) == (1, {7}, False)
+
+
+class Judged:
+    """A reconciliation whose balance shows the same of every request."""
+
+    def __init__(self, verdict):
+        self.evidence = Evidence(verdict, "as the balance shows")
+
+    def now(self):
+        return 0.0
+
+    def close(self, request_ids):
+        return dict.fromkeys(request_ids, self.evidence)
+
+
+@pytest.mark.parametrize(("verdict", "requests"), [(CHARGED, 1), (NOT_CHARGED, 0)])
+def test_a_request_of_an_earlier_leg_that_was_not_charged_counts_no_more(verdict, requests):
+    """As one of this leg: a request of the attempt was accepted, or is unknown."""
+    counts = SendCounts()
+    counts.replay_lost(7, 1)
+    lost = LostRequests(Judged(verdict), counts, Caution())
+    lost.adopt(7, ["somebody"])
+    lost.adopt(8, ["somebody whom another attempt texted"])
+    lost.settle(LookedUp(), last=True)
+    assert (counts.requests, lost.any) == (requests, False)

@@ -231,6 +231,13 @@ RECONCILE_MUTATIONS = (
         SUMMARY,
     ),
     _defect(
+        "a request of an earlier leg that was not charged counts as one of the attempt",
+        "                self._counts.requests -= 1\n",
+        "                pass\n",
+        "test_a_request_of_an_earlier_leg_that_was_not_charged_counts_no_more",
+        tests=LOST,
+    ),
+    _defect(
         "what an earlier leg lost counts as not sent where the check fails",
         "    lost = 0 if counts.seen.until else min(counts.lost, max(0, unreached))\n",
         "    lost = 0\n",

@@ -68,10 +68,12 @@ def write_row_report(
 ) -> Counter[str]:
     """Read the source once more, and write the status of each of its rows.
 
-    The counts are those of the attempt's summary, with three exceptions. Rows that the attempt never looked up count
+    The counts are those of the attempt's summary, with four exceptions. Rows that the attempt never looked up count
     there as not sent; here they have the status that the ledger knows. A request that was taken in part, by a service
     that does not say which part, has its rows under ``partial``, which the summary divides between accepted and not
-    sent. And where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here.
+    sent. Where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here. And where
+    it ends between its plan and its first request, rows that repeat a message to send, and rows of people who were
+    texted too recently, are not sent here: only a send looks up which rows these are.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like a complete one: see :func:`.whole_file`.

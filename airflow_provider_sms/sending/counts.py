@@ -274,7 +274,8 @@ class SendCounts:
     def close_opted_out(self, request_id: int, *, is_charged: bool) -> None:
         """Count the rows of a request that was unknown anew: its people have opted out since.
 
-        :param is_charged: whether the service took it; else they were left out, and are not sent again.
+        :param is_charged: whether the service took it, or a person says so; else they were left out, and are not sent
+            again.
         """
         rows = self.opted_out.pop(request_id, 0)
         if not rows:

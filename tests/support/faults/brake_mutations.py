@@ -69,7 +69,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "people who opted out stay unknown although their request is closed",
         "sending/reconciliation.py",
-        "                self._counts.close_opted_out(request_id, is_charged=is_charged)\n",
+        "            self._counts.close_opted_out(request_id, is_charged=is_taken)\n",
         "",
         (CLEARANCE,),
         first="test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts",

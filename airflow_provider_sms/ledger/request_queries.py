@@ -48,6 +48,8 @@ class RequestRow(NamedTuple):
     :param reason: why it is unknown or was not sent; None where that was not recorded.
     :param mine: whether the attempt that asks made it; False where none asks.
     :param response: as the ledger keeps it, JSON; None where none came or it was not read.
+    :param parts: SMS parts that it was charged for; None where that is not known or was not read.
+    :param cost: in credits, as a decimal; None likewise.
     :param destinations: of its messages, by message key; read only where the service took fewer than were submitted.
     :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.
     """
@@ -70,6 +72,8 @@ class RequestRow(NamedTuple):
     try_number: int
     mine: bool = False
     response: str | None = None
+    parts: int | None = None
+    cost: str | None = None
     destinations: Mapping[bytes, int | None] = _NO_DESTINATIONS
     evidence: KeptEvidence | None = None
 
@@ -83,7 +87,7 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
     """Return the query for the columns that :func:`_row` takes, in the order of the ids.
 
     :param now: seconds since the epoch.
-    :param more: ``mine``, and ``response``, where they are read.
+    :param more: ``mine``, ``response``, ``parts`` and ``cost``, in this order, as far as they are read.
     """
     held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
     return (
@@ -244,7 +248,9 @@ def _destinations(connection: Connection, ids: Sequence[int]) -> defaultdict[int
 
 
 def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collection[int]) -> Iterator[RequestRow]:
-    """Return the requests of earlier legs of an attempt that were sent or may have been, in order, with responses.
+    """Return the requests of earlier legs of an attempt that were sent or may have been, in order.
+
+    Each has its response, parts and cost.
 
     ``submitted`` leaves out messages that other requests hold by now: where no response came, they may have taken some
     over.
@@ -261,7 +267,7 @@ def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collecti
         store.read() as connection,
         closing(
             connection.execution_options(yield_per=_RESPONSES_AT_ONCE).execute(
-                _select(of_legs, store.clock(), true(), request.c.response)
+                _select(of_legs, store.clock(), true(), request.c.response, request.c.parts, request.c.cost)
             )
         ) as rows,
     ):

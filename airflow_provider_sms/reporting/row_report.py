@@ -68,10 +68,12 @@ def write_row_report(
 ) -> Counter[str]:
     """Read the source once more, and write the status of each of its rows.
 
-    The counts are those of the attempt's summary, with three exceptions. Rows that the attempt never looked up count
+    The counts are those of the attempt's summary, with four exceptions. Rows that the attempt never looked up count
     there as not sent; here they have the status that the ledger knows. A request that was taken in part, by a service
     that does not say which part, has its rows under ``partial``, which the summary divides between accepted and not
-    sent. And where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here.
+    sent. Where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here. And where
+    it ends between its plan and its first request, rows that repeat a message to send, and rows of people who were
+    texted too recently, are not sent here: only a send looks up which rows these are.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like a complete one: see :func:`.whole_file`.
@@ -165,7 +167,7 @@ class _Rows:
         return self._batch(rows, list(numbers))
 
     def _is_repeat(self, row: int, request_id: int) -> bool:
-        return row >= self._seen.until and request_id not in self._seen.replayed_requests
+        return row >= self._seen.until and not self._seen.is_of_earlier_leg(request_id)
 
     def _look_up(self, prepared: PreparedBatch) -> tuple[Mapping[bytes, int], Mapping[int, RequestStatuses]]:
         if self._ledger is not None:

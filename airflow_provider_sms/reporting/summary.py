@@ -6,6 +6,7 @@ has no event ids.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SmsError
@@ -36,13 +37,15 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
     :param invalid: how many of these cannot be texted.
     """
     unreached = rows - invalid - counts.settled
+    # Until a row is looked up, no count has the messages that earlier legs of this attempt may have sent.
+    lost = 0 if counts.seen.until else min(counts.lost, max(0, unreached))
     # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent.
     return {
         "campaign": campaign,
         "rows": rows,
         "accepted": counts.accepted + min(0, unreached),
-        "unknown": counts.unresolved,
-        "not_sent": counts.not_sent + max(0, unreached),
+        "unknown": counts.unresolved + lost,
+        "not_sent": counts.not_sent + max(0, unreached) - lost,
         "invalid": invalid,
         "duplicate": counts.repeated,
         "suppressed": counts.suppressed + counts.capped,
@@ -145,7 +148,9 @@ def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
     for request in ledger.requests_of_earlier_legs():
         if request.state == ACCEPTED:
             response = _parsed(request.response)
-            counts.replay(request.request_id, request.submitted, response)
+            # The balance may have told the cost of a request without a response.
+            cost = None if request.cost is None else Decimal(request.cost)
+            counts.replay(request.request_id, request.submitted, response, parts=request.parts, cost=cost)
             # Requests are read in the order of their claims, but the responses may have come in another.
             if response is not None and (request.finished_at or 0.0) >= balance_at:
                 balance, balance_at = response.remaining_balance, request.finished_at or 0.0

@@ -67,6 +67,12 @@ class SeenRows:
         """Rows whose recipient was texted too recently."""
         self.replayed_requests = RequestBits()
         """The accepted requests of earlier legs of the attempt."""
+        self.lost_requests = RequestBits()
+        """The unknown requests of earlier legs. One that an earlier leg, still alive, makes later is in neither set."""
+
+    def is_of_earlier_leg(self, request_id: int) -> bool:
+        """Return whether an earlier leg of the attempt had made a request when this leg began."""
+        return request_id in self.replayed_requests or request_id in self.lost_requests
 
 
 @dataclass(slots=True)
@@ -97,8 +103,6 @@ class SendCounts:
     :param unrecorded: the requests of other processes that have recorded no outcome in time, each with the number of
         its messages; these are in ``unknown``, too.
     :param max_event_ids: how many event ids are kept.
-    :param lost_requests: the requests of the lost messages. A request that an earlier leg, still alive, makes later is
-        neither in this set nor in :attr:`replayed_requests`: it counts as another process's.
     :param left: unknown requests of this task instance of which no row was met, each with its messages; these are not
         in ``unknown``.
     :param opted_out: rows of people who have opted out since, counted as unknown, by the request that may be closed.
@@ -133,7 +137,6 @@ class SendCounts:
     unknown_requests: set[int] = field(default_factory=set)
     unrecorded: dict[int, int] = field(default_factory=dict)
     max_event_ids: int = 1000
-    lost_requests: RequestBits = field(default_factory=RequestBits)
     left: dict[int, int] = field(default_factory=dict)
     opted_out: Counter[int] = field(default_factory=Counter)
     seen: SeenRows = field(default_factory=SeenRows)
@@ -142,6 +145,11 @@ class SendCounts:
     def replayed_requests(self) -> RequestBits:
         """The requests of the replayed messages."""
         return self.seen.replayed_requests
+
+    @property
+    def lost_requests(self) -> RequestBits:
+        """The requests of the lost messages."""
+        return self.seen.lost_requests
 
     @property
     def repeated(self) -> int:
@@ -170,7 +178,7 @@ class SendCounts:
 
     def is_of_earlier_leg(self, request_id: int) -> bool:
         """Return whether an earlier leg of this attempt made a request."""
-        return request_id in self.replayed_requests or request_id in self.lost_requests
+        return self.seen.is_of_earlier_leg(request_id)
 
     def add_duplicate(self, row: int) -> None:
         """Count a row that repeats the message of another row of this attempt."""
@@ -187,16 +195,26 @@ class SendCounts:
         self.capped += 1
         self.seen.capped.add(row)
 
-    def replay(self, request_id: int, submitted: int, response: SendResponse | None) -> None:
+    def replay(
+        self,
+        request_id: int,
+        submitted: int,
+        response: SendResponse | None,
+        *,
+        parts: int | None = None,
+        cost: Decimal | None = None,
+    ) -> None:
         """Count a request that an earlier leg of this attempt sent.
 
-        :param response: None where a person decided that it was sent.
+        :param response: None where a person or the balance decided that it was sent.
+        :param parts: SMS parts of its messages, where there is no response; None where that is not known.
+        :param cost: credits, where there is no response; None where that is not known.
         """
         self.replayed += submitted
         self.replayed_requests.add(request_id)
         if response is None:
-            self.accepted += submitted
             self.requests += 1
+            self.add_charged(submitted, parts, cost, is_mine=True)
         else:
             self.add_accepted(request_id, submitted, response)
 
@@ -256,7 +274,8 @@ class SendCounts:
     def close_opted_out(self, request_id: int, *, is_charged: bool) -> None:
         """Count the rows of a request that was unknown anew: its people have opted out since.
 
-        :param is_charged: whether the service took it; else they were left out, and are not sent again.
+        :param is_charged: whether the service took it, or a person says so; else they were left out, and are not sent
+            again.
         """
         rows = self.opted_out.pop(request_id, 0)
         if not rows:

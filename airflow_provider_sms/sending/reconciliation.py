@@ -15,6 +15,7 @@ from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence, Ke
 from airflow_provider_sms.ledger.account_history import account_of, note_evidence, read_histories, record_reading
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
+from airflow_provider_sms.ledger.request_queries import requests_among
 from airflow_provider_sms.sending.evidence import judge
 
 if TYPE_CHECKING:
@@ -152,6 +153,15 @@ class Reconciliation:
         _log(found)
         return found
 
+    def is_accepted(self, request_id: int) -> bool:
+        """Return whether the ledger has a request as accepted, whoever decided it.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            found = requests_among(connection, [request_id], self._store.clock())
+        return any(each.state == ACCEPTED for each in found)
+
     def show(self, request_ids: Collection[int]) -> dict[int, Evidence]:
         """Read the balance, log and keep what it proves of unknown requests, and close none.
 
@@ -257,7 +267,7 @@ class LostRequests:
         found = self._reconciliation.close(list(self._lost))
         if found is not None:
             self._unreadable = 0
-            self._apply(found, pending)
+            self._apply(found, pending, self._reconciliation)
             return
         self._unreadable += 1
         self._due = self._reconciliation.now() + UNREADABLE_SECONDS
@@ -270,7 +280,7 @@ class LostRequests:
         for request_id in list(self._lost):
             self._leave(request_id)
 
-    def _apply(self, found: Mapping[int, Evidence], pending: PendingMessages) -> None:
+    def _apply(self, found: Mapping[int, Evidence], pending: PendingMessages, reconciliation: Reconciliation) -> None:
         for request_id, lost in list(self._lost.items()):
             evidence = found.get(request_id)
             if evidence is not None and evidence.verdict == UNDECIDED:
@@ -279,20 +289,25 @@ class LostRequests:
                 else:
                     self._due = max(self._due, evidence.settles_at)
                 continue
-            del self._lost[request_id]
             is_charged = evidence is not None and evidence.verdict == CHARGED
+            is_of_earlier_leg = request_id in self._counts.lost_requests
+            # Without evidence, a person or a late response was faster.
+            is_taken = is_charged or (is_of_earlier_leg and evidence is None and reconciliation.is_accepted(request_id))
+            del self._lost[request_id]
             if lost.is_mine:
                 self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_charged)
+            elif is_of_earlier_leg and not is_taken:
+                self._counts.requests -= 1
+            self._counts.close_opted_out(request_id, is_charged=is_taken)
             if evidence is not None:
-                self._counts.close_opted_out(request_id, is_charged=is_charged)
                 self._counts.reconciled += len(lost.messages)
             if evidence is not None and is_charged:
                 self._caution.took_a_lost_one()
                 parts = None if evidence.in_part else lost.parts
-                is_mine = lost.is_mine or request_id in self._counts.lost_requests
+                is_mine = lost.is_mine or is_of_earlier_leg
                 self._counts.add_charged(len(lost.messages), parts, evidence.amount, is_mine=is_mine)
             else:
-                # Given back; or a person or a late response was faster, as the ledger tells.
+                # Given back, or decided without the balance, as the ledger tells.
                 pending.reconcile(lost.messages, turned_away=True)
 
     def _leave_open(self, request_id: int, pending: PendingMessages) -> None:

@@ -188,6 +188,26 @@ def test_rows_that_leave_the_source_hide_no_unknown_message(send, people, sandbo
     assert "airflow-sms ledger unknown --campaign" in ran.log
 
 
+def test_a_leg_that_fails_in_its_check_hides_no_unknown_message(send, people, sandbox, tmp_path):
+    """The summary and the report are of the whole attempt: they say who may have been texted before the wait."""
+    sandbox.state.set_balance(250)
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    path, report = people(400), tmp_path / "report.parquet"
+    frame = pd.read_parquet(path)
+
+    def change():
+        pd.concat([frame, pd.DataFrame({"destination": ["x"], "first_name": ["y"]})]).to_parquet(path)
+        sandbox.state.set_balance(1000)
+
+    with later(change, lambda: len(sends(sandbox)) >= 3 and looks(sandbox) > 3):
+        ran = send(
+            path, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1, report=str(report)
+        )
+    expected = {"accepted": 100, "unknown": 100, "not_sent": 200, "invalid": 1}
+    assert (ran.state, counts(ran)) == ("failed", expected)
+    assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected
+
+
 def test_opt_outs_that_leave_nothing_to_send_hide_no_unknown_message(send, people, sandbox, tmp_path):
     """With on_unknown="resend", too: the people are not texted again, and the task says whom it may have texted."""
     sandbox.state.set_balance(250)
@@ -288,7 +308,8 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
     expected = {"accepted": 300 - suppressed, **({"suppressed": suppressed} if suppressed else {})}
     assert (ran.state, counts(ran)) == ("success", expected)
     assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected
-    assert ran.summary["cost"] == expected["accepted"]
+    requests = 2 if suppressed == 100 else 3
+    assert (ran.summary["cost"], ran.summary["requests"]) == (expected["accepted"], requests)
 
 
 def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, ledger_path):

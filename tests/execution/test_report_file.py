@@ -100,6 +100,18 @@ def test_no_report_is_waited_for_where_the_source_hangs(send, people, report, sa
     assert f"The report could not be written to {report}: the source delivers nothing" in ran.log
 
 
+def test_a_report_before_the_send_leaves_out_which_rows_the_plan_does_not_send(send, people, report, sandbox):
+    """The summary is the plan's; duplicates and people who were texted too recently are not sent in the report."""
+    cap = {"campaign_group": "g", "min_interval": 86_400}
+    assert send(people(5), "first", campaign="one", **cap).state == "success"
+    numbers = [str(27_820_000_000 + n) for n in range(20)]
+    sandbox.state.set_balance(9)
+    options = {"campaign": "two", "check_balance": True, "report": str(report), **cap}
+    ran = send(people(23, destination=[*numbers, *numbers[-3:]]), "second", **options)
+    assert (ran.state, counts(ran)) == ("failed", {"not_sent": 15, "duplicate": 3, "suppressed": 5})
+    assert statuses(report) == {"not_sent": 23}
+
+
 def test_the_report_is_complete_after_a_failure(send, people, report, sandbox):
     """A send that is refused half-way leaves a report that tells the sent from the unsent, and says why."""
     sandbox.state.set_faults([{"kind": "none", "times": 2}, {"kind": "drop_after"}, {"kind": "status", "status": 400}])

@@ -28,9 +28,9 @@ from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, write_row_report
-from airflow_provider_sms.reporting.summary import COUNTS, summarise
+from airflow_provider_sms.reporting.summary import COUNTS, replay, summarise
 from airflow_provider_sms.sandbox.faults import Fault
-from airflow_provider_sms.sending.counts import SeenRows
+from airflow_provider_sms.sending.counts import SeenRows, SendCounts
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import parse_send_response
 from airflow_provider_sms.stop_flag import StopFlag
@@ -430,6 +430,17 @@ def test_a_try_that_waited_for_a_person_counts_what_it_sent_before(campaign, ent
     assert counts(send.report(ledger=enter(2, resumed=True))) == {"accepted": 10}
     assert counts(send.report(ledger=enter(3, resumed=True))) == {"already_sent": 10}
     assert counts(send.report(ledger=enter(2))) == {"already_sent": 10}
+
+
+def test_what_an_earlier_leg_lost_is_unknown_before_any_row_is_looked_up(campaign, enter, service):
+    """A leg that ends in its check knows the requests of the legs before it: their rows are no duplicates."""
+    service.script = [failing(LOST)]
+    send = campaign(table_of(numbers(30)))
+    send.send(concurrency=1)
+    ledger, tally = enter(1, resumed=True), SendCounts()
+    replay(ledger, tally)
+    found = send.write(seen=tally.seen, ledger=ledger, nothing_sent=True)
+    assert counts(found) == summed(summarise("c", 30, 0, tally)) == {"accepted": 20, "unknown": 10}
 
 
 def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):

@@ -7,7 +7,8 @@ import pytest
 from support.sending import Clock, answer, failing, people
 
 from airflow_provider_sms.exceptions import UnknownOutcomeError
-from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
+from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.reporting.summary import COUNTS, Progress, one_line, replay, summarise
@@ -151,6 +152,22 @@ def test_what_was_not_looked_up_again_is_not_counted_twice():
     tally.replay(1, 100, answer(1, 100))
     tally.met = 40
     assert counts(summarise("c", 150, 0, tally)) == {"accepted": 100, "not_sent": 50}
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (400, {"accepted": 100, "unknown": 100, "not_sent": 200}),
+        (150, {"accepted": 100, "unknown": 50}),
+        (50, {"accepted": 50}),
+    ],
+)
+def test_what_may_have_been_sent_is_unknown_before_any_row_is_looked_up(rows, expected):
+    """A leg that ends in its check hides no unknown message of an earlier one, and its counts add up."""
+    tally = SendCounts()
+    tally.replay(1, 100, answer(1, 100))
+    tally.replay_lost(2, 100)
+    assert counts(summarise("c", rows, 0, tally)) == expected
 
 
 def test_messages_whose_rows_are_gone_are_not_counted():
@@ -297,6 +314,18 @@ def test_what_a_person_calls_sent_is_accepted(sender, enter, service, store, go_
     resolve(store, lost.request_id, ACCEPTED, "ann")
     summary = go_on([people(20)])
     assert (counts(summary), summary["requests"], summary["cost"]) == ({"accepted": 20}, 2, 15.0)
+
+
+def test_what_the_balance_tells_of_a_request_is_counted_after_a_wait(sender, enter, service, store, go_on):
+    """The ledger keeps the cost and the parts of a request that the balance closed before the wait."""
+    service.script = [failing(LOST)]
+    sender(enter(), concurrency=1).run([people(20)])
+    (lost,) = unknown_requests(store)
+    evidence = KeptEvidence(CHARGED, "the balance fell", 0.0, in_part=False, settles_at=None)
+    close_by_balance(store, "c", {lost.request_id: (ACCEPTED, Decimal("12.5"), evidence)})
+    summary = go_on([people(20)])
+    assert (counts(summary), summary["requests"]) == ({"accepted": 20}, 2)
+    assert (summary["parts"], summary["cost"]) == (20, 27.5)
 
 
 def test_a_request_that_was_taken_in_part_is_counted_so_again(sender, enter, service, go_on):

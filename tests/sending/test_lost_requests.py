@@ -4,13 +4,18 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import select
+from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, Evidence
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.schema import balance_reading
 from airflow_provider_sms.sending import reconciliation
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.reconciliation import MAX_UNREADABLE, LostRequests, Reconciliation
+from airflow_provider_sms.sending.request_batch import RequestBatch
 from airflow_provider_sms.sending.stop_conditions import Caution
 from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
@@ -90,7 +95,7 @@ class LookedUp:
         self.messages = []
         self.error = error
 
-    def reconcile(self, messages):
+    def reconcile(self, messages, *, turned_away=False):
         if self.error is not None:
             raise self.error
         self.messages += messages
@@ -122,3 +127,47 @@ def test_what_is_left_open_and_cannot_be_looked_up_is_unknown():
     with pytest.raises(LedgerError):
         lost.settle(pending, last=True)
     assert (counts.unknown, counts.unknown_requests, lost.any) == (1, {7}, False)
+
+
+class Judged:
+    """A reconciliation whose balance shows the same of every request."""
+
+    def __init__(self, verdict):
+        self.evidence = Evidence(verdict, "as the balance shows")
+
+    def now(self):
+        return 0.0
+
+    def close(self, request_ids):
+        return dict.fromkeys(request_ids, self.evidence)
+
+
+@pytest.mark.parametrize(("verdict", "requests"), [(CHARGED, 1), (NOT_CHARGED, 0)])
+def test_a_request_of_an_earlier_leg_that_was_not_charged_counts_no_more(verdict, requests):
+    """As one of this leg: a request of the attempt was accepted, or is unknown."""
+    counts = SendCounts()
+    counts.replay_lost(7, 1)
+    lost = LostRequests(Judged(verdict), counts, Caution())
+    lost.adopt(7, ["somebody"])
+    lost.adopt(8, ["somebody whom another attempt texted"])
+    lost.settle(LookedUp(), last=True)
+    assert (counts.requests, lost.any) == (requests, False)
+
+
+@pytest.mark.parametrize(("decided", "expected"), [(ACCEPTED, (1, 1, 0)), (NOT_SENT, (0, 0, 1))])
+def test_people_who_opted_out_are_as_a_person_decided(sums, store, decided, expected):
+    """A person who is faster than the balance leaves nobody unknown: the task fails for no request that is closed."""
+    texted, opted_out = people(2)
+    ledger = CampaignLedger(store, "c", claimant(), account=Account(KEY, Decimal(1), Decimal(1)))
+    (claim,) = ledger.commit(chunks=[RequestBatch([texted, opted_out], {}).chunk], claim_seconds=60.0)
+    ledger.finish([Outcome(claim.request_id, UNKNOWN, reason="lost")])
+    counts = SendCounts(met_lost=1)
+    counts.replay_lost(claim.request_id, 2)
+    counts.add_unknown(claim.request_id, 1)
+    counts.opted_out[claim.request_id] = 1
+    lost = LostRequests(sums(), counts, Caution())
+    lost.adopt(claim.request_id, [texted])
+    resolve(store, claim.request_id, decided, "ann")
+    lost.settle(LookedUp(), last=True)
+    assert (counts.requests, counts.accepted, counts.suppressed) == expected
+    assert (counts.unknown, counts.met_lost, counts.unknown_requests) == (0, 0, set())

@@ -6,6 +6,7 @@ from support.faults.mutation import BRAKES, Mutation
 
 RECONCILIATION = "tests/sending/test_reconciliation.py"
 LOST = "tests/sending/test_lost_requests.py"
+SUMMARY = "tests/reporting/test_summary.py"
 MODULE = "sending/reconciliation.py"
 
 
@@ -220,5 +221,28 @@ RECONCILE_MUTATIONS = (
         "            while self._lost.any and not self._ledger_failed:\n",
         "test_a_send_that_is_stopped_waits_for_no_verdict",
         "sending/sender.py",
+    ),
+    _defect(
+        "what the balance told a request cost is forgotten after a wait",
+        "response, parts=request.parts, cost=cost)\n",
+        "response)\n",
+        "test_what_the_balance_tells_of_a_request_is_counted_after_a_wait",
+        "reporting/summary.py",
+        SUMMARY,
+    ),
+    _defect(
+        "a request of an earlier leg that was not charged counts as one of the attempt",
+        "                self._counts.requests -= 1\n",
+        "                pass\n",
+        "test_a_request_of_an_earlier_leg_that_was_not_charged_counts_no_more",
+        tests=LOST,
+    ),
+    _defect(
+        "what an earlier leg lost counts as not sent where the check fails",
+        "    lost = 0 if counts.seen.until else min(counts.lost, max(0, unreached))\n",
+        "    lost = 0\n",
+        "test_what_may_have_been_sent_is_unknown_before_any_row_is_looked_up",
+        "reporting/summary.py",
+        SUMMARY,
     ),
 )

@@ -124,7 +124,7 @@ class Preflight:
         if self.task.confirm is not None:
             self._record(plan, SEND, self.task.confirm(plan, samples))
         if self._needs_approval(plan):
-            self._require_approval(plan, samples, decision)
+            self._require_approval(plan, samples, decision, has_sent=has_sent)
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
         if opening is not None:
             self._wait_until(opening)
@@ -195,7 +195,9 @@ class Preflight:
                 "clear the task once it has its rows again"
             )
 
-    def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
+    def _require_approval(
+        self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None, *, has_sent: bool
+    ) -> None:
         session, extent = self.session, _extent(plan)
         questions = asked(session.store, session.who)
         first = questions[0].plan_id if questions else None
@@ -212,7 +214,8 @@ class Preflight:
                 if shown is not None and shown.plan_id == plan.id
                 else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
-            log.warning("%s approved plan %s, but %s. Nothing was sent", decision.by, meant, changed)
+            sent = "Nothing more was sent" if has_sent else "Nothing was sent"
+            log.warning("%s approved plan %s, but %s. %s", decision.by, meant, changed, sent)
         # Another mapped copy may have been approved since. After a stop of any plan, a person is asked again.
         latest = latest_approval(session.store, self.campaign, {plan.id})
         if latest is not None and latest.allows(extent):

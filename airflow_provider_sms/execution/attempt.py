@@ -111,8 +111,9 @@ class BulkAttempt:
                 else:
                     self._enter_and_send(stack)
                 self._report.require_written()
-            except Exception:
+            except Exception as error:
                 self._push_summary()
+                error.args = tuple(self._in_words(each) if isinstance(each, str) else each for each in error.args)
                 raise
         summary = self._summary()
         describe_on_assets(self._context, facts(summary))
@@ -378,9 +379,18 @@ class BulkAttempt:
     ) -> None:
         if self._report_path is None or self._scanned is None or not self._is_checked:
             return
-        self._report = write_report(self._report_path, self._scanned, seen, ledger, ended, nothing_sent=nothing_sent)
+        words = None if ended is None else self._in_words(ended)
+        self._report = write_report(self._report_path, self._scanned, seen, ledger, words, nothing_sent=nothing_sent)
         if self._report.written is not None and (link := report_url(self._report.written)):
             push_link(self._context, REPORT_LINK, link)
+
+    def _in_words(self, error: str) -> str:
+        """Return the words of an error, which may not say that nothing was sent once a leg of the attempt has posted.
+
+        Until the ledger tells what earlier legs have posted, the summary that they pushed does.
+        """
+        has_posted = self._counts.has_posted or (self._before or {}).get("requests")
+        return error.replace("othing was sent", "othing more was sent") if has_posted else error
 
     @contextmanager
     def _summary_before_wait(self) -> Iterator[None]:

@@ -334,7 +334,7 @@ def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> 
 
 
 def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> list[str]:
-    lines = [f"Nothing has been sent yet. Plan {code(plan.id)}:", "", "| | |", "|---|---|"]
+    lines = [f"Plan {code(plan.id)}:", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {cell(value)} |" for name, value in plan.lines()]
     if plan.repeats:
         lines += ["", f"**{repeats_in_words(plan.repeats, code(plan.campaign))}.** {REPEATS_ADVICE}."]
@@ -344,11 +344,11 @@ def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> list[str]:
     return [
         *lines,
         "- **Send**: the messages go out; nothing sent can be called back.",
-        "- **Stop**: the task fails, and nobody is texted.",
+        "- **Stop**: the task fails, and nothing more is sent.",
         "",
         (
-            "If the recipients change before they are texted, this question comes back. Airflow shows it as it stands "
-            f"here; the plan that is meant is then in the XCom `{PLAN}` and in the task's log, and its id belongs in "
-            "the field."
+            "If the recipients change before they are texted, this question comes back, perhaps after some messages "
+            "were sent. Airflow shows it as it stands here; the plan that is meant is then in the XCom "
+            f"`{PLAN}` and in the task's log, and its id belongs in the field."
         ),
     ]

@@ -125,7 +125,7 @@ class Preflight:
         if self.task.confirm is not None:
             self._record(plan, _extent(plan, scan), SEND, self.task.confirm(plan, scan.samples))
         if self._needs_approval(plan):
-            self._require_approval(plan, scan, decision)
+            self._require_approval(plan, scan, decision, has_sent=has_sent)
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
         if opening is not None:
             self._wait_until(opening)
@@ -196,7 +196,7 @@ class Preflight:
                 "clear the task once it has its rows again"
             )
 
-    def _require_approval(self, plan: Plan, scan: Scan, decision: PlanDecision | None) -> None:
+    def _require_approval(self, plan: Plan, scan: Scan, decision: PlanDecision | None, *, has_sent: bool) -> None:
         session, extent = self.session, _extent(plan, scan)
         questions = asked(session.store, session.who)
         first = questions[0].plan_id if questions else None
@@ -213,7 +213,8 @@ class Preflight:
                 if shown is not None and shown.plan_id == plan.id
                 else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
-            log.warning("%s approved plan %s, but %s. Nothing was sent", decision.by, meant, changed)
+            sent = "Nothing more was sent" if has_sent else "Nothing was sent"
+            log.warning("%s approved plan %s, but %s. %s", decision.by, meant, changed, sent)
         # Another mapped copy may have been approved since. After a stop of any plan, a person is asked again.
         latest = latest_approval(session.store, self.campaign, {plan.id})
         if latest is not None and latest.allows(extent):

@@ -144,7 +144,7 @@ class ResponseHandler:
         unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
         batch.turn_away(self.counts.accepted, unavailable=unavailable)
         now = self.monotonic()
-        if self.stop_conditions.unanswered(batch, error):
+        if self.stop_conditions.not_processed(batch, error):
             log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
             return NextStep(is_deferred=True)
         asked = error.retry_after if isinstance(error, ServiceError) else None
@@ -167,7 +167,6 @@ class ResponseHandler:
 
     def _unknown(self, request: InFlightRequest, error: BaseException, outcome: Outcome) -> NextStep:
         batch = request.batch
-        self.stop_conditions.unanswered(batch, error)
         log.warning(
             "The outcome of request %d, of %d %s, is unknown: %s",
             request.request_id,
@@ -180,6 +179,7 @@ class ResponseHandler:
         if self.resend_unknown:
             # Once more in one attempt is enough: the next attempt comes after Airflow's retry delay.
             resend = [outgoing for outgoing in batch.messages if outgoing.key not in batch.take_over]
+        self.stop_conditions.lost(batch, resend)
         if unknown := len(batch.messages) - len(resend):
             self.counts.add_unknown(request.request_id, unknown)
         if isinstance(error, SmsError):

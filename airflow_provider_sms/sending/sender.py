@@ -411,9 +411,8 @@ class Sender:
             self._count_capped(batch, [batch.messages[place] for place in claim.capped])
             if lost := batch.keep(claim.won, claim.capped):
                 self._reconcile(pending, lost, turned_away=batch.turned_away > 0)
-            if claim.request_id is None:
-                self.stop_conditions.release(batch)
-            else:
+            self.stop_conditions.claimed(batch)
+            if claim.request_id is not None:
                 lapses_at = self._ledger.lapses_at
                 request = InFlightRequest(claim.request_id, batch, claim.deadline, lapses_at, alone, asks)
                 batch.attempt += 1

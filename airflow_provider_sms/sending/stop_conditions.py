@@ -164,7 +164,7 @@ class Credit:
     """Keeps account of what a send may still cost.
 
     :param prices: the prices of an SMS part, by number.
-    :param planned: credits that the messages to come are estimated to cost together.
+    :param planned: credits that the messages that may still be posted are estimated to cost together.
     :param balance: credits before the first request.
     """
 
@@ -188,15 +188,31 @@ class Credit:
         """Release the credit of a request that did not go out."""
         self._in_flight.pop(id(batch), None)
 
-    def ended(self, batch: RequestBatch, response: SendResponse | None) -> None:
-        """Record the end of a request; None means that no response told the balance."""
-        cost = self._in_flight.pop(id(batch), Decimal(0))
-        if response is not None:
-            self._planned -= cost
-            self.balance = response.remaining_balance
+    def claimed(self, batch: RequestBatch) -> None:
+        """Record the messages that a request has once it is claimed: the others are not posted."""
+        before, cost = self._in_flight.pop(id(batch), Decimal(0)), self._cost(batch.messages)
+        self._planned -= before - cost
+        if batch.messages:
+            self._in_flight[id(batch)] = cost
+
+    def answered(self, batch: RequestBatch, response: SendResponse) -> None:
+        """Record a response, which tells the balance."""
+        self._planned -= self._in_flight.pop(id(batch), Decimal(0))
+        self.balance = response.remaining_balance
+
+    def lost(self, batch: RequestBatch, resend: Sequence[Outgoing]) -> None:
+        """Record a request whose outcome is unknown.
+
+        :param resend: those of its messages that are posted again.
+        """
+        self._planned -= self._in_flight.pop(id(batch), Decimal(0)) - self._cost(resend)
 
     def needed(self, batch: RequestBatch) -> Decimal:
-        """Return the balance that covers this request and all later ones."""
+        """Return the balance that covers this request and all others that may still be posted.
+
+        It may be too low where messages that an unknown request or another task held are free again: before the send
+        goes on, its plan is made anew, and the balance compared with the cost of that.
+        """
         return max(self._planned, self._cost(batch.messages))
 
     def _cost(self, messages: Sequence[Outgoing]) -> Decimal:
@@ -277,26 +293,39 @@ class StopConditions:
         if self._credit is not None:
             self._credit.release(batch)
 
+    def claimed(self, batch: RequestBatch) -> None:
+        """Record that the messages of a request are claimed, except those that it no longer has."""
+        if self._credit is not None:
+            self._credit.claimed(batch)
+
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
         """Record a response.
 
         :raises TooManyErrorsError: the service refuses or calls faulty too many of the last messages.
         """
         if self._credit is not None:
-            self._credit.ended(batch, response)
+            self._credit.answered(batch, response)
         if self._max_error_rate is not None:
             submitted = len(batch.messages)
             self._judge(submitted, submitted - min(submitted, response.messages), self._max_error_rate)
 
-    def unanswered(self, batch: RequestBatch, error: BaseException) -> bool:
-        """Record a request that was not answered, and return whether it only waits for credit."""
+    def not_processed(self, batch: RequestBatch, error: BaseException) -> bool:
+        """Record a request that was not processed, and return whether it only waits for credit."""
         if self._credit is None:
             return False
-        self._credit.ended(batch, None)
+        self._credit.release(batch)
         if is_out_of_credit(error):
             self.stop_reason = StopReason(credit=self._credit.needed(batch), too_little=self._credit.balance)
             return True
         return False
+
+    def lost(self, batch: RequestBatch, resend: Sequence[Outgoing]) -> None:
+        """Record a request whose outcome is unknown.
+
+        :param resend: those of its messages that are posted again.
+        """
+        if self._credit is not None:
+            self._credit.lost(batch, resend)
 
     def all_read(self) -> None:
         """Make the send wait for the hours of messages that were too late, once all others have gone out."""

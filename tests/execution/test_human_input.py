@@ -14,6 +14,7 @@ import pytest
 from airflow.providers.common.compat.sdk import BaseNotifier
 from markdown_it import MarkdownIt
 from support.airflow import run_task
+from support.later import later
 from support.people import NOBODY, latest_plan, somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
 from support.windows import OpensLater
@@ -352,6 +353,31 @@ def test_a_source_that_has_changed_is_asked_about_again(send, people, ledger_pat
     assert "have changed since" in ran.log
     assert "into the field of the form" in ran.log
     assert set(witnessed().values()) == {1}
+
+
+@needs_an_answer
+def test_a_question_in_the_middle_of_a_send_does_not_say_that_nothing_was_sent(send, people, sandbox):
+    """Airflow shows the first question again once the source has changed during a wait, and people were texted."""
+    sandbox.state.set_balance(250)
+    path = people(400)
+
+    def change():
+        frame = pd.read_parquet(path)
+        pd.concat([frame, pd.DataFrame({"destination": ["27829999999"], "first_name": ["New"]})]).to_parquet(path)
+        sandbox.state.set_balance(1000)
+
+    waits = {"wait_for_credit": True, "cost_per_part": 0.5, "credit_interval": 0.1}
+    with (
+        later(change, lambda: sum(request.operation == "balance" for request in sandbox.state.requests) > 2),
+        somebody_answers("Send", "Send", "Stop") as questions,
+    ):
+        ran = send(path, approve=True, concurrency=1, **waits)
+    assert (ran.state, counts(ran)["accepted"], len(questions)) == ("failed", 200, 3)
+    for question in questions:
+        assert question["body"].startswith("Plan ")
+        assert "**Stop**: the task fails, and nothing more is sent." in question["body"]
+    assert "it is plan" in ran.log
+    assert "now. Nothing more was sent" in ran.log
 
 
 @needs_an_answer

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import closing
 from datetime import timedelta
 
@@ -389,6 +390,45 @@ def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, peop
     assert (ran.state, counts(ran)) == ("success", {"accepted": 400})
     assert (seen["return_value"]["accepted"], seen["return_value"]["not_sent"]) == (200, 200)
     assert len(seen["responses"]) == 2
+
+
+def add_an_invalid_row(path, ledger_path):
+    frame = pd.read_parquet(path)
+    pd.concat([frame, pd.DataFrame({"destination": ["x"], "first_name": ["y"]})]).to_parquet(path)
+
+
+def upgrade_the_ledger(path, ledger_path):
+    with closing(sqlite3.connect(ledger_path)) as connection, connection:
+        connection.execute("UPDATE sms_ledger_version SET version = 99")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error"),
+    [
+        (add_an_invalid_row, {"max_rows": 400}, "has more rows than max_rows=400. Nothing more was sent. Is it"),
+        (add_an_invalid_row, {}, "Nothing more was sent. Correct the rows, or set on_invalid='skip'"),
+        (upgrade_the_ledger, {}, "Nothing more was sent. Upgrade airflow-provider-sms here"),
+    ],
+    ids=["limit", "invalid rows", "ledger"],
+)
+def test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent(
+    send, people, sandbox, tmp_path, ledger_path, change, options, error
+):
+    """Before the wait, people were texted: neither the task's error nor the report may deny that."""
+    sandbox.state.set_balance(250)
+    path, report = people(400), tmp_path / "report.parquet"
+
+    def go_on():
+        change(path, ledger_path)
+        sandbox.state.set_balance(1000)
+
+    waits = {"wait_for_credit": True, "cost_per_part": 0.5, "credit_interval": 0.1}
+    with later(go_on, lambda: looks(sandbox) > 2 and len(sandbox.state.accepted) >= 200):
+        ran = send(path, concurrency=1, report=str(report), **waits, **options)
+    assert (ran.state, len(sandbox.state.accepted)) == ("failed", 200)
+    assert error in ran.log
+    assert "othing was sent" not in ran.log
+    assert not pd.read_parquet(report)["reason"].str.contains("othing was sent").any()
 
 
 def test_a_task_waits_for_its_hours(send, people, sandbox, witnessed):

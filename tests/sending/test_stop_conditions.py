@@ -17,6 +17,7 @@ from airflow_provider_sms.exceptions import (
     TooManyErrorsError,
     UnknownOutcomeError,
 )
+from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
@@ -178,6 +179,44 @@ def test_several_requests_at_once_spend_the_same_credit(sender):
     send.run([people(100)])
     assert (len(service.taken), service.refused, send.error) == (20, 0, None)
     assert stop_conditions.stop_reason == StopReason(credit=Decimal(80))
+
+
+@pytest.mark.parametrize(("resend_unknown", "needed"), [(False, 70), (True, 80)])
+def test_lost_requests_need_credit_only_if_they_are_posted_again(sender, resend_unknown, needed):
+    """A send that runs out of credit waits for what the messages cost that may still be posted."""
+    service, lost = Service(35), []
+
+    def post(messages):
+        response = service(messages)
+        if not lost:
+            lost.append(messages)
+            raise LOST
+        return response
+
+    stop_conditions = credit(35, 100)
+    send = sender(post=post, stop_conditions=stop_conditions, concurrency=1, resend_unknown=resend_unknown)
+    send.run([people(100)])
+    assert (len(service.taken), send.error) == (30, None)
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(needed))
+
+
+@pytest.mark.parametrize(("campaign", "cap"), [("c", None), ("other", FrequencyCap("marketing", 100.0))])
+def test_messages_that_others_claimed_or_a_cap_holds_back_need_no_credit(sender, enter, campaign, cap):
+    """A send that runs out of credit waits for what the messages cost that may still be posted."""
+    ledger, others = enter(cap=cap), [enter(run_id="another", campaign=campaign, cap=cap)]
+    claim = ledger.commit
+
+    def commit(**arguments):
+        if others:
+            sender(others.pop()).run([people(15)])
+        return claim(**arguments)
+
+    ledger.commit = commit
+    stop_conditions = credit(35, 100)
+    send = sender(ledger, post=Service(35), stop_conditions=stop_conditions, concurrency=1)
+    send.run([people(100)])
+    assert (send.counts.accepted, send.counts.already_sent + send.counts.capped, send.error) == (35, 15, None)
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(50))
 
 
 def test_a_service_that_says_that_the_credit_is_out_halts(sender):

@@ -196,6 +196,14 @@ BRAKE_MUTATIONS = (
         first="test_several_requests_at_once_spend_the_same_credit",
     ),
     Mutation(
+        "what was lost needs credit, though it is not posted again",
+        "sending/response_handler.py",
+        "        self.stop_conditions.lost(batch, resend)\n",
+        "        self.stop_conditions.release(batch)\n",
+        (BRAKES,),
+        first="test_lost_requests_need_credit_only_if_they_are_posted_again",
+    ),
+    Mutation(
         "a sender that has halted goes on claiming",
         "sending/sender.py",
         " and self.stop_conditions.stop_reason is None\n",

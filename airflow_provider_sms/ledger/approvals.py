@@ -28,7 +28,7 @@ class PlanExtent(NamedTuple):
 
     :param plan_id: a digest of the recipients, their texts and the values of the key columns.
     :param messages: messages to send; None where that was not recorded.
-    :param subset: which of the table's messages are to be sent; None where that was not recorded, as before version 8
+    :param subset: which of the messages of the table it sends; None where that was not recorded, as before version 8
         of the ledger.
     """
 

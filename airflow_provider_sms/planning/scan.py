@@ -113,7 +113,7 @@ class Scan:
         return None if self._preview is None else self._free
 
     def subset(self) -> MessageSubset:
-        """Return which of the table's messages are to be sent."""
+        """Return which of the table's messages go out."""
         return MessageSubset.of(self._free.sorted(), self._left_out.sorted())
 
     @property

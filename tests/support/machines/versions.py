@@ -14,7 +14,7 @@ from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 PACKAGE = "airflow_provider_sms"
 CHOSEN = "BEFORE"
 """Environment variable: a revision of the repository; unset, :data:`FIRST`."""
-FIRST = "96619a79a4d7bbb65f2d0a5c02943e226bda4939"
+FIRST = "70803dcdf206065d9b0803f7bbbaf0503d55a9b5"
 """The first revision whose ledger has today's schema: an older package refuses the ledger."""
 
 

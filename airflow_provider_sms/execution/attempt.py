@@ -185,6 +185,7 @@ class BulkAttempt:
             max_requests_per_second=options.max_requests_per_second,
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, self._campaign, session.who),
+            resent=ledger.resent_by_earlier_legs() if self._counts.lost else frozenset(),
             raw_responses=options.raw_responses,
             response_texts=keeps_response_texts(),
         )

@@ -42,7 +42,7 @@ from airflow_provider_sms.ledger.model import (
     Outcome,
 )
 from airflow_provider_sms.ledger.pauses import open_pause
-from airflow_provider_sms.ledger.request_queries import KeptResponses, read_records, requests_of_legs
+from airflow_provider_sms.ledger.request_queries import KeptResponses, read_records, requests_of_legs, resent_by
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
     UNRECORDED_SECONDS,
@@ -465,3 +465,10 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         return requests_of_legs(self._store, self._campaign_id, self._earlier_legs)
+
+    def resent_by_earlier_legs(self) -> frozenset[int]:
+        """Return the unknown requests in which earlier legs of this attempt posted messages again.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return resent_by(self._store, self._campaign_id, self._earlier_legs)

@@ -14,7 +14,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account_history import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Claimant
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Claimant
 from airflow_provider_sms.ledger.schema import campaign, claimant, former_holder, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -274,6 +274,26 @@ def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collecti
         for each in rows:
             row = _row(each)
             yield row if row.response is not None else row._replace(submitted=row.messages)
+
+
+def resent_by(store: Readable, campaign_id: int, claimants: Collection[int]) -> frozenset[int]:
+    """Return the unknown requests of some claimants that took messages over from other unknown requests.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(message.c.request_id)
+        .select_from(message.join(request, request.c.id == message.c.request_id))
+        .where(
+            request.c.campaign_id == campaign_id,
+            request.c.claimant_id.in_(claimants),
+            request.c.state.not_in((ACCEPTED, NOT_SENT)),
+            message.c.taken_from.is_not(None),
+        )
+        .distinct()
+    )
+    with store.read() as connection:
+        return frozenset(connection.execute(query).scalars())
 
 
 class KeptResponses:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from datetime import timedelta
 
@@ -256,10 +257,12 @@ def test_a_retry_hides_no_unknown_message(send, people, sandbox, tmp_path, how):
 
 
 class Closes:
-    """Hours that end for three seconds once two requests were posted.
+    """Hours that end for three seconds once two requests were posted, or as many as ``requests`` says.
 
     :param then: called when they end.
     """
+
+    requests = 2
 
     recipient_time_zone = False
 
@@ -270,7 +273,7 @@ class Closes:
         return self
 
     def closed_until(self, now, destination=None):
-        if self._until is None and len(sends(self._sandbox)) >= 2:
+        if self._until is None and len(sends(self._sandbox)) >= self.requests:
             self._until = now + timedelta(seconds=3)
             self._then()
         return self._until if self._until and now < self._until else None
@@ -311,6 +314,17 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
     assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected
     requests = 2 if suppressed == 100 else 3
     assert (ran.summary["cost"], ran.summary["requests"]) == (expected["accepted"], requests)
+
+
+def test_resend_posts_once_more_in_one_attempt(send, people, sandbox, witnessed):
+    """Before the wait and after it: messages that were posted again, and lost again, wait for the next attempt."""
+    lost, served = {"kind": "drop_after"}, {"kind": "none"}
+    sandbox.state.set_faults([lost, lost, served, served, lost])
+    window = Closes(sandbox, lambda: None)
+    window.requests = 5
+    ran = send(people(400), on_unknown="resend", concurrency=1, max_requests_per_second=20, send_window=window)
+    assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"accepted": 300, "unknown": 100})
+    assert Counter(witnessed().values()) == {1: 200, 2: 200}
 
 
 def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, ledger_path):

@@ -83,6 +83,14 @@ BRAKE_MUTATIONS = (
         first="test_people_who_are_not_texted_again_are_asked_about_once",
     ),
     Mutation(
+        "an attempt that waits posts unknown messages again once more",
+        "sending/sender.py",
+        "(self.resend_unknown and request_id not in self.resent)",
+        "self.resend_unknown",
+        ("tests/execution/test_preflight.py",),
+        first="test_resend_posts_once_more_in_one_attempt",
+    ),
+    Mutation(
         "a second click on the first question approves more than it shows",
         "execution/preflight.py",
         '    return plan.plan_id if first is None or first.covers(plan) else f"{plan.plan_id}-{plan.messages}"\n',

@@ -72,8 +72,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "to have one request sent again has all sent again",
         "sending/sender.py",
-        "        return self.resend_unknown or request_id in self.resend_requests\n",
-        "        return self.resend_unknown or bool(self.resend_requests)\n",
+        " or request_id in self.resend_requests\n",
+        " or bool(self.resend_requests)\n",
         first="test_only_the_requests_that_a_person_named_are_posted_again",
     ),
     Mutation(

@@ -223,6 +223,7 @@ def test_people_who_are_not_texted_again_are_asked_about_once(send, people, sand
     assert "100 messages in the ledger's request 1 may have been sent earlier by this task" in ran.log
 
 
+@needs_asking
 def test_nothing_is_asked_when_all_is_known(send, people):
     """Where every answer came, nobody is bothered."""
     ran = send(people(150), on_unknown="ask")

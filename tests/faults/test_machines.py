@@ -206,12 +206,12 @@ def test_a_scenario_of_copies_needs_a_copy_that_met_its_task(tmp_path, outputs, 
 
 
 def test_the_version_before_has_todays_ledger(tmp_path, monkeypatch):
-    """Its claims differ from today's, and its ledger does not; one with another ledger is refused."""
+    """Its code differs from today's, and its ledger does not; one with another ledger is refused."""
     monkeypatch.delenv(versions.CHOSEN, raising=False)
     if not versions.has_history():
         pytest.skip("the history is not here")
     package = Path(versions.before(tmp_path)["PYTHONPATH"]) / versions.PACKAGE
-    assert "started_at" not in (package / "ledger" / "postgres.py").read_text()
+    assert "resent_by" not in (package / "ledger" / "request_queries.py").read_text()
     monkeypatch.setattr(versions, "SCHEMA_VERSION", 1000)
     with pytest.raises(RuntimeError, match="not 1000: set BEFORE to another"):
         versions.before(tmp_path)

@@ -53,10 +53,10 @@ def test_a_part_that_forgets_the_one_before_it_is_caught(ledgers, monkeypatch):
 
 
 def _forgetting(count):
-    def forgetting(self, outgoing, holder):
+    def forgetting(self, outgoing, holder, **others):
         if holder.of_earlier_leg:
             self._counts.already_sent += 1
         else:
-            count(self, outgoing, holder)
+            count(self, outgoing, holder, **others)
 
     return forgetting

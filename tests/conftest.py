@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import tempfile
@@ -123,7 +124,15 @@ def postgres_server():
 
 
 @pytest.fixture
-def postgres_url(postgres_server):
+def patient_servers(monkeypatch):
+    """Servers of ledgers wait as long as they may for this machine, which may be busy and has not vanished."""
+    from airflow_provider_sms.ledger import postgres
+
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", math.inf)
+
+
+@pytest.fixture
+def postgres_url(postgres_server, patient_servers):
     """An empty database of this test's own."""
     from support.postgres import temporary_database
 
@@ -144,7 +153,7 @@ def ledger_template(postgres_server):
 
 
 @pytest.fixture
-def postgres_ledger_url(postgres_server, ledger_template):
+def postgres_ledger_url(postgres_server, patient_servers, ledger_template):
     """A database of this test's own, with a ledger in which nothing is."""
     from support.postgres import temporary_database
 

@@ -94,6 +94,8 @@ class BulkAttempt:
         self._counts = SendCounts()
         self._scanned: ScannedSource | None = None
         self._is_checked = False
+        self._has_replayed = False
+        """Whether the counts have the requests of earlier legs, if there are any."""
         self._unsent: Plan | None = None
         """The plan, as long as no message of it can have been claimed."""
         self._report_path: Any = None
@@ -177,8 +179,7 @@ class BulkAttempt:
         self._counts.reconciled = (self._before or {}).get("reconciled", 0)
         if reconciles:
             self._counts.reconciled += close_earlier(session, ledger, reconciliation)
-        if task.resumed:
-            replay(ledger, self._counts)
+        self._count_earlier_legs(ledger)
         sending = SendingOptions(
             chunk_size=options.chunk_size,
             concurrency=options.concurrency,
@@ -228,6 +229,11 @@ class BulkAttempt:
             self._unsent = None
             with self._summary_before_wait():
                 self._send(options, scanned, plan, delivery)
+
+    def _count_earlier_legs(self, ledger: CampaignLedger) -> None:
+        if self._task.resumed:
+            replay(ledger, self._counts)
+        self._has_replayed = True
 
     def _take_event(self, session: LedgerSession, rules: DecisionRules) -> PlanDecision | None:
         """Carry out a person's decision about unknown requests, or return the one about the plan.
@@ -408,8 +414,8 @@ class BulkAttempt:
 
     def _summary(self) -> dict[str, Any]:
         before = self._before
-        if before is not None and not self._is_checked:
-            return before  # this leg ended before it had checked the table
+        if before is not None and not (self._is_checked and self._has_replayed):
+            return before  # this leg ended before it had read the ledger and checked the table
         if self._unsent is None:
             rows, invalid = (0, 0) if self._scanned is None else (self._scanned.scan.rows, self._scanned.scan.invalid)
             summary = summarise(self._campaign, rows, invalid, self._counts)

@@ -23,6 +23,9 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sandbox.faults import Fault
 
+WAITS_IN_THE_MIDDLE = {"wait_for_credit": True, "cost_per_part": 0.5, "credit_interval": 0.1, "concurrency": 1}
+"""Options of a send that waits for credit in the middle, since each message costs twice what is estimated."""
+
 
 def counts(ran):
     assert ran.summary["rows"] == sum(ran.summary[name] for name in COUNTS)
@@ -112,7 +115,7 @@ def test_the_counts_are_of_the_whole_try(send, people, sandbox):
     frame = pd.read_parquet(people(400))
     rows = pd.concat([frame, frame.head(50), pd.DataFrame({"destination": ["x"], "first_name": ["y"]})])
     with later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 1):
-        ran = send(rows, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1, on_invalid="skip")
+        ran = send(rows, **WAITS_IN_THE_MIDDLE, on_invalid="skip")
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100, "duplicate": 50, "invalid": 1})
     assert ran.summary["requests"] == 4
 
@@ -133,10 +136,7 @@ def test_a_person_who_opts_out_after_the_text_counts_as_texted(send, people, san
     with later(opt_out, lambda: looks(sandbox) > 1):
         ran = send(
             rows,
-            wait_for_credit=True,
-            cost_per_part=0.5,
-            credit_interval=0.1,
-            concurrency=1,
+            **WAITS_IN_THE_MIDDLE,
             suppress=str(opted_out),
             report=str(report),
         )
@@ -161,10 +161,7 @@ def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path, on
     with later(opt_out, lambda: is_out_of_credit(sandbox)):
         ran = send(
             people(400),
-            wait_for_credit=True,
-            cost_per_part=0.5,
-            credit_interval=0.1,
-            concurrency=1,
+            **WAITS_IN_THE_MIDDLE,
             suppress=str(opted_out),
             on_unknown=on_unknown,
         )
@@ -184,7 +181,7 @@ def test_rows_that_leave_the_source_hide_no_unknown_message(send, people, sandbo
         sandbox.state.set_balance(1000)
 
     with later(leave, lambda: is_out_of_credit(sandbox)):
-        ran = send(path, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1)
+        ran = send(path, **WAITS_IN_THE_MIDDLE)
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300 if left == "some" else 100})
     assert "100 messages in the ledger's request 2 may have been sent earlier by this task" in ran.log
     assert "airflow-sms ledger unknown --campaign" in ran.log
@@ -202,9 +199,7 @@ def test_a_leg_that_fails_in_its_check_hides_no_unknown_message(send, people, sa
         sandbox.state.set_balance(1000)
 
     with later(change, lambda: len(sends(sandbox)) >= 3 and looks(sandbox) > 3):
-        ran = send(
-            path, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1, report=str(report)
-        )
+        ran = send(path, **WAITS_IN_THE_MIDDLE, report=str(report))
     expected = {"accepted": 100, "unknown": 100, "not_sent": 200, "invalid": 1}
     assert (ran.state, counts(ran)) == ("failed", expected)
     assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected
@@ -225,10 +220,7 @@ def test_opt_outs_that_leave_nothing_to_send_hide_no_unknown_message(send, peopl
     with later(opt_out, lambda: is_out_of_credit(sandbox)):
         ran = send(
             people(400),
-            wait_for_credit=True,
-            cost_per_part=0.5,
-            credit_interval=0.1,
-            concurrency=1,
+            **WAITS_IN_THE_MIDDLE,
             suppress=str(opted_out),
             on_unknown="resend",
         )
@@ -375,10 +367,7 @@ def test_people_whom_an_earlier_leg_texted_are_no_duplicates_in_the_report(send,
     with later(top_up, lambda: looks(sandbox) > 2):
         ran = send(
             path,
-            wait_for_credit=True,
-            cost_per_part=0.5,
-            credit_interval=0.1,
-            concurrency=1,
+            **WAITS_IN_THE_MIDDLE,
             report=str(report),
             send_window=hours,
         )
@@ -400,7 +389,7 @@ def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, peop
             sandbox.state.set_balance(1000)
 
     with later(look, lambda: looks(sandbox) > 2):
-        ran = send(people(400), wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1)
+        ran = send(people(400), **WAITS_IN_THE_MIDDLE)
     assert (ran.state, counts(ran)) == ("success", {"accepted": 400})
     assert (seen["return_value"]["accepted"], seen["return_value"]["not_sent"]) == (200, 200)
     assert len(seen["responses"]) == 2
@@ -428,7 +417,7 @@ def upgrade_the_ledger(path, ledger_path):
 def test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent(
     send, people, sandbox, tmp_path, ledger_path, change, options, error
 ):
-    """Before the wait, people were texted: neither the task's error nor the report may deny that."""
+    """Before the wait, people were texted: neither the task's error nor the summary nor the report may deny that."""
     sandbox.state.set_balance(250)
     path, report = people(400), tmp_path / "report.parquet"
 
@@ -436,10 +425,9 @@ def test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent(
         change(path, ledger_path)
         sandbox.state.set_balance(1000)
 
-    waits = {"wait_for_credit": True, "cost_per_part": 0.5, "credit_interval": 0.1}
     with later(go_on, lambda: looks(sandbox) > 2 and len(sandbox.state.accepted) >= 200):
-        ran = send(path, concurrency=1, report=str(report), **waits, **options)
-    assert (ran.state, len(sandbox.state.accepted)) == ("failed", 200)
+        ran = send(path, report=str(report), **WAITS_IN_THE_MIDDLE, **options)
+    assert (ran.state, len(sandbox.state.accepted), counts(ran)["accepted"]) == ("failed", 200, 200)
     assert error in ran.log
     assert "othing was sent" not in ran.log
     assert not pd.read_parquet(report)["reason"].str.contains("othing was sent").any()

@@ -73,10 +73,6 @@ for dag_id, options in {dags!r}.items():
 
 SETTINGS = {
     "AIRFLOW__CORE__PARALLELISM": "6",
-    # A busy machine must not look like a dead scheduler.
-    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
     # Airflow notices a killed triggerer within seconds.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",

@@ -42,10 +42,6 @@ for dag_id, options in {dags!r}.items():
 SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
-    # A busy machine must not look like a dead scheduler.
-    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
     # Airflow sometimes starts a task before it has marked it as queued, and then treats it as failed.
     "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "1",
     "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",

@@ -21,7 +21,7 @@ from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.campaigns import MESSAGE, PHRASE, Campaign
 from support.faults.scenarios import SCENARIOS, Scenario, Stage
-from support.faults.standalone import running_airflow
+from support.faults.standalone import PROMPT, running_airflow
 from support.faults.verdict import Figures
 from support.postgres import new_database, running_postgres
 
@@ -129,6 +129,8 @@ def play(store, scenarios, people, announce=lambda _: None):
             "extra": CONNECTION_EXTRA,
         }
         settings["AIRFLOW_CONN_SMS_DEFAULT"] = json.dumps(connection)
+        if any(each.prompt for each in scenarios):
+            settings |= PROMPT
         played = []
         with running_airflow(home, settings) as airflow:
             for scenario in scenarios:

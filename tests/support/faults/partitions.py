@@ -22,7 +22,7 @@ from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.airflow import CONNECTION_EXTRA, TOKEN, WIDTH, a_ledger, leaks
 from support.faults.campaigns import Campaign
 from support.faults.rest import RUN_SECONDS, until
-from support.faults.standalone import running_airflow
+from support.faults.standalone import PROMPT, running_airflow
 
 if TYPE_CHECKING:
     from support.faults.verdict import Figures
@@ -210,7 +210,7 @@ def play(people=PEOPLE, announce=lambda _: None):
         settings, ledger = stack.enter_context(a_ledger("postgresql", folder))
         connection = {"conn_type": "sms", "host": service.base_url, "password": TOKEN, "extra": CONNECTION_EXTRA}
         settings["AIRFLOW_CONN_SMS_DEFAULT"] = json.dumps(connection)
-        settings["AIRFLOW__CORE__PARALLELISM"] = str(PARALLELISM)
+        settings |= PROMPT | {"AIRFLOW__CORE__PARALLELISM": str(PARALLELISM)}
         home = folder / "airflow"
         (home / "dags").mkdir(parents=True)
         shutil.copy(EXAMPLE, home / "dags")

@@ -16,8 +16,8 @@ from support.versions import AIRFLOW
 
 API = "/api/v1" if AIRFLOW < (3, 0) else "/api/v2"
 ENDED = ("success", "failed")
-READY_SECONDS = 180.0
-RUN_SECONDS = 240.0
+READY_SECONDS = 600.0
+RUN_SECONDS = 600.0
 PATIENCE = 60.0
 ANSWER_SECONDS = 180.0
 """Seconds for the API to answer, which a busy machine may well need."""

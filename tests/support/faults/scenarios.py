@@ -25,6 +25,7 @@ class Scenario:
     :param partitions: how many tables the people are cut into, each with half of the next; 1 for a task that is not
         mapped.
     :param tries: minimum number of attempts in the ledger; with fewer, the failure did not happen.
+    :param prompt: True for an Airflow that soon takes a silent scheduler or task for dead, as a busy one may be, too.
     :param options: further arguments of the operator.
     """
 
@@ -32,6 +33,7 @@ class Scenario:
     play: Callable[[Any], list[str]]
     partitions: int = 1
     tries: int = 2
+    prompt: bool = False
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
@@ -42,11 +44,11 @@ class Scenario:
 SCENARIOS: list[Scenario] = []
 
 
-def scenario(name, *, partitions=1, tries=2, **options):
+def scenario(name, *, partitions=1, tries=2, prompt=False, **options):
     """Register a scenario."""
 
     def add(play):
-        SCENARIOS.append(Scenario(name, play, partitions, tries, tuple(options.items())))
+        SCENARIOS.append(Scenario(name, play, partitions, tries, prompt, tuple(options.items())))
         return play
 
     return add
@@ -182,7 +184,7 @@ def task_killed(stage):
     return [run]
 
 
-@scenario("task process hangs past its deadline, goes on beside its retry, cleared", tries=3)
+@scenario("task process hangs past its deadline, goes on beside its retry, cleared", tries=3, prompt=True)
 def task_hangs(stage):
     run = stage.trigger()
     stage.await_middle()
@@ -195,7 +197,7 @@ def task_hangs(stage):
     return [run]
 
 
-@scenario("scheduler killed and started again")
+@scenario("scheduler killed and started again", prompt=True)
 def scheduler_killed(stage):
     stage.service.set_faults([{"kind": "delay", "seconds": SLOW_SECONDS, "persistent": True}])
     run = stage.trigger()

@@ -20,8 +20,20 @@ from support.terminal import hear_interrupts
 from support.versions import AIRFLOW, HAS_COMMANDS_OF_PROVIDERS
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
+OUTPUT_CHARACTERS = 4000
+"""Characters of the output of an Airflow that does not start, for the error."""
 STOP_SECONDS = 8.0
 """Seconds for processes to stop after a signal. The workers of a killed scheduler never stop on their own."""
+
+PROMPT = {
+    # A killed scheduler is detected within seconds, so that its tasks are taken over while they run.
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "6",
+    # And so is a task that hangs.
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "12",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+}
+"""Settings of an Airflow whose scheduler is killed, or whose tasks hang."""
 
 # Found by "airflow standalone" on the PATH. Its log servers would listen on every address of the machine.
 WRAPPER = """#!/bin/sh
@@ -58,20 +70,22 @@ class Standalone(RestApi):
             "AIRFLOW__CORE__PARALLELISM": "4",
             # On a busy machine the API takes longer than the 5 seconds after which a task's process gives up.
             "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
-            # A killed scheduler is detected within seconds, so that its tasks are taken over while they run.
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
-            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "6",
-            # And so is a task that hangs.
-            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "12",
-            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+            # A busy machine must not look like a dead scheduler, or like a task that hangs.
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
             **settings,
         }
 
     def start(self):
         """Start Airflow, and wait until the API responds and a scheduler is alive."""
         self._run("standalone")
-        until(self._scheduler_lives, seconds=READY_SECONDS, what="Airflow's scheduler lives")
+        try:
+            until(self._scheduler_lives, seconds=READY_SECONDS, what="Airflow's scheduler lives")
+        except TimeoutError as error:
+            said = (self.home / "standalone-0.out").read_text(errors="replace")
+            raise TimeoutError(f"{error}; Airflow said last:\n{said[-OUTPUT_CHARACTERS:]}") from None
 
     def _run(self, command):
         hear_interrupts()  # only SIGINT ends all processes

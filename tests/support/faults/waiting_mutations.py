@@ -234,5 +234,13 @@ WAITING_MUTATIONS = (
         "test_rows_that_repeat_a_message_of_before_the_wait_are_repeats",
         (ASKING,),
     ),
+    _defect(
+        "what this attempt sent before it waited is forgotten where its ledger cannot be opened",
+        "execution/attempt.py",
+        "not (self._is_checked and self._has_replayed)",
+        "not self._is_checked",
+        "test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent",
+        ("tests/execution/test_preflight.py",),
+    ),
 )
 """All of them, in the order of the wait."""

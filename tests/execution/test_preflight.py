@@ -276,7 +276,7 @@ class Closes:
     ("lost", "is_charged"),
     [
         ({"kind": "drop_before"}, False),
-        ({"kind": "drop_after", "charge_after": 8}, True),
+        ({"kind": "drop_after", "charge_after": 5}, True),
     ],
     ids=["not charged", "charged"],
 )
@@ -293,7 +293,7 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
     ran = send(
         people(300),
         on_unknown="reconcile",
-        settle_seconds=12,
+        settle_seconds=8,
         concurrency=1,
         max_requests_per_second=20,
         send_window=Closes(sandbox, lambda: frame.iloc[200 - opts_out : 200].to_parquet(opted_out)),

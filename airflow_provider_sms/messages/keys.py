@@ -232,9 +232,12 @@ class Fingerprint:
         self._sum = (self._sum + sum(quarter << 32 * place for place, quarter in enumerate(quarters))) % _MODULUS
         self._count += len(keys)
 
-    def hexdigest(self) -> str:
-        """Return the digest of all keys so far: 12 hexadecimal digits."""
-        whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little")
+    def hexdigest(self, others: Iterable[bytes] = ()) -> str:
+        """Return the digest of all keys so far: 12 hexadecimal digits.
+
+        :param others: further bytes to digest, in this order.
+        """
+        whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little") + b"".join(others)
         return blake2b(whole, digest_size=_FINGERPRINT_BYTES, person=b"sms: keys").hexdigest()
 
 

@@ -25,7 +25,7 @@ class Plan:
     """The messages of a table that are about to be sent, as figures; counts are of rows unless they say otherwise.
 
     :param id: a digest of the recipients, their texts and the values of the key columns: it changes with any of them,
-        but not with their order.
+        and with their order only if rows of one message have different texts.
     :param invalid: rows that cannot be texted, by reason.
     :param duplicate: rows that hold the same message as another row.
     :param suppressed: rows whose number is suppressed.
@@ -141,7 +141,7 @@ def make_plan(
     to_send = scan.valid - (scan.suppressed + scan.capped + scan.already_sent + scan.unknown + duplicate)
     requests = -(-to_send // chunk_size)
     return Plan(
-        id=scan.fingerprint.hexdigest(),
+        id=scan.plan_id(),
         campaign=campaign,
         rows=scan.rows,
         invalid=dict(scan.reasons.most_common()),

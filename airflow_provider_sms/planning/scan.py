@@ -84,7 +84,9 @@ class Scan:
         """The estimate of the messages to send."""
         self.keys = TableKeys()
         """The keys of all messages but the suppressed ones."""
-        self.fingerprint = Fingerprint()
+        self._fingerprint = Fingerprint()
+        self._texts = None if keyed_by_text else TableKeys()
+        """The keys of all messages but the suppressed ones, with their texts; None where keys are made from texts."""
         self.samples: list[tuple[str, str]] = []
         """The destinations and texts of the first messages to send."""
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
@@ -94,7 +96,6 @@ class Scan:
         """Of the rows that were already sent, those whose message earlier legs of this attempt sent."""
         self._suppressed = suppressed
         self._preview = preview
-        self._keyed_by_text = keyed_by_text
         self._people = DiskBackedIntegers(np.int64)
         """The numbers of the messages to send, where others have sent any message of the campaign."""
         self._free = self.keys if preview is None else TableKeys()
@@ -111,6 +112,16 @@ class Scan:
     def planned(self) -> TableKeys | None:
         """The keys of the messages to send; None where that is every message that is not suppressed."""
         return None if self._preview is None else self._free
+
+    def plan_id(self) -> str:
+        """Return a digest of the messages: 12 hexadecimal digits, whatever the order of the rows.
+
+        Where rows with the same values in the key columns have different texts, the first of them is sent: their order
+        is then part of the digest. This sorts all keys: call it once, at the end.
+        """
+        if self._texts is None or self._texts.count_distinct() == self.keys.count_distinct():
+            return self._fingerprint.hexdigest()
+        return self._fingerprint.hexdigest(self.digests)
 
     def subset(self) -> MessageSubset:
         """Return which of the table's messages go out."""
@@ -181,17 +192,19 @@ class Scan:
 
     def close(self) -> None:
         """Release the keys and their room on disk; the counts stay."""
-        self.keys.close()
-        self._free.close()
-        self._left_out.close()
-        self._people.close()
+        for each in (self.keys, self._texts, self._free, self._left_out, self._people):
+            if each is not None:
+                each.close()
 
     def _add_messages(self, prepared: PreparedBatch) -> None:
         # Another text is another plan, whatever identifies a message.
-        self.fingerprint.add(prepared.keys if self._keyed_by_text else keys_with_texts(prepared))
+        digests = prepared.keys if self._texts is None else keys_with_texts(prepared)
+        self._fingerprint.add(digests)
         held = {} if self._preview is None else self._preview.held(prepared.keys)
         prepared = self._without_suppressed(prepared, held)
         self.keys.add(prepared.keys)
+        if self._texts is not None:
+            self._texts.add(digests if len(digests) == len(prepared.keys) else keys_with_texts(prepared))
         if self._preview is not None:
             prepared = self._without_held(self._preview, prepared, held)
             self._free.add(prepared.keys)

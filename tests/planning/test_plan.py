@@ -63,6 +63,23 @@ def test_the_plan_is_named_by_its_messages():
     assert keyed("Hi", "Ho") != keyed("Ho", "Hi")
 
 
+def test_the_order_of_several_texts_of_a_message_is_part_of_the_plan():
+    """The first of them is sent; rows that are alike may change places, and so may those of different messages."""
+
+    def plan_id(*rows, **options):
+        destinations, texts = zip(*rows, strict=True)
+        table = pa.table({"destination": destinations, "text": texts})
+        return planned(table, key_columns=["destination"], **options).id
+
+    first, second, other = (number(1), "Hi"), (number(1), "Ho"), (number(2), "Hi")
+    assert plan_id(first, second, other) != plan_id(second, first, other)
+    assert plan_id(first, first, other) == plan_id(first, other, first)
+    assert plan_id(first, other) == plan_id(other, first)
+    suppress = texted([number(2)])
+    assert plan_id(first, second, other, suppress=suppress) == plan_id(first, second, other)
+    assert plan_id(second, first, other, suppress=suppress) != plan_id(first, second, other)
+
+
 def test_suppressing_somebody_leaves_the_plan_the_same():
     """An approval of more people holds for fewer."""
     rows = texted([number(1), number(2)])

@@ -35,11 +35,19 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an approval holds for the same texts under another key",
-        "planning/scan.py",
-        "prepared.keys if self._keyed_by_text else keys_with_texts(prepared)",
-        "message_keys(prepared.destination_column, prepared.content_column)",
+        "messages/keys.py",
+        "blake2b(key + text_key, ",
+        "blake2b(text_key, ",
         ("tests/planning/test_plan.py",),
         first="test_the_plan_is_named_by_its_messages",
+    ),
+    Mutation(
+        "an approval holds where another text of a message comes first",
+        "planning/scan.py",
+        "        if self._texts is None or self._texts.count_distinct() == self.keys.count_distinct():\n",
+        "        if True:\n",
+        ("tests/planning/test_plan.py",),
+        first="test_the_order_of_several_texts_of_a_message_is_part_of_the_plan",
     ),
     Mutation(
         "unknown people whose rows left the source during a wait are forgotten",

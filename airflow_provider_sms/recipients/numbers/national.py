@@ -112,9 +112,19 @@ def complete_trunk_zero(numbers: pa.Array) -> pa.Array:
     Not every such zero is dropped: in Italy it belongs to the number.
 
     :param numbers: strings of digits that begin with a country code.
-    :returns: digits, null where the number is not possible.
+    :returns: digits, null where the number is not possible, or the zero may or may not belong to it.
     """
-    return strings([_parse(f"+{number}", None) for number in numbers.to_pylist()])
+    return strings([_without_trunk_zero(number) for number in numbers.to_pylist()])
+
+
+def _without_trunk_zero(digits: str) -> str | None:
+    reading = _parse(f"+{digits}", None)
+    if reading != digits:
+        return reading
+    # The parser keeps the zero where that makes a possible number, as in Colombia.
+    code = len(str(phonenumbers.parse(f"+{digits}", None).country_code))
+    dropped = _parse(f"+{digits[:code]}{digits[code:].removeprefix('0')}", None)
+    return reading if dropped in {None, reading} else _choose(reading, str(dropped))
 
 
 @lru_cache
@@ -134,7 +144,7 @@ def begins_with_trunk_prefix(digits: str) -> bool:
 def drop_trunk_prefix(numbers: pa.Array) -> pa.Array:
     """Return numbers of the form +27 082 123 4567 as dialled from abroad; unchanged where that is not possible.
 
-    :param numbers: strings of digits that begin with a country code and a trunk prefix, without nulls.
+    :param numbers: those that :mod:`~airflow_provider_sms.recipients.numbers.trunk_prefix` finds, without nulls.
     """
     distinct = pc.dictionary_encode(numbers)
     return strings([_from_abroad(number) for number in distinct.dictionary.to_pylist()]).take(distinct.indices)
@@ -150,7 +160,7 @@ def need_trunk_prefix(numbers: pa.Array) -> pa.Array:
 
     The parser keeps the prefix of such a number: it reads 08212 in South Africa as +27 08212, a number that nobody has.
 
-    :param numbers: strings of digits that begin with a country code and a trunk prefix, without nulls.
+    :param numbers: those that :mod:`~airflow_provider_sms.recipients.numbers.trunk_prefix` finds, without nulls.
     """
     return pa.array([_needs_trunk_prefix(number) for number in numbers.to_pylist()], pa.bool_())
 
@@ -165,7 +175,8 @@ def _needs_trunk_prefix(digits: str) -> bool:
     national, plan = phonenumbers.national_significant_number(number), main.general_desc
     # Some numbers begin as the trunk prefix does, such as 800 in Russia.
     own = re.fullmatch(plan.national_number_pattern, national) is not None
-    return not own and len(national) - len(main.national_prefix) not in plan.possible_length
+    prefix = main.national_prefix
+    return not own and national.startswith(prefix) and len(national) - len(prefix) not in plan.possible_length
 
 
 def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
@@ -234,12 +245,17 @@ def _read(number: str, region: Region) -> tuple[str | None, str | None]:
     """Return the digits of one number with country code, or the reason why there are none."""
     if number.startswith("00"):
         # Where a prefix other than 00 is dialled, 00 still means +, unless only the region's own reading is possible.
-        abroad = number[2:]
-        reading = abroad if _parse(f"+{abroad}", None) == abroad else _parse(number, region.name)
+        abroad, own = number[2:], _parse(number, region.name)
+        reading = abroad if _parse(f"+{abroad}", None) == abroad else own
+        # The region's own prefix may begin with 00, too.
+        if reading != own and own is not None and re.match(region.abroad, number):
+            reading = _choose(str(reading), own)
+            return (reading, None) if reading else (None, AMBIGUOUS)
         return (reading, None) if reading else (None, IMPOSSIBLE)
     reading = _parse(number, region.name)
-    if number.startswith(region.code) and reading != number and _parse(f"+{number}", None) == number:
-        reading = _choose(reading, number) if reading else number
+    coded = _parse(f"+{number}", None) if number.startswith(region.code) else None
+    if coded is not None and coded != reading:
+        reading = _choose(reading, coded) if reading else coded
         return (reading, None) if reading else (None, AMBIGUOUS)
     return (reading, None) if reading else (None, IMPOSSIBLE)
 

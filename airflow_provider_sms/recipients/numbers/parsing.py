@@ -28,10 +28,12 @@ CHARACTERS = "holds letters or signs that do not belong to a phone number"
 LENGTH = "not 7 to 15 digits"
 
 _SEPARATOR = r"[ \t\-./()]"
-_FLOAT = r"^(\+?[0-9]+)\.0+$"
+_FLOAT = r"^(\+?[0-9]+)\.0$|^(\+?[0-9]{10,})\.0+$"
+_DECIMAL = r"^([0-9]+)\.0+$"
 _EXPONENT = r"^[+-]?[0-9]*[.,]?[0-9]+[eE][+-]?[0-9]+$"
-# One point after 7 or more digits, or a lone zero after the last point: floats end like this, groups of digits do not.
-_DECIMALS = r"^\+?[0-9]{7,}\.[0-9]+$|\.0$"
+# One point after 7 or more digits, or zeros alone after the only point: floats and decimals end like this. Groups of
+# digits hardly do: 082123.0000 is a decimal, or a number in two groups.
+_DECIMALS = r"^\+?[0-9]{7,}\.[0-9]+$|\.0$|^\+?[0-9]+\.0+$"
 _TRUNK_ZERO = rf"[0-9]{_SEPARATOR}*\( ?0 ?\)"
 
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
@@ -103,7 +105,7 @@ def _write_floats(column: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _write_decimals(column: pa.Array) -> tuple[pa.Array, pa.Array]:
     if column.type.scale < 0:
         column = column.cast(pa.decimal256(76, 0))  # its text would show an exponent, though no digit is lost
-    texts = pc.replace_substring_regex(column.cast(pa.string()), _FLOAT, r"\1")
+    texts = pc.replace_substring_regex(column.cast(pa.string()), _DECIMAL, r"\1")
     return texts, first_reason((pc.match_substring(texts, "."), DECIMALS))
 
 
@@ -114,7 +116,7 @@ def _read_texts(texts: pa.Array, lost: pa.Array) -> ParsedNumbers:
     :param lost: reasons that follow from the column's type, null where there is none; they take precedence.
     """
     texts = pc.ascii_trim_whitespace(_in_ascii(texts))
-    texts = pc.replace_substring_regex(texts, _FLOAT, r"\1")
+    texts = pc.replace_substring_regex(texts, _FLOAT, r"\1\2")
     compact = pc.replace_substring_regex(texts, f"{_SEPARATOR}+", "")
     with_plus = _false_if_null(pc.starts_with(compact, "+"))
     digits = pc.if_else(with_plus, pc.utf8_slice_codeunits(compact, 1), compact)

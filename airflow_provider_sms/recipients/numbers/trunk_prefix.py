@@ -1,5 +1,7 @@
 """Trunk prefixes after a country code, as in +27 082 123 4567: digits that are dialled within a country only.
 
+So is the 15 of an Argentine mobile number, as in +54 11 15 2345 6789.
+
 The number is the same without them, so the recipient must be the same too.
 """
 
@@ -12,6 +14,9 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_ARGENTINA = b"54"
+_ARGENTINE_MOBILE = 14
+"""Digits of an Argentine mobile number with a 15 after the area code, which is dialled within the country only."""
 _DIGITS = 4
 """The most digits that a country code and the trunk prefix of its country take together."""
 _ONE_DIGIT = frozenset("17")
@@ -38,12 +43,13 @@ _MAY_BEGIN = np.array([_may_begin(f"{number:0{_DIGITS}}") for number in range(10
 
 
 def find_trunk_prefixes(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Return which numbers begin with a country code and the trunk prefix of that country.
+    """Return which numbers have a country code and digits that are dialled within that country only.
 
     :param offsets: where each number begins in the data, and where the last ends.
     :param data: digits in ASCII, each number with its country code.
     """
-    starts, long = offsets[:-1], np.diff(offsets) > _DIGITS
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    long = lengths > _DIGITS
     found = np.zeros(len(starts), np.bool_)
     if not long.any():
         return found
@@ -59,4 +65,7 @@ def find_trunk_prefixes(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uin
         for beginning in np.unique(beginnings[doubtful]).tolist():
             certain[beginning] = begins_with_trunk_prefix(f"{beginning:0{_DIGITS}}")
         found[long] = certain[beginnings]
-    return found
+    argentine = lengths == _ARGENTINE_MOBILE
+    for place, digit in enumerate(_ARGENTINA):
+        argentine &= data[np.minimum(starts + place, len(data) - 1)] == digit
+    return found | argentine

@@ -173,11 +173,25 @@ def test_impossible_numbers(text):
         ("4915112345678", "DE", "4915112345678"),  # and no fixed line in the town of code 04915
         ("015112345678", "DE", "4915112345678"),
         ("11 15 2345-6789", "AR", "5491123456789"),
+        ("+54 11 15 2345-6789", None, "5491123456789"),  # as written within Argentina, after the country code
+        ("+54 9 11 2345-6789", "AR", "5491123456789"),
+        ("+57 (0)321 123 4502", None, "573211234502"),  # possible with the zero, and valid without it
+        ("001 592 625 8591", "GY", "5926258591"),  # 001 is what is dialled there
+        ("009 234 802 164 9584", "NG", "2348021649584"),
+        ("430666258175", "AT", "43666258175"),  # country code and trunk prefix, and no area 430
+        ("383043201271", "XK", "38343201271"),
     ],
 )
 def test_numbering_plans(text, region, digits):
     """Numbers are completed by the plan of their region, not by one rule for all."""
     assert [(digits, None)] == cleaned([text], region)
+
+
+@pytest.mark.parametrize("text", ["082123.0000", "2782123.0000", "+2782123.0000", "0821234.00"])
+@pytest.mark.parametrize("region", [None, "ZA"])
+def test_zeros_after_a_point_are_not_cut_off(text, region):
+    """082123.0000 may be the number 082 123 0000: cut at the point, it would be the number of somebody else."""
+    assert cleaned([text], region) == [(None, DECIMALS)]
 
 
 def test_two_readings_are_refused():

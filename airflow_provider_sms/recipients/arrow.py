@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAGIC = b"ARROW1"
 """The first bytes of the file format; the stream format has none."""
 _FEATHER_1 = b"FEA1"
+_CONTINUES = b"\xff\xff\xff\xff"
+"""The bytes before each message of a stream, but for streams of 2019 and before."""
 
 
 def _read_schema(file: DataFile) -> pa.Schema:
@@ -62,7 +64,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[tuple[pa.Sc
             source.seek(0)
             options = pa.ipc.IpcReadOptions(included_fields=indices)
         with make(source, options=options) as reader:
-            yield reader.schema, _batches(reader)
+            yield reader.schema, _batches(reader, source, beginning)
 
 
 @contextmanager
@@ -75,9 +77,27 @@ def _source(file: DataFile) -> Iterator[Any]:
             yield source
 
 
-def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+def _batches(reader: Any, source: Any, beginning: bytes) -> Iterator[pa.RecordBatch]:
     if isinstance(reader, pa.RecordBatchReader):
         yield from reader
+        _require_end(source, beginning)
         return
     for number in range(reader.num_record_batches):
         yield reader.get_batch(number)
+
+
+def _require_end(source: Any, beginning: bytes) -> None:
+    """Refuse a stream without its end mark, or with anything after it: rows would be missing.
+
+    The format allows a writer to leave the mark out, but a file that was cut between two batches looks the same.
+
+    :param source: at the end of the last batch that was read.
+    :param beginning: the first bytes of the source.
+    """
+    mark = b"\0\0\0\0"
+    if beginning.startswith(_CONTINUES):
+        mark = _CONTINUES + mark
+    end = source.tell()
+    source.seek(max(0, end - len(mark)))
+    if source.read(len(mark)) != mark or end < source.size():
+        raise pa.ArrowInvalid("no end mark, or more than one stream")

@@ -92,6 +92,27 @@ def test_files_of_other_kinds(tmp_path, content, words):
     assert str(caught.value) == f"source: {path}: {words}"
 
 
+@pytest.mark.parametrize("names", [None, ["n"]])
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("change", ["whole", "cut short", "put together"])
+def test_a_stream_is_read_whole_or_refused(tmp_path, change, legacy, names):
+    """A stream that was cut between two batches, or has another one after it, would lose people."""
+    path, table = tmp_path / "a.arrows", pa.table({"n": list(range(200)), "text": ["x"] * 200})
+    options = pa.ipc.IpcWriteOptions(use_legacy_format=legacy)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema, options=options) as stream:
+        first, second = table.to_batches(max_chunksize=100)
+        stream.write_batch(first)
+        end = file.tell()
+        stream.write_batch(second)
+    if change == "whole":
+        assert len(read(path, names)["n"]) == 200
+        return
+    content = path.read_bytes()
+    path.write_bytes(content[:end] if change == "cut short" else content * 2)
+    with pytest.raises(SourceError, match=r"a\.arrows: is not an Arrow file, or is damaged or cut short"):
+        read(path, names)
+
+
 def test_a_damaged_file(tmp_path):
     """What lies beyond the end of a damaged file is not read: an offset in it is checked before it is followed."""
     path = tmp_path / "a.arrow"

@@ -20,7 +20,7 @@ from airflow_provider_sms.cli.console import (
     print_message,
 )
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
-from airflow_provider_sms.cli.terminal_task import DAG_ID
+from airflow_provider_sms.cli.terminal_task import DAG_ID, run_id_of
 from airflow_provider_sms.formatting import by_count, counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
@@ -59,8 +59,10 @@ def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> N
         print_message("Now clear the failed tasks in Airflow, so that they run again:")
     for words in of_airflow:
         print_message(f"  {words}")
-    for dag_id, _, campaign, _ in tasks:
+    of_commands = {run_id_of(row.campaign): row.campaign for row in rows}
+    for dag_id, _, run_id, _ in tasks:
         if dag_id == DAG_ID:
+            campaign = of_commands.get(run_id, run_id)
             print_message(f"Now run airflow-sms send again for campaign {campaign}, with the same arguments")
 
 

@@ -28,7 +28,7 @@ from airflow_provider_sms.cli.console import (
     print_rows,
     require_terminal,
 )
-from airflow_provider_sms.cli.terminal_task import TASK_ID, TerminalTaskInstance, next_attempt
+from airflow_provider_sms.cli.terminal_task import TASK_ID, TerminalTaskInstance, campaign_in_ledger, next_attempt
 from airflow_provider_sms.exceptions import InputError, LimitError, SmsError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
@@ -36,7 +36,6 @@ from airflow_provider_sms.execution.xcom import PLAN, SUMMARY
 from airflow_provider_sms.formatting import by_count, counted
 from airflow_provider_sms.hooks.ledger import ledger_conn_ids
 from airflow_provider_sms.hooks.stored_connection import lent_to_hooks
-from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.operators.rendering import is_text_file
 from airflow_provider_sms.operators.sms import BulkSmsOperator
@@ -65,9 +64,9 @@ def send_messages(args: Namespace) -> None:
         end_with_wrong_usage("Give the numbers with --to, or a file with --source, and not both")
     if not args.dry_run:
         require_terminal(yes=args.yes)
-    campaign = read_name(args.campaign)
     with ExitStack() as stack:
         stack.enter_context(lent_to_hooks(args.conn_id, *ledger_conn_ids(args.ledger_conn_id)))
+        campaign = campaign_in_ledger(args.campaign, args.ledger_conn_id)
         instance = next_attempt(campaign, args.ledger_conn_id)
         stack.enter_context(_log_for_a_person())
         stack.enter_context(_stopped_in_order())

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.attempts import last_try
-from airflow_provider_sms.ledger.campaign_names import latest_names
+from airflow_provider_sms.ledger.campaign_names import given_name_in, latest_names
 from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.ledger.name_rules import read_name
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
@@ -62,6 +63,18 @@ class TerminalTaskInstance:
     def context(self, operator: BaseOperator) -> Context:
         """Return Airflow's context of the task instance, as far as an attempt reads it."""
         return cast("Context", {"ti": self, "task": operator})
+
+
+def campaign_in_ledger(given: str, ledger_conn_id: str | None) -> str:
+    """Return the campaign's name, as the ledger has it.
+
+    :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
+    :raises InputError: it cannot be a campaign's name; says why.
+    :raises LedgerError: the ledger cannot be read.
+    """
+    name = read_name(given)
+    with open_ledger_if_present(ledger_conn_id) as store:
+        return name if store is None else given_name_in(store, given)
 
 
 def next_attempt(campaign: str, ledger_conn_id: str | None) -> TerminalTaskInstance:

@@ -13,9 +13,10 @@ from sqlalchemy import select
 
 from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.forget import FORGOTTEN
-from airflow_provider_sms.ledger.model import FORGOTTEN_NUMBER
+from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER
 from airflow_provider_sms.ledger.schema import claimant, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -70,6 +71,8 @@ def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: b
             request.c.event_id,
             request.c.claimed_at,
             request.c.finished_at,
+            request.c.messages,
+            request.c.submitted,
             claimant.c.dag_id,
             claimant.c.task_id,
             claimant.c.run_id,
@@ -95,11 +98,13 @@ def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: b
 
 
 def _batch(block: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    destination, state, reason, request_id, event_id, claimed, finished, *rest = zip(*block, strict=True)
+    destination, state, reason, request_id, event_id, claimed, finished, taken, submitted, *rest = zip(
+        *block, strict=True
+    )
     columns = [
         list(map(_written, destination)),
         state,
-        reason,
+        list(map(_reason, state, reason, taken, submitted)),
         request_id,
         event_id,
         _moments(claimed),
@@ -107,6 +112,16 @@ def _batch(block: list[tuple[Any, ...]]) -> pa.RecordBatch:
         *rest,
     ]
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def _reason(state: str, reason: str | None, taken: int | None, submitted: int) -> str | None:
+    """Return why a message is unknown, or may not have been taken although its request was accepted.
+
+    :param taken: how many messages of the request the service took; None where it did not say.
+    """
+    if state == ACCEPTED and taken is not None and taken < submitted:
+        return f"the service took {taken} of the request's {submitted} {by_count(submitted, 'message')}"
+    return reason
 
 
 def _written(number: int | None) -> str | None:

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.plain_text import MISSING_WORDS, plain_text
 
 
 def read_groups(given: Any) -> list[str]:
-    """Return the names of groups as a list, as they are written.
+    """Return the names of groups as a list, as they are written, each once.
 
     :param given: one name, or several.
     :raises InputError: there is no name, or one is empty, has blanks around it, or differs from another only
@@ -23,16 +24,20 @@ def read_groups(given: Any) -> list[str]:
     if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
         raise InputError("groups must be at least one group's name, and no name may be empty")
     known: dict[str, str] = {}
+    written: dict[str, str] = {}
     for name in groups:
         spelt = plain_text(name)
         if spelt in MISSING_WORDS:
             raise InputError(f"groups: a name is {name!r}: was there no value to render it from?")
         if spelt != spelt.strip():
-            raise InputError(f"groups: there are blanks around the name {name!r}; write {spelt.strip()!r}")
+            given, wanted = (mask_numbers_in(repr(each)) for each in (name, spelt.strip()))
+            raise InputError(f"groups: there are blanks around the name {given}; write {wanted}")
         other = known.setdefault(spelt.casefold(), spelt)
         if other != spelt:
+            both = mask_numbers_in(f"{other!r} and {spelt!r}")
             raise InputError(
-                f"groups: {other!r} and {spelt!r} differ in capitals alone. If they are one group at the service, its "
-                "people would get the text twice. Name the group once, as the service does"
+                f"groups: {both} differ in capitals alone. If they are one group at the service, its people would get "
+                "the text twice. Name the group once, as the service does"
             )
-    return groups
+        written.setdefault(spelt, name)
+    return list(written.values())

@@ -90,7 +90,7 @@ def _frequency_cap(group: str | None, interval: float | timedelta | None) -> Fre
         return None
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
-    return FrequencyCap(group, float(read_duration("min_interval", interval)))
+    return FrequencyCap(tidy_text(group), float(read_duration("min_interval", interval)))
 
 
 def _check_on_invalid(task: Any) -> None:
@@ -128,8 +128,10 @@ def _check_max_invalid(task: Any) -> None:
 
 def _check_campaign_group(task: Any) -> None:
     group = task.campaign_group
-    if group is not None and not (isinstance(group, str) and group.strip()):
+    if group is not None and not (isinstance(group, str) and tidy_text(group)):
         raise InputError("campaign_group must be a name that is not empty, or None")
+    if group is not None and tidy_text(group) in MISSING_WORDS:
+        raise InputError(f"campaign_group is {group!r}: was there no value to render it from?")
 
 
 def _check_min_interval(task: Any) -> None:

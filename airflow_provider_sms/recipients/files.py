@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.columns import check_text, field_of, is_text, plain
 from airflow_provider_sms.recipients.memory import check_names
 
@@ -148,8 +149,9 @@ def _unify(files: Sequence[_TableFile]) -> pa.Schema:
                     raise pa.ArrowInvalid
                 pa.unify_schemas([pa.schema([known]), pa.schema([field])], promote_options="permissive")
             except pa.ArrowException:
+                name = mask_numbers_in(repr(field.name))
                 raise SourceError(
-                    f"{file.data.name}: column {field.name!r} is of type {field.type}, but of type {known.type} in "
+                    f"{file.data.name}: column {name} is of type {field.type}, but of type {known.type} in "
                     f"{files[0].data.name} or another file before it; write all files with one type"
                 ) from None
         schema = pa.unify_schemas([schema, file.schema], promote_options="permissive")
@@ -178,8 +180,9 @@ def _in_schema(batch: pa.RecordBatch, file: _TableFile, schema: pa.Schema) -> pa
         try:
             columns.append(column.cast(field.type))
         except pa.ArrowException:
+            name = mask_numbers_in(repr(field.name))
             raise SourceError(
-                f"{file.data.name}: column {field.name!r} has values of type {column.type} that do not fit the type "
+                f"{file.data.name}: column {name} has values of type {column.type} that do not fit the type "
                 f"{field.type} of the other files; write all files with one type"
             ) from None
     converted = pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.masking import mask_numbers_in
 
 REGIONS = frozenset(
     (  # noqa: SIM905 - a list of them would be 245 lines
@@ -31,5 +32,6 @@ def read_region(written: Any) -> str:
     """
     region = written.strip().upper() if isinstance(written, str) else ""
     if region not in REGIONS:
-        raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {written!r}")
+        given = mask_numbers_in(repr(written))
+        raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {given}")
     return region

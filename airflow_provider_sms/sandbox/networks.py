@@ -22,7 +22,7 @@ LOCAL = Network("Local", Decimal(1))
 INTERNATIONAL = Network("International", Decimal("2.4"))
 
 NETWORKS: dict[str, Network | None] = {
-    "2700": None,  # a range for tests: no network serves these numbers
+    "2799": None,  # a range for tests: no network serves these numbers
     "276": Network("Acacia", Decimal("0.35")),
     "277": Network("Baobab", Decimal("0.8")),
     "27": LOCAL,

@@ -12,10 +12,13 @@ from contextlib import closing
 
 import pytest
 import yaml
-from support.sending import outgoing
+from support.sending import claimant, outgoing
 
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.approvals import latest_approval
+from airflow_provider_sms.ledger.campaign_names import latest_names
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 ANN, BOB = "0820000001", "0820000002"
 """As people in South Africa write them."""
@@ -231,6 +234,27 @@ def test_a_wrong_token_is_status_1(send, sms_default, sandbox):
     dry = send("--to", ANN, "--dry-run")
     assert (dry.status, "without the balance" in dry.err) == (0, True)
     assert sandbox.state.accepted_messages == []
+
+
+def test_a_campaign_that_an_older_version_named_is_found(send, ledger_path, witnessed):
+    """With a blank after its name, as a task finds it: a second campaign would text everybody again."""
+    with closing(open_sqlite(ledger_path)) as store:
+        CampaignLedger(store, "spring ", claimant())
+    for _ in range(2):
+        assert send("--to", ANN, "--yes", campaign="spring ").status == 0
+    assert witnessed() == {(NUMBERS[0], WATER): 1}
+    with closing(open_sqlite(ledger_path)) as store:
+        assert latest_names(store) == ["spring "]
+
+
+def test_a_long_name_is_told_whole(send, console, sandbox):
+    """By the command to run again: what stands for the run in the ledger is cut short, and names no campaign."""
+    campaign = "spring " + "x" * 300
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    assert send("--to", ANN, "--yes", campaign=campaign).status == 1
+    resolved = console("ledger", "resolve", "1", "--as", "not-sent", "--yes")
+    again = f"Now run airflow-sms send again for campaign {campaign}, with the same arguments"
+    assert again in resolved.err.splitlines()
 
 
 def test_a_lost_response_is_left_to_a_person(send, console, sandbox, witnessed):

@@ -195,6 +195,17 @@ def test_an_export_that_is_killed_leaves_no_numbers(enter, file, tmp_path):
     assert (process.returncode, list((tmp_path / "out").iterdir())) == (-signal.SIGKILL, [])
 
 
+def test_a_request_that_was_taken_in_part_says_so(store, enter, file):
+    """Its people are not all accepted, and the ledger does not know which are."""
+    ledger = enter()
+    whole, in_part = claim_all(ledger, [people(1), people(4)[1:]])
+    ledger.commit(outcomes=[Outcome(whole, ACCEPTED, messages=1), Outcome(in_part, ACCEPTED, messages=2)])
+    send(ledger, people(5)[4:], UNKNOWN, reason="timeout")
+    export_campaign(store, "c", file)
+    part = "the service took 2 of the request's 3 messages"
+    assert pq.read_table(file)["reason"].to_pylist() == [None, part, part, part, "timeout"]
+
+
 def test_the_file_is_its_owners_alone(store, enter, file):
     """It holds numbers, as the ledger does: others on the machine need not read them."""
     send(enter(), people(1))

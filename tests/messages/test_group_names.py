@@ -21,11 +21,25 @@ def test_names_that_differ_in_capitals_are_refused(names):
 
 
 @pytest.mark.parametrize(
-    "names", [["staff"], ["staff", "staff"], ["Staff", "Customers A"], ["Jos\u00e9", "Jose\u0301"]]
+    ("names", "taken"),
+    [
+        (["staff"], ["staff"]),
+        (["Staff", "Customers A"], ["Staff", "Customers A"]),
+        (["staff", "all", "staff"], ["staff", "all"]),
+        (["Jos\u00e9", "Jose\u0301"], ["Jos\u00e9"]),
+    ],
 )
-def test_clear_names_are_taken(names):
-    """Names that are clear, and repeats of one, are taken as they are, from a list or another collection."""
-    assert read_groups(names) == read_groups(tuple(names)) == names
+def test_clear_names_are_taken(names, taken):
+    """As they are written, and each once, from a list or another collection."""
+    assert read_groups(names) == read_groups(tuple(names)) == taken
+
+
+@pytest.mark.parametrize("names", [["27820000001 "], ["a27820000001", "A27820000001"]])
+def test_no_error_shows_a_number(names):
+    """A number in place of a name is masked."""
+    with pytest.raises(InputError, match="groups: ") as caught:
+        read_groups(names)
+    assert "27820000001" not in str(caught.value)
 
 
 @pytest.mark.parametrize("names", ["None", ["staff", "nan"], "null"])

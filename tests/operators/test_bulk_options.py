@@ -55,6 +55,7 @@ REFUSED = [
     ({"campaign_group": "g"}, "campaign_group and min_interval belong together"),
     ({"min_interval": 7}, "campaign_group and min_interval belong together"),
     ({"campaign_group": " ", "min_interval": None}, "campaign_group must be a name"),
+    ({"campaign_group": "None", "min_interval": 7}, "campaign_group is 'None': was there no value to render it from"),
     ({"campaign_group": "g", "min_interval": "7"}, "min_interval must be a number of seconds above 0, a timedelta, or"),
     ({"approve_above": {"people": 3}}, "approve_above must be a number of messages"),
     ({"content_column": "text"}, "exactly one of message and content_column"),
@@ -170,6 +171,12 @@ def test_a_duration_is_seconds_or_a_timedelta(seconds):
     )
     options = read_bulk_options(task)
     assert (options.settle_seconds, options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0, 90.0)
+
+
+@pytest.mark.parametrize("written", ["caf\u00e9", "cafe\u0301", " caf\u00e9 ", "\u200bcaf\u00e9"])
+def test_blanks_and_accents_make_no_other_group_of_campaigns(written):
+    """Written in two ways, a group would be two, and a person texted twice within the interval."""
+    assert read_bulk_options(bulk(campaign_group=written, min_interval=7)).frequency_cap.group == "caf\u00e9"
 
 
 def test_the_name_dry_run_hides_a_method_of_airflow():

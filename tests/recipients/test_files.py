@@ -188,6 +188,15 @@ def test_types_that_do_not_go_together(tmp_path, other):
     assert str(caught.value).startswith(f"source: {path}")
 
 
+def test_a_number_as_the_name_of_a_column_is_masked(tmp_path):
+    """Without its header, a file has a person in place of the names."""
+    write(tmp_path / "1.parquet", **{"27820000001": [1]})
+    write(tmp_path / "2.parquet", **{"27820000001": ["x"]})
+    with pytest.raises(SourceError, match=r"column '.*' is of type") as caught:
+        open_source(tmp_path)
+    assert "27820000001" not in str(caught.value)
+
+
 def test_integers_that_no_float_can_hold(tmp_path):
     """Where one file made an integer column float, integers that would change are an error without their value."""
     path = write(tmp_path / "1.parquet", id=[2**53 + 1])

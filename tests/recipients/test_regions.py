@@ -27,3 +27,10 @@ def test_what_is_no_region_is_refused(written):
         InputError, match=r"^default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not "
     ):
         read_region(written)
+
+
+def test_a_number_in_place_of_a_region_is_masked():
+    """Two arguments of a command were mixed up."""
+    with pytest.raises(InputError) as caught:
+        read_region("27820000001")
+    assert "27820000001" not in str(caught.value)

@@ -135,7 +135,7 @@ def test_reset_starts_over(start, tmp_path):
 
 def test_python_sees_every_request(client, state, headers):
     """``state.requests`` has each request to the service with its response, and no control requests."""
-    client.bulk((NUMBER, "One"), ("27001234567", "Two"), base="/api/v1")
+    client.bulk((NUMBER, "One"), ("27991234567", "Two"), base="/api/v1")
     headers["Authorization"] = "Bearer wrong"
     client.balance(headers=headers)
     client.control("GET", "/state")

@@ -202,7 +202,7 @@ def test_the_row_of_a_message_has_every_detail(client):
 
 def test_the_row_of_a_request_describes_its_response(client):
     """The row has operation, status, counts, price and the event id as a string."""
-    answer = client.bulk((ANNA, "One"), ("27001234567", "Nobody")).json()
+    answer = client.bulk((ANNA, "One"), ("27991234567", "Nobody")).json()
     (row,) = client.call("GET", "/requests", base="/_sandbox", headers={}).json()["rows"]
     del row["at"]
     assert row == {

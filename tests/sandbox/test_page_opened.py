@@ -74,7 +74,7 @@ def test_requests_appear_while_the_page_is_open(client, open_page, see):
     page = open_page()
     client.bulk((ANNA, "One"))
     see(page.locator(".request")).to_have_count(1)
-    event_id = client.bulk((ANNA, "Two"), ("27001234567", "Nobody")).json()["EventId"]
+    event_id = client.bulk((ANNA, "Two"), ("27991234567", "Nobody")).json()["EventId"]
     rows = page.locator(".request")
     see(rows).to_have_count(2)
     see(rows.first).to_contain_text(f"#2 bulk send2001 of 21{event_id}")

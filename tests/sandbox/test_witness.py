@@ -10,7 +10,7 @@ from datetime import datetime
 import orjson
 import pytest
 
-NUMBER, OTHER, NOWHERE = "27821234567", "27831234567", "27001234567"
+NUMBER, OTHER, NOWHERE = "27821234567", "27831234567", "27991234567"
 
 
 @pytest.fixture

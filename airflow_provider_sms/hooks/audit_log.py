@@ -186,5 +186,5 @@ def _session() -> Iterator[Session]:
         raise AuditLogError(
             f"Airflow's audit log could not be written ({type(error).__name__}), and nothing is done without it. "
             "Nothing was changed or shown. Try again once Airflow's database can be reached; a command needs the "
-            "configuration of the Airflow whose tasks send"
+            "configuration of the Airflow whose tasks send, and a new Airflow needs airflow db migrate first"
         ) from error

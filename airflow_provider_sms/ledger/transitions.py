@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Outcome
 
-LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
+LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost the response"
 """The reason of a request whose claim has lapsed."""
 REPEATED_EVENT = "the response has the event id of an earlier one of the campaign, so it belongs to another request"
 """The reason of a request whose response cannot be the one to it."""

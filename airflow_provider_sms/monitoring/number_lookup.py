@@ -87,12 +87,12 @@ def parse_number(written: str, default_region: str | None) -> str:
     """Return the digits, with country code, of a number as a person writes it.
 
     :param default_region: country of a number without country code, such as ``ZA``; None means that it has one.
-    :raises InputError: it is not a number that can be texted; the error gives the reason, without the number.
+    :raises InputError: it cannot be read; the error gives the reason, without the number.
     """
     cleaned = clean_destinations(pa.array([written], pa.string()), default_region)
     digits = cleaned.digits[0].as_py()
     if digits is None:
-        raise InputError(f"This is not a number that can be texted: {cleaned.reasons[0].as_py()}")
+        raise InputError(f"This number cannot be read: {cleaned.reasons[0].as_py()}")
     return str(digits)
 
 

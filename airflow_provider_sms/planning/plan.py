@@ -111,7 +111,7 @@ class Plan:
         price = ", at 1 a part" if self.estimate.prices.are_default else ""
         yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
         if self.balance is not None:
-            yield "balance", "post-paid" if self.balance.post_paid else f"{self.balance.amount:f}"
+            yield "balance", _balance_words(self.balance, self.cost)
         yield "time", "not known yet" if self.seconds is None else f"about {duration(self.seconds)}"
 
     def table(self) -> str:
@@ -157,6 +157,12 @@ def make_plan(
         seconds=None if seconds_per_request is None else requests * seconds_per_request,
         repeats=scan.repeats,
     )
+
+
+def _balance_words(balance: Balance, cost: Decimal) -> str:
+    if balance.post_paid:
+        return "post-paid"
+    return f"{balance.amount:f}{', less than the cost' if balance.amount < cost else ''}"
 
 
 def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:

@@ -272,8 +272,9 @@ class PendingMessages:
             self._overdue.add(holder.request_id)
             log.warning(
                 "Request %d of another attempt is past its deadline and has no outcome: waiting until one is recorded, "
-                "for a bounded time",
+                "for at most %.0f seconds",
                 holder.request_id,
+                self._ledger.unrecorded_seconds,
             )
 
     def _count_accepted(self, holder: Holder) -> None:

@@ -39,8 +39,9 @@ def answer_event(task_id: str, question: dict[str, Any], answer: str | None) -> 
     """
     options = question["options"]
     if answer not in options:
+        nobody = "nobody answers" if answer is None else f"{answer!r} is not one of its answers"
         raise LookupError(
-            f"task {task_id} asks a person, and nobody answers: {question['subject']!r}. Say what a person answers, as "
+            f"task {task_id} asks a person, and {nobody}: {question['subject']!r}. Say what a person answers, as "
             f"answer={' or '.join(map(repr, options))}. A person answers one question of a task"
         )
     users = question.get("assigned_users") or [{"id": WHO_ANSWERED, "name": WHO_ANSWERED}]

@@ -153,4 +153,4 @@ def test_no_number_is_no_wish(ledger, sent):
     """What is no number is refused before anything is read, without the words that were typed."""
     sent([PERSON])
     said = ledger("forget", "12")
-    assert (said.status, said.err.startswith("This is not a number that can be texted")) == (1, True)
+    assert (said.status, said.err.startswith("This number cannot be read")) == (1, True)

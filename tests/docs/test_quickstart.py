@@ -73,7 +73,7 @@ def test_a_parquet_file_of_the_table_texts_nobody_again(run_file, sandbox, table
     (code,) = re.findall(r"^python - <<'PYTHON'\n(.*?)^PYTHON$", COMMANDS, re.MULTILINE | re.DOTALL)
     run_file(FIRST)
     subprocess.run([sys.executable, "-c", code], check=True)
-    dag = FIRST.replace("overdue.csv", "overdue.parquet").replace("R{amount}", "R{amount:.2f}")
+    dag = FIRST.replace("overdue.csv", "overdue.parquet")
     table.unlink()
     assert summary(run_file(dag))["already_sent"] == 3
     assert len(sandbox.state.accepted) == 3

@@ -82,6 +82,6 @@ def test_a_look_up_does_not_tell_when_a_hidden_campaign_was_created(store, ledge
 
 def test_text_that_is_no_number_is_refused_without_quoting_it(ledger):
     """The error gives the reason, and not the number."""
-    with pytest.raises(InputError, match="not a number that can be texted") as error:
+    with pytest.raises(InputError, match="This number cannot be read") as error:
         look_up_number(ledger, "08200000012345", "ZA", may_see=everything)
     assert "0820000" not in str(error.value)

@@ -63,6 +63,19 @@ def test_the_plan_is_named_by_its_messages():
     assert keyed("Hi", "Ho") != keyed("Ho", "Hi")
 
 
+@pytest.mark.parametrize(
+    ("balance", "words"),
+    [
+        (Balance(Decimal(2), post_paid=False), "2"),
+        (Balance(Decimal("1.5"), post_paid=False), "1.5, less than the cost"),
+        (Balance(Decimal(0), post_paid=True), "post-paid"),
+    ],
+)
+def test_a_balance_below_the_cost_is_seen_in_the_plan(balance, words):
+    """Also in a dry run, which refuses nothing for it."""
+    assert dict(planned(texted([number(1), number(2)]), balance=balance).lines())["balance"] == words
+
+
 def test_the_order_of_several_texts_of_a_message_is_part_of_the_plan():
     """The first of them is sent; rows that are alike may change places, and so may those of different messages."""
 

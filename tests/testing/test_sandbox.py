@@ -188,10 +188,13 @@ class TestRunTask:
         assert sms_sandbox.texts() == sent
 
     @ASKS
-    def test_a_question_that_nobody_answers_is_an_error(self, sms_sandbox, make_dag):
+    @pytest.mark.parametrize(
+        ("given", "words"), [({}, "nobody answers"), ({"answer": "Yes"}, "'Yes' is not one of its answers")]
+    )
+    def test_a_question_that_nobody_answers_is_an_error(self, sms_sandbox, make_dag, given, words):
         """It says what can be answered, and nobody is texted."""
-        with pytest.raises(LookupError, match=r"nobody answers: .*send 2 messages.*'Send' or 'Stop'"):
-            sms_sandbox.run_task(make_dag(approve=True).get_task("text"))
+        with pytest.raises(LookupError, match=rf"{words}: .*send 2 messages.*'Send' or 'Stop'"):
+            sms_sandbox.run_task(make_dag(approve=True).get_task("text"), **given)
         assert sms_sandbox.texts() == {}
 
     @ASKS

@@ -173,12 +173,6 @@ def test_a_duration_is_seconds_or_a_timedelta(seconds):
     assert (options.settle_seconds, options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0, 90.0)
 
 
-@pytest.mark.parametrize("written", ["caf\u00e9", "cafe\u0301", " caf\u00e9 ", "\u200bcaf\u00e9"])
-def test_blanks_and_accents_make_no_other_group_of_campaigns(written):
-    """Written in two ways, a group would be two, and a person texted twice within the interval."""
-    assert read_bulk_options(bulk(campaign_group=written, min_interval=7)).frequency_cap.group == "caf\u00e9"
-
-
 def test_the_name_dry_run_hides_a_method_of_airflow():
     """``airflow tasks test --dry-run`` of Airflow 2 calls it, and ends as the page says."""
     words = "'bool' object is not callable"

@@ -41,7 +41,7 @@ VALUE_MUTATIONS = (
         "operators/bulk_options.py",
         "FrequencyCap(tidy_text(group), ",
         "FrequencyCap(group, ",
-        ("tests/operators/test_bulk_options.py",),
+        ("tests/operators/test_campaign_names.py",),
         first="test_blanks_and_accents_make_no_other_group_of_campaigns",
     ),
     Mutation(

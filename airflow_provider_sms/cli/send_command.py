@@ -29,7 +29,7 @@ from airflow_provider_sms.cli.console import (
     require_terminal,
 )
 from airflow_provider_sms.cli.terminal_task import TASK_ID, TerminalTaskInstance, campaign_in_ledger, next_attempt
-from airflow_provider_sms.exceptions import InputError, LimitError, SmsError
+from airflow_provider_sms.exceptions import InputError, LimitError, ServiceError, SmsError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.execution.xcom import PLAN, SUMMARY
@@ -156,6 +156,8 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
 def _send(operator: BulkSmsOperator, task: SendingTask) -> None:
     try:
         operator.send(task)
+    except ServiceError as error:
+        raise SendError(describe(error)) from None  # with the connection, as a task's error
     except SmsError:
         raise
     except AirflowException as error:

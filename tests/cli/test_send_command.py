@@ -231,6 +231,7 @@ def test_a_wrong_token_is_status_1(send, sms_default, sandbox):
     sms_default(password="wrong-token-0123")
     said = send("--to", ANN, "--yes")
     assert (said.status, "401" in said.err, "wrong-token" in said.err) == (1, True, False)
+    assert "(connection 'sms_default', host 127.0.0.1:" in said.err
     dry = send("--to", ANN, "--dry-run")
     assert (dry.status, "without the balance" in dry.err) == (0, True)
     assert sandbox.state.accepted_messages == []

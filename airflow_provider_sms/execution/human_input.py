@@ -28,12 +28,13 @@ from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_word
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.decision_rules import DecisionRules
     from airflow_provider_sms.execution.ledger_session import LedgerSession
+    from airflow_provider_sms.ledger.approvals import PlanExtent
     from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.planning.plan import Plan
 
@@ -61,7 +62,7 @@ _ONE_ANSWER = (
 _SHORTEST_TIMEOUT = timedelta(seconds=1)
 """Airflow takes no negative time limit, which a question that is asked again after its deadline would have."""
 FIELD = "plan"
-"""The field of the form with the id of the plan that the decision is about."""
+"""The field of the form that names the plan that the decision is about."""
 
 
 class PlanDecision(NamedTuple):
@@ -69,14 +70,22 @@ class PlanDecision(NamedTuple):
 
     :param send: whether the plan may be sent.
     :param by: the person, as Airflow knows them.
-    :param plan_id: the plan that the form named; None where the decision came without the form's field.
+    :param plan: what the form named, see :attr:`~airflow_provider_sms.ledger.approvals.PlanExtent.name`, or anything
+        else that the person wrote into it; None where the decision came without the form's field.
     :param expired: whether nobody decided in time, which counts as a no.
     """
 
     send: bool
     by: str
-    plan_id: str | None
+    plan: str | None
     expired: bool = False
+
+    def about(self, questions: Iterable[PlanExtent]) -> list[PlanExtent]:
+        """Return the plans that the decision may be about: the one that the form named, or all without its field.
+
+        :param questions: the plans that the task asked about.
+        """
+        return [each for each in questions if self.plan in (None, each.name)]
 
 
 def ask_about_requests(
@@ -101,14 +110,17 @@ def ask_about_plan(
     rules: DecisionRules,
     plan: Plan,
     samples: Sequence[tuple[str, str]],
+    *,
+    name: str,
     deadline: datetime | None = None,
 ) -> NoReturn:
     """Ask whether to send a plan, and give up the slot until a person decides.
 
-    The form has a field with the plan's id: a decision about a later plan has to name that plan by its id, which only a
-    person who has looked at it knows.
+    The form has a field that names the plan: a decision about a later plan has to name that plan, and only a person who
+    has looked at it knows how.
 
     :param samples: destinations and texts of some messages; the numbers are masked here.
+    :param name: what names the plan and its messages in the form.
     :param deadline: the time by which a person must decide, for a question asked again because a decision did not
         count: such a decision extends nothing. None means that the time limit of the rules starts now.
     """
@@ -121,7 +133,7 @@ def ask_about_plan(
             f"{by_count(plan.cost, 'credit')}?"
         ),
         body="\n".join([*_plan_body(plan, samples), *rules.describe()]),
-        field=(FIELD, plan.id, "The plan that you are deciding on. Change it only if the log asks for another plan"),
+        field=(FIELD, name, "The plan that you are deciding on. Change it only if the log asks for another plan"),
         deadline=deadline,
     )
 
@@ -173,13 +185,12 @@ def read_plan_decision(
     :raises InputError: it is none of the options.
     """
     if _has_expired(event) or (deadline is not None and _decided_at(event) > deadline):
-        return PlanDecision(send=False, by="nobody", plan_id=None, expired=True)
+        return PlanDecision(send=False, by="nobody", plan=None, expired=True)
     send = _chosen(event, (SEND, STOP)) == SEND
     if not _may_decide(event, rules):
         return None
     named = (event.get("params_input") or {}).get(FIELD)
-    plan_id = None if named is None else str(named).strip()
-    return PlanDecision(send, _person(event), plan_id)
+    return PlanDecision(send, _person(event), None if named is None else str(named).strip())
 
 
 def _ask(
@@ -349,6 +360,6 @@ def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> list[str]:
         (
             "If the recipients change before they are texted, this question comes back, perhaps after some messages "
             "were sent. Airflow shows it as it stands here; the plan that is meant is then in the XCom "
-            f"`{PLAN}` and in the task's log, and its id belongs in the field."
+            f"`{PLAN}` and in the task's log, which also says what belongs in the field."
         ),
     ]

@@ -33,7 +33,7 @@ from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.sending.stop_conditions import closed_for_all, covers, is_out_of_credit, prepaid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -181,40 +181,30 @@ class Preflight:
         """
         questions = asked(self.session.store, self.session.who)
         if decision is not None:
-            approved, by = decision.plan_id, decision.by
+            shown, by = decision.about(questions) or questions, decision.by
         else:
             latest = latest_approval(self.session.store, self.campaign, {each.plan_id for each in questions})
             if latest is None or latest.decision != SEND or has_sent or not self.task.resumed:
                 return
-            approved, by = latest.plan_id, latest.decided_by
-        meant = approved or (questions[0].plan_id if questions else None)
-        shown = _by_name(questions).get(meant or "")
-        if shown is not None and shown.messages and shown.plan_id != plan.id:
-            raise AirflowFailException(
-                f"Campaign {self.campaign}: the approved plan had {counted(shown.messages, 'message')}, and the source "
-                f"has none of them now, so nothing more was sent. {by} approved plan {meant}. Look at the source, and "
-                "clear the task once it has its rows again"
-            )
+            shown, by = [each for each in questions if each.plan_id == latest.plan_id], latest.decided_by
+        for each in shown:
+            if each.messages and each.plan_id != plan.id:
+                raise AirflowFailException(
+                    f"Campaign {self.campaign}: the approved plan had {counted(each.messages, 'message')}, and the "
+                    f"source has none of them now, so nothing more was sent. {by} approved plan {each.plan_id}. Look "
+                    "at the source, and clear the task once it has its rows again"
+                )
 
     def _require_approval(self, plan: Plan, scan: Scan, decision: PlanDecision | None, *, has_sent: bool) -> None:
         session, extent = self.session, _extent(plan, scan)
         questions = asked(session.store, session.who)
-        first = questions[0].plan_id if questions else None
-        named = _by_name(questions)
         if decision is not None:
-            meant = decision.plan_id or first
-            shown = named.get(meant or "")
-            if shown is not None and shown.covers(extent):
+            shown = decision.about(questions)
+            if shown and all(each.covers(extent) for each in shown):
                 self._record(plan, extent, SEND, decision.by)
                 return
-            changed = (
-                f"it would text {plan.to_send} {by_count(plan.to_send, 'person', 'people')} now, some of whom it left "
-                "out then"
-                if shown is not None and shown.plan_id == plan.id
-                else f"the recipients or their texts have changed since: it is plan {plan.id} now"
-            )
             sent = "Nothing more was sent" if has_sent else "Nothing was sent"
-            log.warning("%s approved plan %s, but %s. %s", decision.by, meant, changed, sent)
+            log.warning("%s approved %s. %s", decision.by, _what_differs(shown, extent), sent)
         # Another mapped copy may have been approved since. After a stop of any plan, a person is asked again.
         latest = latest_approval(session.store, self.campaign, {plan.id})
         if latest is not None and latest.allows(extent):
@@ -226,20 +216,19 @@ class Preflight:
             log.info(
                 "%s has approved plan %s, which does not count, since that user %s", latest.decided_by, plan.id, refusal
             )
-        if first not in (None, name := _name(extent, named)):
+        if any(each.name != extent.name for each in questions):
             log.warning(
-                "A person is asked again. Airflow shows the question with the first plan, %s: look at the plan above "
-                "or in the XCom %r, and put %s into the field of the form",
-                first,
+                "A person is asked again. Airflow may show an earlier question: look at the plan above or in the XCom "
+                "%r, and put %s into the field of the form",
                 PLAN,
-                name,
+                extent.name,
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
         note_question(session.store, self.campaign, extent, claimant_id=session.claimant_id)
         self.telemetry.note(AttemptState.WAITING_FOR_APPROVAL, {"to_send": plan.to_send})
         # A decision about another plan restarts the time limit; one that did not count is no decision here.
         deadline = self.task.deadline if decision is None else None
-        ask_about_plan(self.task.context, self.rules, plan, scan.samples, deadline)
+        ask_about_plan(self.task.context, self.rules, plan, scan.samples, name=extent.name, deadline=deadline)
 
     def _record(self, plan: Plan, extent: PlanExtent, decision: str, by: str) -> None:
         session, cost = self.session, plan.cost
@@ -283,25 +272,23 @@ def push_approval(context: Context, plan_id: str, decision: str, by: str, at: fl
     push(context, APPROVAL, {"plan": plan_id, "decision": decision, "by": by, "at": when})
 
 
-def _by_name(questions: Iterable[PlanExtent]) -> dict[str, PlanExtent]:
-    """Return the plans that a person was asked about, by what the person puts into the field of the form."""
-    named: dict[str, PlanExtent] = {}
-    for each in questions:
-        name = _name(each, named)
-        if name not in named or name != each.plan_id:
-            named[name] = each
-    return named
+def _what_differs(shown: Iterable[PlanExtent], plan: PlanExtent) -> str:
+    """Return what a person approved, and why that is no approval of a plan.
 
+    What the person wrote into the form is not quoted: it may be anything, such as a number or a text.
 
-def _name(plan: PlanExtent, named: Mapping[str, PlanExtent]) -> str:
-    """Return what names a plan in the form: its id, with the number of messages where the first question showed less.
-
-    Airflow goes on showing the first question, so who only clicks again has not seen more than that.
-
-    :param named: the plans asked about so far.
+    :param shown: the plans that the decision may be about.
     """
-    first = named.get(plan.plan_id)
-    return plan.plan_id if first is None or first.covers(plan) else f"{plan.plan_id}-{plan.messages}"
+    for each in shown:
+        if each.plan_id != plan.plan_id:
+            return (
+                f"plan {each.plan_id}, but the recipients or their texts have changed since: it is plan {plan.plan_id} "
+                "now"
+            )
+        if not each.covers(plan):
+            people = f"{plan.messages} {by_count(plan.messages or 0, 'person', 'people')}"
+            return f"plan {each.plan_id}, but it would text {people} now, some of whom it left out then"
+    return "a plan, but the field of the form names none that this task asked about"
 
 
 def _extent(plan: Plan, scan: Scan) -> PlanExtent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import insert, or_, select, true
@@ -35,6 +36,12 @@ class PlanExtent(NamedTuple):
     plan_id: str
     messages: int | None
     subset: MessageSubset | None = None
+
+    @property
+    def name(self) -> str:
+        """What names the plan in the form of a question: its table's id, and a digest of which messages it sends."""
+        subset = b"" if self.subset is None else self.subset.to_bytes()
+        return f"{self.plan_id}-{blake2b(subset, digest_size=4).hexdigest()}"
 
     def covers(self, plan: PlanExtent) -> bool:
         """Return whether an approval of this plan is one of another: of the same table, with no other messages.
@@ -150,7 +157,9 @@ def latest_approval(
 
 
 def asked(store: LedgerBackend, who: Claimant) -> list[PlanExtent]:
-    """Return the plans that this task instance asked about, in order; Airflow shows the first of them for ever.
+    """Return the plans that this task instance asked about, in order.
+
+    Which of them Airflow shows is not known: it shows the first question of an attempt that reached it.
 
     :raises LedgerError: when the ledger cannot be read.
     """

@@ -113,7 +113,7 @@ def test_a_person_refuses(stages):
 
 @asks
 def test_a_table_that_has_changed_is_asked_about_again(stages):
-    """The approval of the first plan sends nothing; that of the second one, which the XCom names, everything."""
+    """The approval of the first plan sends nothing; that of the second one, which the log names, everything."""
     stage = stages["changed"]
     assert [(seen["state"], taken) for seen, taken in stage.waited] == [(WAITS, 0)] * 2
     assert (stage.end["state"], everybody_once(stage), counts(stage)) == ("success", True, {"accepted": PEOPLE + 1})

@@ -15,7 +15,7 @@ from airflow.providers.common.compat.sdk import BaseNotifier
 from markdown_it import MarkdownIt
 from support.airflow import run_task
 from support.later import later
-from support.people import NOBODY, latest_plan, somebody_answers
+from support.people import NOBODY, latest_question, somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
 from support.windows import OpensLater
 
@@ -347,7 +347,7 @@ def test_a_source_that_has_changed_is_asked_about_again(send, people, ledger_pat
         pd.concat([frame, pd.DataFrame({"destination": ["27829999999"], "first_name": ["New"]})]).to_parquet(path)
         return {}
 
-    with somebody_answers(("Send", change), "Send", ("Send", lambda: {"plan": latest_plan()})) as questions:
+    with somebody_answers(("Send", change), "Send", ("Send", lambda: {"plan": latest_question()})) as questions:
         ran = send(path, approve=True)
     assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 121}, 3)
     assert recorded(ledger_path) == [("send", "ann", 121)]
@@ -392,14 +392,99 @@ def test_an_approval_is_of_no_more_people_than_were_shown(send, people, tmp_path
         frame.head(5).to_parquet(opted_out)
         return {}
 
-    # Airflow goes on showing 100 messages: a second click has not seen the others.
-    named = ("Send", lambda: {"plan": f"{latest_plan()}-115"})
-    with somebody_answers(("Send", shrink), "Send", named) as questions:
+    def click():
+        """Airflow goes on showing 100 messages, and the form names these."""
+        return {"plan": questions[0]["params"]["plan"]["value"]}
+
+    named = ("Send", lambda: {"plan": latest_question()})
+    with somebody_answers(("Send", shrink), ("Send", click), "Send", named) as questions:
         ran = send(people(120), approve=True, suppress=str(opted_out))
-    assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 115, "suppressed": 5}, 3)
-    assert f"put {latest_plan()}-115 into the field of the form" in ran.log
+    assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 115, "suppressed": 5}, 4)
+    assert f"put {latest_question()} into the field of the form" in ran.log
     assert recorded(ledger_path) == [("send", "ann", 115)]
     assert "it would text 115 people now, some of whom it left out then" in ran.log
+
+
+@needs_an_answer
+def test_an_answer_about_some_messages_is_none_about_as_many_others(send, people, tmp_path, witnessed):
+    """The list swaps people twice: what the form named then does not mean those whom nobody has seen."""
+    frame = pd.read_parquet(people(12))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.iloc[[0, 1, 2]].to_parquet(opted_out)
+    seen = {}
+
+    def hold_back(*places):
+        frame.iloc[list(places)].to_parquet(opted_out)
+        return seen
+
+    def answer_about_the_second_plan():
+        seen["plan"] = latest_question()
+        return hold_back(1, 2)
+
+    answers = (lambda: hold_back(0, 1), answer_about_the_second_plan, lambda: seen)
+    with somebody_answers(*(("Send", each) for each in answers)) as questions:
+        ran = send(people(12), approve=True, suppress=str(opted_out))
+    assert (len(questions), ran.state, len(witnessed())) == (4, "failed", 0)
+
+
+@pytest.fixture
+def misses_a_question(monkeypatch):
+    """Let Airflow not take the first question, so that it shows the one of the retry first."""
+    from airflow.sdk.execution_time import hitl
+
+    real, calls = hitl.upsert_hitl_detail, []
+
+    def upsert(**question):
+        calls.append(question)
+        if len(calls) == 1:
+            raise RuntimeError("the API server is restarted")
+        return real(**question)
+
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", upsert)
+
+
+@needs_an_answer
+@pytest.mark.usefixtures("misses_a_question")
+def test_a_question_that_never_reached_airflow_is_not_the_first_one(send, people, tmp_path, sandbox):
+    """The retry has another plan: whoever approves what Airflow shows is not asked again."""
+    frame = pd.read_parquet(people(120))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.head(20).to_parquet(opted_out)
+    retry = {"retries": 1, "on_retry_callback": lambda _: frame.head(5).to_parquet(opted_out)}
+    with somebody_answers(("Send", lambda: {"plan": latest_question()}), "Stop") as questions:
+        ran = send(people(120), approve=True, suppress=str(opted_out), **retry)
+    assert "send 115 messages" in questions[0]["subject"]
+    assert questions[0]["params"]["plan"]["value"] == latest_question()
+    assert (ran.state, len(questions), len(sandbox.state.accepted)) == ("success", 1, 115)
+
+
+@needs_an_answer
+@pytest.mark.usefixtures("misses_a_question")
+@pytest.mark.parametrize("has_field", [True, False])
+def test_nobody_is_texted_whom_the_question_that_airflow_shows_left_out(send, people, tmp_path, sandbox, has_field):
+    """Airflow did not take a question about more people, who are in the plan again once the answer is there."""
+    frame = pd.read_parquet(people(120))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.head(5).to_parquet(opted_out)
+
+    def shrink():
+        frame.head(5).to_parquet(opted_out)
+        return {"plan": latest_question()} if has_field else {}
+
+    retry = {"retries": 1, "on_retry_callback": lambda _: frame.head(20).to_parquet(opted_out)}
+    with somebody_answers(("Send", shrink), "Stop") as questions:
+        ran = send(people(120), approve=True, suppress=str(opted_out), **retry)
+    assert "send 100 messages" in questions[0]["subject"]
+    assert (ran.state, len(questions), sandbox.state.accepted) == ("failed", 2, [])
+
+
+@needs_an_answer
+def test_what_a_person_writes_into_the_field_is_not_logged(send, people):
+    """It may be a number or a text; and it does not mean that the recipients have changed."""
+    with somebody_answers(("Send", {"plan": "27820000001"}), "Stop"):
+        ran = send(people(10), approve=True)
+    assert ("27820000001" in ran.log, "have changed since" in ran.log) == (False, False)
+    assert "ann approved a plan, but the field of the form names none that this task asked about" in ran.log
 
 
 @needs_an_answer
@@ -637,8 +722,8 @@ def test_an_approved_plan_of_which_nobody_is_left_is_done(send, people, tmp_path
 def test_a_decision_names_its_plan():
     """An answer without the form's field names none."""
     event = {"chosen_options": ["Send"], "responded_by_user": {"name": "ann"}, "params_input": {"plan": " ab "}}
-    assert read_plan_decision(event, ANYBODY) == PlanDecision(send=True, by="ann", plan_id="ab")
-    assert read_plan_decision({**event, "params_input": {}}, ANYBODY).plan_id is None
+    assert read_plan_decision(event, ANYBODY) == PlanDecision(send=True, by="ann", plan="ab")
+    assert read_plan_decision({**event, "params_input": {}}, ANYBODY).plan is None
     with pytest.raises(InputError, match="must be one of Send, Stop"):
         read_plan_decision({**event, "chosen_options": []}, ANYBODY)
 
@@ -732,7 +817,7 @@ def test_a_question_after_the_time_ends_at_once(monkeypatch):
     context = {"ti": SimpleNamespace(id="1")}
     plan = SimpleNamespace(campaign="c", id="1", to_send=1, cost=Decimal(1), lines=list, repeats=0)
     with pytest.raises(TaskAwaitingInput) as caught:
-        ask_about_plan(context, rules, plan, [], deadline=past)
+        ask_about_plan(context, rules, plan, [], name="1-0", deadline=past)
     assert (caught.value.timeout, caught.value.kwargs) == (timedelta(seconds=1), {"deadline": past.isoformat()})
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from airflow.providers.common.compat.sdk import DAG
 from support.airflow import run_task, serialized
-from support.people import latest_plan, somebody_answers
+from support.people import latest_question, somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
@@ -106,7 +106,7 @@ def test_the_plan_and_the_send_see_the_same_rows(send, sandbox, replace_one, wit
 @pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_rows_that_were_not_approved_are_asked_about_again(send, replace_one, witnessed):
     """A task that was away while a person decided keeps no rows; the query runs again, and its rows are compared."""
-    with somebody_answers(("Send", replace_one), ("Send", lambda: {"plan": latest_plan()})) as questions:
+    with somebody_answers(("Send", replace_one), ("Send", lambda: {"plan": latest_question()})) as questions:
         ran = send(SqlSource("people_db", SELECT), approve=True, campaign="one")
     assert (ran.state, ran.summary["accepted"], len(questions)) == ("success", 3, 2)
     assert ("27830000009", "Hi Name0") in witnessed()

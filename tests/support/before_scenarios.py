@@ -143,7 +143,7 @@ def hours_closed(stage):
 def approved(stage):
     """A person decides to send."""
     yield from _ask(stage)
-    stage.answer("Send", plan=stage.seen["plan"])
+    stage.answer("Send", plan=stage.named_in_form())
     _await_decided(stage)
 
 
@@ -151,7 +151,7 @@ def approved(stage):
 def refused(stage):
     """A person decides not to send."""
     yield from _ask(stage)
-    stage.answer("Stop", plan=stage.seen["plan"])
+    stage.answer("Stop", plan=stage.named_in_form())
     _await_decided(stage)
 
 
@@ -161,11 +161,11 @@ def changed(stage):
     yield from _ask(stage)
     stage.people.append(str(int(stage.people[-1]) + 1))
     stage.write_source()
-    stage.answer("Send", plan=stage.seen["plan"])
+    stage.answer("Send", plan=stage.named_in_form())
     until(lambda: stage.xcom("plan")["id"] != stage.seen["plan"], seconds=RUN_SECONDS, what="another plan", every=EVERY)
     stage.await_wait(WAITS)
     stage.seen["second_plan"] = stage.xcom("plan")["id"]
-    stage.answer("Send", plan=stage.seen["second_plan"])
+    stage.answer("Send", plan=stage.named_in_form())
     _await_decided(stage)
 
 

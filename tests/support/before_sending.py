@@ -23,6 +23,7 @@ from support.faults.airflow import TOKEN, a_ledger, leaks
 from support.faults.campaigns import MESSAGE
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.standalone import running_airflow
+from support.people import named_in_form
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,6 +189,11 @@ class Stage:
         """Answer the task's question with these form fields."""
         with _ONE_AT_A_TIME:
             self.airflow.answer(self.dag_id, RUN, TASK, option, **fields)
+
+    def named_in_form(self):
+        """Return what belongs in the field of the form to approve the plan asked about last."""
+        with self.ledger.connect() as connection:
+            return named_in_form(connection, f"{self.dag_id}/{TASK}/{RUN}")
 
     def command(self, name, *options):
         """Run a ledger command for the campaign."""

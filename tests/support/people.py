@@ -6,7 +6,11 @@ import threading
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
-from support.airflow import stored_xcoms
+from sqlalchemy import select
+
+from airflow_provider_sms.ledger.approvals import PlanExtent
+from airflow_provider_sms.ledger.schema import approval, campaign
+from airflow_provider_sms.messages.subset import MessageSubset
 
 NOBODY = "nobody"
 """In place of an option: nobody answers in time."""
@@ -117,7 +121,18 @@ def _give_up():
             instance.state = "failed"
 
 
-def latest_plan(task_id="send"):
-    """Look at the XCom, as a person would, and return the plan's id."""
-    rows = stored_xcoms(key="plan", task_id=task_id)
-    return max(rows, key=lambda row: row[0].timestamp)[1]["id"]
+def latest_question():
+    """Return what belongs in the field of the form to approve the plan asked about last, as the task's log says it."""
+    from airflow_provider_sms.hooks.ledger import ledger_reader
+
+    with ledger_reader().read() as connection:
+        return named_in_form(connection, "%")
+
+
+def named_in_form(connection, campaign_name):
+    """Likewise, for campaigns whose names are like a pattern of SQL, from a connection to the ledger."""
+    columns = (approval.c.plan_id, approval.c.messages, approval.c.subset)
+    query = select(*columns).select_from(approval.join(campaign)).order_by(approval.c.id.desc())
+    query = query.where(campaign.c.name.like(campaign_name), approval.c.decision.is_(None))
+    plan_id, messages, subset = connection.execute(query).first()
+    return PlanExtent(plan_id, messages, MessageSubset.from_bytes(bytes(subset))).name

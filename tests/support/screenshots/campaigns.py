@@ -112,8 +112,7 @@ def _let_happen(site: CampaignSite) -> None:
     for dag_id in ("appointment_reminders", "send_statements", "remind_customers"):
         site.send(dag_id)
     site.await_question("appointment_reminders")
-    seen = site.airflow.xcom("appointment_reminders", RUN, TASK, "plan")
-    site.airflow.answer("appointment_reminders", RUN, TASK, "Send", plan=seen["id"])
+    site.airflow.answer("appointment_reminders", RUN, TASK, "Send")
     site.await_state("appointment_reminders")
     site.await_state("remind_customers")
     site.await_state("send_statements", "deferred")

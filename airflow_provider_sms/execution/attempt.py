@@ -16,7 +16,7 @@ from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
-from airflow_provider_sms.execution.preflight import Preflight
+from airflow_provider_sms.execution.preflight import Preflight, record_stop
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
     leave_out_report,
@@ -236,7 +236,7 @@ class BulkAttempt:
         self._has_replayed = True
 
     def _take_event(self, session: LedgerSession, rules: DecisionRules) -> PlanDecision | None:
-        """Carry out a person's decision about unknown requests, or return the one about the plan.
+        """Carry out a person's decision about unknown requests, or return the one about the plan; a *Stop* is recorded.
 
         A decision by a person who may not decide does not count: the task asks again.
 
@@ -246,7 +246,10 @@ class BulkAttempt:
         if event is None or read_event(event) != "decision":
             return None
         if is_plan_decision(event):
-            return read_plan_decision(event, rules, self._task.deadline)
+            decision = read_plan_decision(event, rules, self._task.deadline)
+            if decision is not None and not (decision.send or decision.expired):
+                record_stop(self._context, session, self._campaign, decision)
+            return decision
         record_request_decision(session, event, rules)
         return None
 

@@ -8,6 +8,7 @@ Airflow shows the subject as plain text, but it may be passed on as Markdown: ot
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -28,7 +29,7 @@ from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_word
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -175,6 +176,16 @@ def is_plan_decision(event: Mapping[str, Any]) -> bool:
     return _has_expired(event) or (set(event.get("chosen_options") or ()) <= {SEND, STOP} and "chosen_options" in event)
 
 
+def is_refusal(event: object, deadline: datetime | None) -> bool:
+    """Return whether Airflow brings back a no to a plan, of anybody, or says that the time for a decision is over.
+
+    :param deadline: as :func:`read_plan_decision` takes it.
+    """
+    if not isinstance(event, Mapping) or not is_plan_decision(event):
+        return False
+    return _is_too_late(event, deadline) or event["chosen_options"] != [SEND]
+
+
 def read_plan_decision(
     event: Mapping[str, Any], rules: DecisionRules, deadline: datetime | None = None
 ) -> PlanDecision | None:
@@ -184,7 +195,7 @@ def read_plan_decision(
         the deadline.
     :raises InputError: it is none of the options.
     """
-    if _has_expired(event) or (deadline is not None and _decided_at(event) > deadline):
+    if _is_too_late(event, deadline):
         return PlanDecision(send=False, by="nobody", plan=None, expired=True)
     send = _chosen(event, (SEND, STOP)) == SEND
     if not _may_decide(event, rules):
@@ -283,6 +294,10 @@ def _may_decide(event: Mapping[str, Any], rules: DecisionRules) -> bool:
             "The decision of %s does not count, since that user %s: the task asks again", _person(event), refusal
         )
     return refusal is None
+
+
+def _is_too_late(event: Mapping[str, Any], deadline: datetime | None) -> bool:
+    return _has_expired(event) or (deadline is not None and _decided_at(event) > deadline)
 
 
 def _has_expired(event: Mapping[str, Any]) -> bool:

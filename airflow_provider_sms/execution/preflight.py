@@ -116,14 +116,14 @@ class Preflight:
         :raises SmsError: the person at the terminal said no.
         """
         if decision is not None:
-            self._require_yes(plan, decision)
+            self._require_yes(decision)
         if not plan.to_send:
             self._require_approved_plan(plan, decision, has_sent=has_sent)
             return
         if account.refusal is not None:
             raise account.refusal
         if self.task.confirm is not None:
-            self._record(plan, _extent(plan, scan), SEND, self.task.confirm(plan, scan.samples))
+            self._record_yes(plan, _extent(plan, scan), self.task.confirm(plan, scan.samples))
         if self._needs_approval(plan):
             self._require_approval(plan, scan, decision, has_sent=has_sent)
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
@@ -158,7 +158,7 @@ class Preflight:
         above = self.options.approval_threshold
         return self.options.approve or (above is not None and above.is_exceeded_by(plan))
 
-    def _require_yes(self, plan: Plan, decision: PlanDecision) -> None:
+    def _require_yes(self, decision: PlanDecision) -> None:
         """Refuse the plan if the person said no, or nobody decided in time.
 
         :raises AirflowFailException: in either case; a retry would ask once more.
@@ -169,7 +169,6 @@ class Preflight:
                 "the task to ask again"
             )
         if not decision.send:
-            self._record(plan, PlanExtent(plan.id, plan.to_send), STOP, decision.by)
             raise AirflowFailException(f"{decision.by} decided not to send campaign {self.campaign}")
 
     def _require_approved_plan(self, plan: Plan, decision: PlanDecision | None, *, has_sent: bool) -> None:
@@ -201,7 +200,7 @@ class Preflight:
         if decision is not None:
             shown = decision.about(questions)
             if shown and all(each.covers(extent) for each in shown):
-                self._record(plan, extent, SEND, decision.by)
+                self._record_yes(plan, extent, decision.by)
                 return
             sent = "Nothing more was sent" if has_sent else "Nothing was sent"
             log.warning("%s approved %s. %s", decision.by, _what_differs(shown, extent), sent)
@@ -230,13 +229,8 @@ class Preflight:
         deadline = self.task.deadline if decision is None else None
         ask_about_plan(self.task.context, self.rules, plan, scan.samples, name=extent.name, deadline=deadline)
 
-    def _record(self, plan: Plan, extent: PlanExtent, decision: str, by: str) -> None:
-        session, cost = self.session, plan.cost
-        at = record_approval(
-            session.store, self.campaign, extent, decision, by, claimant_id=session.claimant_id, cost=cost
-        )
-        log.info("%s decided about plan %s: %s", by, plan.id, decision)
-        push_approval(self.task.context, plan.id, decision, by, at)
+    def _record_yes(self, plan: Plan, extent: PlanExtent, by: str) -> None:
+        _record(self.task.context, self.session, self.campaign, extent, decision=SEND, by=by, cost=plan.cost)
 
     def _require_credit(self, plan: Plan) -> None:
         balance = plan.balance
@@ -260,6 +254,29 @@ class Preflight:
         log.info("Waiting for credit: the balance has to be at least %s", needed)
         self.telemetry.note(AttemptState.WAITING_FOR_CREDIT, {"balance_needed": float(needed)})
         wait_for_balance(self.task.sms_conn_id, needed, self.options.credit_interval)
+
+
+def record_stop(context: Context, session: LedgerSession, campaign: str, decision: PlanDecision) -> None:
+    """Record that a person said no: before anything else can fail, and about the plan that the person was shown."""
+    questions = asked(session.store, session.who)
+    shown = decision.about(questions) or questions
+    if shown:
+        _record(context, session, campaign, shown[0], decision=STOP, by=decision.by)
+
+
+def _record(
+    context: Context,
+    session: LedgerSession,
+    campaign: str,
+    plan: PlanExtent,
+    *,
+    decision: str,
+    by: str,
+    cost: Decimal | None = None,
+) -> None:
+    at = record_approval(session.store, campaign, plan, decision, by, claimant_id=session.claimant_id, cost=cost)
+    log.info("%s decided about plan %s: %s", by, plan.plan_id, decision)
+    push_approval(context, plan.plan_id, decision, by, at)
 
 
 def push_approval(context: Context, plan_id: str, decision: str, by: str, at: float) -> None:

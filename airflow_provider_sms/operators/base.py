@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from airflow_provider_sms.operators.sms_hook import HasSmsHook
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import timedelta
 
     from airflow.providers.common.compat.sdk import BaseNotifier, BaseOperatorLink, Context
@@ -29,6 +30,24 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import OnUnknown
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.operators.checks import Check
+
+
+@contextmanager
+def _no_retry_after_refusal(task: SendingTask) -> Iterator[None]:
+    """Let no retry follow the leg that a person's no to a plan resumes, however that leg fails.
+
+    The retry would not know of the no. It would ask again, or find a smaller plan that needs no approval, and send it.
+    """
+    try:
+        yield
+    except AirflowFailException:
+        raise
+    except AirflowException as error:
+        from airflow_provider_sms.execution.human_input import is_refusal
+
+        if not is_refusal(task.event, task.deadline):
+            raise
+        raise AirflowFailException(f"{error}. No retry follows, since nobody approved the plan") from error
 
 
 class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
@@ -112,14 +131,15 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
         self.links_pushed, self.is_resumed = {}, event is not None
         name = partial(self.campaign_name, context)
         task = SendingTask(context, event, self.hook, self.ledger_conn_id, self.stop_signal, name, deadline)
-        try:
-            return self.send(task)
-        except AirflowException:
-            raise
-        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
-            log_unforeseen(error)
-            failure = AirflowFailException if is_permanent(error) else AirflowException
-            raise failure(describe(error)) from cause_of(error)
+        with _no_retry_after_refusal(task):
+            try:
+                return self.send(task)
+            except AirflowException:
+                raise
+            except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
+                log_unforeseen(error)
+                failure = AirflowFailException if is_permanent(error) else AirflowException
+                raise failure(describe(error)) from cause_of(error)
 
     def on_kill(self) -> None:
         """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""

@@ -8,10 +8,11 @@ from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
-from airflow.providers.common.compat.sdk import BaseNotifier
+from airflow.providers.common.compat.sdk import AirflowException, BaseNotifier
 from markdown_it import MarkdownIt
 from support.airflow import run_task
 from support.later import later
@@ -19,7 +20,7 @@ from support.people import NOBODY, latest_question, somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
 from support.windows import OpensLater
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.execution.decision_rules import DecisionRules, QuestionOptions
 from airflow_provider_sms.execution.human_input import (
     PlanDecision,
@@ -600,17 +601,79 @@ def test_a_plan_without_messages_is_no_approval_of_later_ones(send, people, witn
 
 @needs_an_answer
 def test_a_no_counts_whatever_has_become_of_the_source(send, people, ledger_path, sandbox):
-    """Also where the plan has since become too small to be asked about."""
+    """Also where the plan has since become too small to be asked about: it is on record for the plan that was shown."""
     path = people(120)
 
     def shrink():
         pd.read_parquet(path).head(10).to_parquet(path)
         return {}
 
-    with somebody_answers(("Stop", shrink)):
+    with somebody_answers(("Stop", shrink)) as questions:
         ran = send(path, approve_above=100)
     assert (ran.state, sandbox.state.accepted) == ("failed", [])
-    assert recorded(ledger_path) == [("stop", "ann", 10)]
+    assert recorded(ledger_path) == [("stop", "ann", 120)]
+    assert f"Plan `{ran.xcoms['approval']['plan']}`:" in questions[0]["body"]
+
+
+@needs_an_answer
+@pytest.mark.parametrize("named", [True, False])
+def test_a_no_is_on_record_for_the_plan_that_the_form_named(send, people, ledger_path, named):
+    """Or else for the first one that the task asked about."""
+    path = people(120)
+
+    def shrink():
+        pd.read_parquet(path).head(110).to_parquet(path)
+        return {}
+
+    stop = ("Stop", lambda: {"plan": latest_question() if named else "the old one"})
+    with somebody_answers(("Send", shrink), stop):
+        send(path, approve=True)
+    assert recorded(ledger_path) == [("stop", "ann", 110 if named else 120)]
+
+
+FAILURES = {
+    "the ledger": ("entered", LedgerError("The ledger is locked")),
+    "Airflow": ("pull_own", AirflowException("The API server is restarted")),
+}
+"""What an attempt calls, and the error with which that ends, by what fails."""
+
+
+@needs_an_answer
+@pytest.mark.parametrize("no", ["Stop", NOBODY])
+@pytest.mark.parametrize("fails", ["the balance", *FAILURES])
+def test_a_no_counts_even_if_the_leg_after_it_fails_before_its_plan(send, people, sandbox, ledger_path, fails, no):
+    """No retry follows, which would send a table that has become too small to be asked about."""
+    path = people(120)
+
+    class Fail(BaseNotifier):
+        def notify(self, context):
+            pd.read_parquet(path).head(10).to_parquet(path)
+            if fails == "the balance":
+                sandbox.state.set_faults([{"kind": "status", "status": 503, "on": "balance"}])
+            else:
+                name, error = FAILURES[fails]
+                patch.setattr(f"airflow_provider_sms.execution.attempt.{name}", Mock(side_effect=error))
+
+    options = {"approve_above": 100, "approval_timeout": 3600, "approval_notifiers": Fail(), "check_balance": True}
+    with pytest.MonkeyPatch.context() as patch, somebody_answers(no):
+        ran = send(path, **options, retries=1, on_retry_callback=lambda _: patch.undo())
+    assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
+    assert "No retry follows, since nobody approved the plan" in ran.log
+    is_on_record = no == "Stop" and fails == "the balance"
+    assert recorded(ledger_path) == ([("stop", "ann", 120)] if is_on_record else [])
+
+
+@needs_an_answer
+def test_a_stop_needs_no_second_answer(send, people, sandbox):
+    """Where the balance cannot be read just then, a retry would ask the same person again."""
+
+    def unreadable():
+        sandbox.state.set_faults([{"kind": "status", "status": 503, "on": "balance"}])
+        return {}
+
+    with somebody_answers(("Stop", unreadable), "Send") as questions:
+        ran = send(people(120), approve=True, check_balance=True, retries=1)
+    assert (ran.state, ran.tries, len(questions), sandbox.state.accepted) == ("failed", 1, 1, [])
 
 
 @needs_an_answer

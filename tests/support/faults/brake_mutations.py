@@ -123,6 +123,22 @@ BRAKE_MUTATIONS = (
         first="test_an_approval_is_of_no_more_people_than_were_shown",
     ),
     Mutation(
+        "a retry follows a person's no",
+        "operators/base.py",
+        "        if not is_refusal(task.event, task.deadline):\n",
+        "        if True:\n",
+        (APPROVAL,),
+        first="test_a_no_counts_even_if_the_leg_after_it_fails_before_its_plan",
+    ),
+    Mutation(
+        "a person's no is on record only once there is a plan",
+        "execution/attempt.py",
+        "                record_stop(self._context, session, self._campaign, decision)\n",
+        "                pass\n",
+        (APPROVAL,),
+        first="test_a_no_counts_even_if_the_leg_after_it_fails_before_its_plan",
+    ),
+    Mutation(
         "a lost request of an earlier leg that was charged counts as another's",
         "sending/reconciliation.py",
         "is_mine = lost.is_mine or is_of_earlier_leg\n",
@@ -537,8 +553,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a decision after the time for it counts",
         "execution/human_input.py",
-        " or (deadline is not None and _decided_at(event) > deadline):\n",
-        ":\n",
+        " or (deadline is not None and _decided_at(event) > deadline)\n",
+        "\n",
         (APPROVAL,),
         first="test_a_decision_after_the_time_does_not_count",
     ),

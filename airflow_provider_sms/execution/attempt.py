@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.decision_rules import DecisionRules
@@ -202,7 +204,7 @@ class BulkAttempt:
             with self._summary_before_wait():
                 preflight.require(plan, seen, scanned.scan, decision, has_sent=self._counts.has_posted)
         except Exception as error:
-            words = describe(error) if isinstance(error, SmsError) else "it was not approved"
+            words = "it was not approved" if isinstance(error, AirflowFailException) else describe(error)
             self._write_report(every_row, ledger, words, nothing_sent=True)
             raise
         delivery = Delivery(

@@ -111,7 +111,7 @@ class DecisionRules:
             lines.append(f"{code(self.triggered_by)} triggered this run, and may not decide.")
         if self.options.timeout is not None:
             lines.append(
-                f"Without a decision within {self.options.timeout} (h:mm:ss), the task fails: nothing is sent."
+                f"Without a decision within {self.options.timeout} (h:mm:ss), the task fails, and nothing more is sent."
             )
         return ["", *lines] if lines else []
 

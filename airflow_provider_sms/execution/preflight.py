@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_sms.exceptions import AuthenticationError, CreditError, ServiceError
+from airflow_provider_sms.exceptions import AuthenticationError, CreditError, InputError, ServiceError
 from airflow_provider_sms.execution.deferral import wait_for_balance, wait_until
 from airflow_provider_sms.execution.human_input import ask_about_plan
 from airflow_provider_sms.execution.xcom import APPROVAL, PLAN, push
@@ -110,8 +110,8 @@ class Preflight:
         :param decision: the decision of the person for whom this attempt waited; None where it has not waited for one.
         :param has_sent: whether an earlier leg of this attempt sent something.
         :raises ServiceError: the service refused the token when the balance was read.
-        :raises AirflowFailException: the person said no, or nobody decided in time, or the source has nothing of the
-            approved plan.
+        :raises AirflowFailException: the person said no, or nobody decided in time.
+        :raises InputError: the approved plan is no longer that of the source, which has nothing to send now.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
         :raises SmsError: the person at the terminal said no.
         """
@@ -176,7 +176,7 @@ class Preflight:
 
         The approved messages may all have been sent, or suppressed, meanwhile: then it is the same plan.
 
-        :raises AirflowFailException: it is another plan. A retry would find nothing to ask about, and succeed.
+        :raises InputError: it is another plan. A retry would find nothing to ask about, and succeed.
         """
         questions = asked(self.session.store, self.session.who)
         if decision is not None:
@@ -188,10 +188,11 @@ class Preflight:
             shown, by = [each for each in questions if each.plan_id == latest.plan_id], latest.decided_by
         for each in shown:
             if each.messages and each.plan_id != plan.id:
-                raise AirflowFailException(
-                    f"Campaign {self.campaign}: the approved plan had {counted(each.messages, 'message')}, and the "
-                    f"source has none of them now, so nothing more was sent. {by} approved plan {each.plan_id}. Look "
-                    "at the source, and clear the task once it has its rows again"
+                raise InputError(
+                    f"Campaign {self.campaign}: {by} approved plan {each.plan_id} of "
+                    f"{counted(each.messages, 'message')}. The recipients or their texts have changed since, and plan "
+                    f"{plan.id} has no message to send, so nothing more was sent. That plan, in the log above, says "
+                    "what became of the rows of the source: correct it, and clear the task"
                 )
 
     def _require_approval(self, plan: Plan, scan: Scan, decision: PlanDecision | None, *, has_sent: bool) -> None:

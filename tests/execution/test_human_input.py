@@ -373,10 +373,11 @@ def test_a_question_in_the_middle_of_a_send_does_not_say_that_nothing_was_sent(s
         later(change, lambda: sum(request.operation == "balance" for request in sandbox.state.requests) > 2),
         somebody_answers("Send", "Send", "Stop") as questions,
     ):
-        ran = send(path, approve=True, concurrency=1, **waits)
+        ran = send(path, approve=True, approval_timeout=3600, concurrency=1, **waits)
     assert (ran.state, counts(ran)["accepted"], len(questions)) == ("failed", 200, 3)
     for question in questions:
         assert question["body"].startswith("Plan ")
+        assert "the task fails, and nothing more is sent." in question["body"].split("Without a decision")[1]
         assert "**Stop**: the task fails, and nothing more is sent." in question["body"]
     assert "it is plan" in ran.log
     assert "now. Nothing more was sent" in ran.log
@@ -708,7 +709,7 @@ def test_a_source_that_is_empty_after_the_approval_is_no_success(send, people, l
     with somebody_answers(("Send", empty)) as questions:
         ran = send(path, approve=True, retries=1)
     assert (ran.state, ran.tries, len(questions), sandbox.state.accepted) == ("failed", 1, 1, [])
-    assert "the approved plan had 2 messages, and the source has none of them now, so nothing more was sent" in ran.log
+    assert "has no message to send, so nothing more was sent" in ran.log
     assert recorded(ledger_path) == []
 
 
@@ -725,7 +726,7 @@ def test_a_source_that_is_empty_after_a_wait_for_approved_hours_is_no_success(se
     with somebody_answers("Send"):
         ran = send(path, approve=True, retries=1, send_window=Hours(seconds=2))
     assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
-    assert "the approved plan had 2 messages, and the source has none of them now, so nothing more was sent" in ran.log
+    assert "has no message to send, so nothing more was sent" in ran.log
     assert recorded(ledger_path) == [("send", "ann", 2)]
 
 
@@ -749,7 +750,7 @@ def test_what_is_decided_about_another_mapped_copy_says_nothing_of_this_one(
         ran = send(path, campaign="c", approve=True, retries=1, send_window=Hours(seconds=2))
     assert (ran.state, len(questions)) == ("failed" if is_emptied else "success", 1)
     assert len(sandbox.state.accepted) == (0 if is_emptied else 2)
-    assert ("the approved plan had 2 messages, and the source has none of them now" in ran.log) is is_emptied
+    assert ("has no message to send, so nothing more was sent" in ran.log) is is_emptied
 
 
 @needs_an_answer
@@ -780,6 +781,44 @@ def test_an_approved_plan_of_which_nobody_is_left_is_done(send, people, tmp_path
     with somebody_answers(("Send", opt_out)):
         ran = send(people(2), approve=True, suppress=str(opted_out))
     assert (ran.state, counts(ran)) == ("success", {"suppressed": 2})
+
+
+@needs_an_answer
+def test_an_error_about_an_approved_plan_does_not_say_that_the_source_is_empty(send, people, tmp_path):
+    """All of its people are in the source and have opted out, as has a person who was added."""
+    path, opted_out = people(10), tmp_path / "opted-out.parquet"
+    frame = pd.read_parquet(path)
+    frame.head(0).to_parquet(opted_out)
+
+    def change():
+        more = pd.concat([frame, pd.DataFrame({"destination": ["27829999999"], "first_name": ["New"]})])
+        more.to_parquet(path)
+        more.to_parquet(opted_out)
+        return {}
+
+    with somebody_answers(("Send", change)):
+        ran = send(path, approve=True, suppress=str(opted_out))
+    assert (ran.state, counts(ran)) == ("failed", {"suppressed": 11})
+    assert f"and plan {ran.xcoms['plan']['id']} has no message to send" in ran.log
+
+
+@needs_an_answer
+def test_a_report_does_not_say_that_an_approved_plan_was_not_approved(send, people, tmp_path):
+    """Only people who were texted too recently are left of it: the report has the task's error."""
+    report, path = tmp_path / "report.parquet", people(12)
+    cap = {"campaign_group": "g", "min_interval": timedelta(days=7)}
+    frame = pd.read_parquet(path)
+    assert send(frame.head(2), "first", campaign="one", **cap).state == "success"
+
+    def leave():
+        frame.head(2).to_parquet(path)
+        return {}
+
+    with somebody_answers(("Send", leave)):
+        ran = send(path, campaign="two", approve=True, report=str(report), **cap)
+    assert ran.state == "failed"
+    (reason,) = set(pd.read_parquet(report)["reason"])
+    assert "ann approved plan" in reason
 
 
 def test_a_decision_names_its_plan():
@@ -853,7 +892,7 @@ def test_a_plan_that_nobody_decides_about_in_time_is_not_sent(send, people, ledg
         ran = send(people(150), campaign="c", approve=True, approval_timeout=3600, retries=2, report=str(report))
     assert (ran.state, ran.tries, counts(ran), sandbox.state.accepted) == ("failed", 1, {"not_sent": 150}, [])
     assert "Nobody decided about campaign c within approval_timeout, so nothing was sent" in ran.log
-    assert "Without a decision within 1:00:00" in questions[0]["body"]
+    assert "Without a decision within 1:00:00 (h:mm:ss), the task fails, and nothing" in questions[0]["body"]
     assert (questions[0]["timeout"] is not None, recorded(ledger_path), len(pd.read_parquet(report))) == (True, [], 150)
 
 

@@ -54,19 +54,23 @@ def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> li
     return sorted(entries, key=lambda entry: -entry.at)[:limit]
 
 
-class UnapprovedPlan(NamedTuple):
-    """A plan that is not sent before a person approves it.
+class AskedPlan(NamedTuple):
+    """A plan that a person was asked about.
 
     :param plan_id: the 12 hexadecimal digits by which log, report and question name the plan.
-    :param refused_by: the person who refused it; None means that nobody has decided.
+    :param decision: ``send`` or ``stop``; None means that nobody has decided.
+    :param decided_by: the person.
     """
 
     plan_id: str
-    refused_by: str | None
+    decision: str | None
+    decided_by: str | None
 
 
-def unapproved_plan(ledger: LedgerReader, campaign_id: int) -> UnapprovedPlan | None:
-    """Return the plan that people were asked about last; None where it was approved, or where nobody was asked.
+def latest_asked_plan(ledger: LedgerReader, campaign_id: int) -> AskedPlan | None:
+    """Return the plan that people were asked about, or decided about, last; None where nobody was asked.
+
+    It says nothing of the messages that it does not have, such as those of another mapped copy.
 
     :raises SmsError: the ledger cannot be read.
     """
@@ -78,9 +82,7 @@ def unapproved_plan(ledger: LedgerReader, campaign_id: int) -> UnapprovedPlan | 
     )
     with ledger.read() as connection:
         last = connection.execute(query).first()
-    if last is None or last.decision == SEND:
-        return None
-    return UnapprovedPlan(last.plan_id, last.decided_by)
+    return None if last is None else AskedPlan(*last)
 
 
 def _approvals(connection: Connection, campaign_id: int) -> list[AuditEntry]:

@@ -13,7 +13,7 @@ from airflow_provider_sms.hooks.ledger import ledger_reader
 from airflow_provider_sms.ledger.reader import LedgerReader
 from airflow_provider_sms.monitoring import attempts, campaigns, timeline
 from airflow_provider_sms.monitoring import status as states
-from airflow_provider_sms.monitoring.audit_log import audit_log, unapproved_plan
+from airflow_provider_sms.monitoring.audit_log import audit_log, latest_asked_plan
 from airflow_provider_sms.monitoring.balances import AccountBalance, account_balances
 from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
 from airflow_provider_sms.monitoring.plan_comparison import compare_with_plan
@@ -115,7 +115,7 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         is_paused=campaign.state == states.PAUSED,
         reasons=[
             *timeline.texted_twice(ledger, campaign_id),
-            *presenter.reasons(campaign, ledger.clock(), unapproved_plan(ledger, campaign_id)),
+            *presenter.reasons(campaign, ledger.clock(), latest_asked_plan(ledger, campaign_id)),
         ],
         outcomes=presenter.outcomes(campaign),
         width=width,

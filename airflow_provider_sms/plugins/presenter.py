@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.formatting import UNKNOWN, by_count, counted, duration, money, number
+from airflow_provider_sms.ledger.approvals import SEND
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.monitoring import status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sms.monitoring.audit_log import UnapprovedPlan
+    from airflow_provider_sms.monitoring.audit_log import AskedPlan
     from airflow_provider_sms.monitoring.models import Attempt, Campaign
     from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
 
@@ -24,12 +25,11 @@ class ComparisonRow(NamedTuple):
     actual: str
 
 
-def reasons(campaign: Campaign, now: float, unapproved: UnapprovedPlan | None = None) -> list[str]:
+def reasons(campaign: Campaign, now: float, asked: AskedPlan | None = None) -> list[str]:
     """Return why a campaign is in its state, and what to do about it.
 
     :param now: seconds since the epoch.
-    :param unapproved: the plan that a person has to approve before more is sent; None means that no approval is
-        awaited.
+    :param asked: the plan that a person was asked about last; None means that nobody was asked.
     """
     sentences = [_waiting(each) for each in campaign.attempts]
     if unknown := campaign.counts.unknown:
@@ -48,7 +48,7 @@ def reasons(campaign: Campaign, now: float, unapproved: UnapprovedPlan | None = 
         elif each.progress.state == AttemptState.FAILED:
             sentences.append(f"{_name(each)} failed. Its log says why.")
     if campaign.not_sent and campaign.state == status.ATTENTION:
-        sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. {_next_step(campaign.not_sent, unapproved)}")
+        sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. {_next_step(campaign.not_sent, asked)}")
     if campaign.state == status.EARLIER:
         sentences.append(
             "It was sent by a version of this package that recorded no progress: only its requests are known."
@@ -56,13 +56,15 @@ def reasons(campaign: Campaign, now: float, unapproved: UnapprovedPlan | None = 
     return [each for each in sentences if each]
 
 
-def _next_step(not_sent: int, unapproved: UnapprovedPlan | None) -> str:
-    if unapproved is None:
+def _next_step(not_sent: int, asked: AskedPlan | None) -> str:
+    if asked is None:
         return f"Clear the task: its next attempt sends {by_count(not_sent, 'it', 'them')}."
-    if unapproved.refused_by is None:
-        decided = f"Nobody has approved plan {unapproved.plan_id}"
-    else:
-        decided = f"{unapproved.refused_by} refused plan {unapproved.plan_id}"
+    if asked.decision == SEND:
+        return (
+            "Clear the task: it sends what was approved, and asks about the rest; or sends all if its DAG asks no "
+            "longer."
+        )
+    decided = f"{asked.decided_by or 'Nobody'} {'refused' if asked.decision else 'has approved'} plan {asked.plan_id}"
     return f"{decided}. Clear the task: it asks again, or sends if its DAG asks no longer."
 
 

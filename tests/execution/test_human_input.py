@@ -29,13 +29,17 @@ from airflow_provider_sms.execution.human_input import (
     read_plan_decision,
     read_request_decision,
 )
+from airflow_provider_sms.hooks.ledger import ledger_reader
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.approvals import SEND, STOP, PlanExtent, record_approval
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import RequestRow, unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.monitoring.audit_log import latest_asked_plan
+from airflow_provider_sms.monitoring.campaigns import find_campaign
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.plugins.presenter import reasons
 from airflow_provider_sms.reporting.summary import COUNTS
 
 needs_asking = pytest.mark.skipif(
@@ -576,6 +580,9 @@ def test_nothing_but_the_approved_plan_is_sent(send, people, sandbox, witnessed,
         ran = send(people(105), campaign="c", concurrency=1, **options)
     assert (ran.state, counts(ran), len(witnessed())) == ("failed", {"accepted": 5, "not_sent": 100}, 5)
     assert "100 messages may be sent now, and could not when the plan was made" in ran.log
+    reader = ledger_reader()
+    told = reasons(find_campaign(reader, 1), time.time(), latest_asked_plan(reader, 1))
+    assert "100 rows not sent. Clear the task: it sends what was approved, and asks about the rest" in told[-1]
     with somebody_answers("Send") as questions:
         ran = send(people(105), campaign="c", **options)
     assert (ran.state, len(questions)) == ("success", 1)

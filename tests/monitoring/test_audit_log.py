@@ -9,7 +9,7 @@ from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import PlanExtent, note_question, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.pauses import pause, resume
-from airflow_provider_sms.monitoring.audit_log import audit_log, unapproved_plan
+from airflow_provider_sms.monitoring.audit_log import audit_log, latest_asked_plan
 
 
 def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
@@ -31,17 +31,18 @@ def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
     ]
 
 
-def test_a_plan_is_unapproved_until_a_person_approves_it(store, ledger):
-    """What counts is the last question or decision; a plan that nobody was asked about needs no approval."""
+def test_the_last_question_or_decision_about_a_plan_counts(store, ledger):
+    """A plan that nobody was asked about needs no approval."""
     tell(store, claims=[(3, "accepted")])
-    found = [unapproved_plan(ledger, 1)]
+    found = [latest_asked_plan(ledger, 1)]
     for decision, by in ((None, None), ("stop", "ann"), (None, None), ("send", "bob")):
         if decision is None:
             note_question(store, "spring", PlanExtent("p1", 7), claimant_id=1)
         else:
             record_approval(store, "spring", PlanExtent("p1", 7), decision, by)
-        found.append(unapproved_plan(ledger, 1))
-    assert found == [None, ("p1", None), ("p1", "ann"), ("p1", None), None]
+        found.append(latest_asked_plan(ledger, 1))
+    asked = ("p1", None, None)
+    assert found == [None, asked, ("p1", "stop", "ann"), asked, ("p1", "send", "bob")]
 
 
 def test_what_the_balance_decided_is_listed_with_its_words(store, ledger):

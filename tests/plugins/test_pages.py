@@ -148,6 +148,9 @@ def test_the_balance_speaks_beside_the_buttons(site, store):
     assert "What the account's balance says stands with each request" in text(page)
     assert page.text.count("people get the text twice. The balance says that it did.") == 1
     assert page.text.count("But the balance says that it was not sent.") == 1
+    # The questions about all of them say it, too.
+    assert page.text.count("people get the text twice. The balance says that 1 request was sent.") == 1
+    assert page.text.count("by this campaign. But the balance says that 1 request was not sent.") == 1
     viewed = Person(site, "vic").get("/campaigns/1").text
     assert ("Sum of request" in viewed, "<button data-action" in viewed) == (True, False)
 
@@ -184,6 +187,15 @@ def test_a_person_who_said_no_is_not_overruled(vic, store):
     words = "9 rows not sent. ann refused plan p1. Clear the task: it asks again, or sends if its DAG asks no longer."
     assert words in seen
     assert "its next attempt sends" not in seen
+
+
+def test_a_refusal_is_not_overruled_by_the_approval_of_another_plan(vic, store):
+    """Of two mapped copies one was refused: the page does not promise that a cleared task sends its rows."""
+    tell(store, state="failed", note={"total": 100, "done": 0, "not_sent": 100}, claims=[(10, "accepted")])
+    record_approval(store, "spring", PlanExtent("p1", 100), "stop", "ann")
+    record_approval(store, "spring", PlanExtent("p2", 10), "send", "ann")
+    seen = text(vic.get("/campaigns/1"))
+    assert "100 rows not sent. Clear the task: it sends what was approved, and asks about the rest" in seen
 
 
 def test_no_words_contradict_the_balance(vic, store):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sms.ledger.statistics import Counts
-from airflow_provider_sms.monitoring.audit_log import UnapprovedPlan
+from airflow_provider_sms.monitoring.audit_log import AskedPlan
 from airflow_provider_sms.monitoring.models import Attempt, Campaign
 from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
 from airflow_provider_sms.monitoring.status import AttemptProgress
@@ -60,13 +60,23 @@ def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task(rows, words):
 
 
 @pytest.mark.parametrize(
-    ("by", "words"), [("ann", "ann refused plan 2bb5bde4a59d"), (None, "Nobody has approved plan 2bb5bde4a59d")]
+    ("asked", "words"),
+    [
+        (("stop", "ann"), "ann refused plan 2bb5bde4a59d. Clear the task: it asks again, or sends if its DAG asks"),
+        (
+            (None, None),
+            "Nobody has approved plan 2bb5bde4a59d. Clear the task: it asks again, or sends if its DAG asks",
+        ),
+        (
+            ("send", "ann"),
+            "Clear the task: it sends what was approved, and asks about the rest; or sends all if its DAG asks",
+        ),
+    ],
 )
-def test_nobody_is_told_that_a_cleared_task_sends_what_no_person_has_approved(by, words):
-    """Its next attempt asks again, also where a person has refused the plan."""
-    unapproved = UnapprovedPlan("2bb5bde4a59d", by)
-    (reason,) = presenter.reasons(campaign("needs attention", not_sent=3), NOW, unapproved)
-    assert reason == f"3 rows not sent. {words}. Clear the task: it asks again, or sends if its DAG asks no longer."
+def test_nobody_is_told_that_a_cleared_task_sends_what_no_person_has_approved(asked, words):
+    """Its next attempt asks again: where a person has refused the plan, or approved one without these messages."""
+    (reason,) = presenter.reasons(campaign("needs attention", not_sent=3), NOW, AskedPlan("2bb5bde4a59d", *asked))
+    assert reason == f"3 rows not sent. {words} no longer."
 
 
 def test_a_campaign_without_a_plan_is_compared_with_nothing():

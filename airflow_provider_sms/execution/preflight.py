@@ -155,8 +155,12 @@ class Preflight:
         return balance
 
     def _needs_approval(self, plan: Plan) -> bool:
+        """Return whether a person must approve; after a *Stop* the campaign's next plan needs it, however small."""
         above = self.options.approval_threshold
-        return self.options.approve or (above is not None and above.is_exceeded_by(plan))
+        if self.options.approve or above is None:
+            return self.options.approve
+        latest = latest_approval(self.session.store, self.campaign)
+        return above.is_exceeded_by(plan) or (latest is not None and latest.decision == STOP)
 
     def _require_yes(self, decision: PlanDecision) -> None:
         """Refuse the plan if the person said no, or nobody decided in time.

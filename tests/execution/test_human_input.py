@@ -590,6 +590,20 @@ def test_nothing_but_the_approved_plan_is_sent(send, people, sandbox, witnessed,
 
 
 @needs_an_answer
+def test_after_a_no_a_small_plan_is_asked_about_too(send, people, witnessed):
+    """Else a retry after a process that was killed, or a table that shrank, would send what a person stopped."""
+    options = {"approve_above": 100, "campaign": "c"}
+    with somebody_answers("Stop"):
+        assert send(people(120), **options).state == "failed"
+    with somebody_answers("Send") as questions:
+        ran = send(people(10), **options)
+    assert (ran.state, len(questions), len(witnessed())) == ("success", 1, 10)
+    with somebody_answers() as questions:
+        ran = send(people(15), **options)
+    assert (ran.state, questions, len(witnessed())) == ("success", [], 15)
+
+
+@needs_an_answer
 def test_a_plan_without_messages_is_no_approval_of_later_ones(send, people, witnessed, ledger_path):
     """Everybody was texted too recently when it was made; an interval that ends since makes it no other plan."""
     cap = {"campaign_group": "g", "min_interval": timedelta(days=7)}

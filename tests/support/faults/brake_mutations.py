@@ -42,6 +42,14 @@ BRAKE_MUTATIONS = (
         first="test_the_plan_is_named_by_its_messages",
     ),
     Mutation(
+        "after a no, a plan that has become small is sent unasked",
+        "execution/preflight.py",
+        "        return above.is_exceeded_by(plan) or (latest is not None and latest.decision == STOP)\n",
+        "        return above.is_exceeded_by(plan)\n",
+        ("tests/execution/test_human_input.py",),
+        first="test_after_a_no_a_small_plan_is_asked_about_too",
+    ),
+    Mutation(
         "an approval holds where another text of a message comes first",
         "planning/scan.py",
         "        if self._texts is None or self._texts.count_distinct() == self.keys.count_distinct():\n",

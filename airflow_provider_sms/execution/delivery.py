@@ -195,18 +195,22 @@ class Delivery:
         evidence = self._evidence(end)  # a question shows it, too
         unsent = counts.settled < total or counts.not_sent > counts.partial + counts.none_taken
         stopped = self.task.stop.is_set() and unsent
-        if end.error is None and not stopped:
+        error = end.error
+        if error is None and not stopped:
             # A wait would hide that somebody was texted twice: the next leg does not know of it.
             if end.stop_reason is not None and self.wait is not None and not counts.texted_twice:
-                self.wait(end.stop_reason)
+                try:
+                    self.wait(end.stop_reason)
+                except SmsError as refused:
+                    error = refused  # the words below say, too, who may have been texted
             counts.left = self._left()
             to_decide = (counts.unknown_requests | counts.left.keys()) - self.options.resend_requests
-            if self.asks is not None and to_decide and not counts.unrecorded:
+            if error is None and self.asks is not None and to_decide and not counts.unrecorded:
                 self._ask(campaign, self.asks, to_decide)
         failed = failure(
             campaign,
             counts,
-            end.error,
+            error,
             stopped=stopped,
             resend_unknown=self.options.resend_unknown,
             reconciles=self.reconciles,

@@ -136,18 +136,31 @@ class Preflight:
         """Release the worker slot until a stopped send may go on.
 
         :raises CreditError: the service says that a post-paid account is out of credit.
+        :raises ServiceError: the service refuses to tell the balance, so the wait would fail, too.
         """
         if reason.until is not None:
             self._wait_until(reason.until)
         needed = reason.credit or Decimal(0)
         if reason.too_little is not None:
-            balance = self._read_balance()
-            if balance.post_paid:
-                raise CreditError("The service says that the credit is out, and that the account is post-paid")
-            if balance.amount <= reason.too_little:
-                # Whatever the estimate says: the service has just said that this balance is too low.
-                needed = max(needed, balance.amount + 1)
+            needed = max(needed, self._least_above(reason.too_little))
         self._wait_for_credit(needed)
+
+    def _least_above(self, too_little: Decimal) -> Decimal:
+        """Return the least balance to wait for, once the service has called the balance insufficient.
+
+        :param too_little: the balance by the estimate.
+        """
+        try:
+            balance = self._read_balance()
+        except ServiceError as error:
+            if not error.transient:
+                raise
+            log.info("The balance cannot be read, so the wait is for more than the estimate has: %s", error)
+            return too_little + 1
+        if balance.post_paid:
+            raise CreditError("The service says that the credit is out, and that the account is post-paid")
+        # Whatever the estimate says: the service has just said that this balance is too low.
+        return balance.amount + 1 if balance.amount <= too_little else Decimal(0)
 
     def _read_balance(self) -> Balance:
         balance = self.reconciliation.observe()

@@ -108,6 +108,37 @@ def test_credit_that_runs_out_in_the_middle_is_waited_for(
     assert "Waiting for credit" in ran.log
 
 
+def test_a_wait_for_credit_begins_although_the_balance_cannot_be_read(send, people, sandbox):
+    """The service says that credit is out, and does not tell the balance just then: the task waits for more of it."""
+    sandbox.state.set_balance(250)
+
+    def hide_balance():
+        sandbox.state.set_faults([{"kind": "status", "status": 503, "on": "balance"}])
+
+    with (
+        later(hide_balance, lambda: len(sends(sandbox)) == 2),
+        later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 3),
+    ):
+        ran = send(people(400), **WAITS_IN_THE_MIDDLE, max_requests_per_second=2)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 400})
+    assert "Waiting for credit: the balance has to be at least 100.0" in ran.log
+
+
+def test_a_wait_that_cannot_begin_hides_no_unknown_message(send, people, sandbox):
+    """The token is refused at the moment when credit runs out: the error says, too, who may have been texted."""
+    sandbox.state.set_balance(250)
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+
+    def refuse_token():
+        sandbox.state.set_faults([{"kind": "status", "status": 401, "on": "balance", "times": 9}])
+
+    with later(refuse_token, lambda: len(sends(sandbox)) == 2):
+        ran = send(people(400), **WAITS_IN_THE_MIDDLE, max_requests_per_second=1)
+    expected = {"accepted": 100, "unknown": 100, "not_sent": 200}
+    assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, expected)
+    assert "100 messages in the ledger's request 1 may have been sent" in ran.log
+
+
 def test_the_counts_are_of_the_whole_try(send, people, sandbox):
     """Repeats, unknown and rejected rows of both parts, each once, and one metric and one summary of them."""
     sandbox.state.set_balance(250)

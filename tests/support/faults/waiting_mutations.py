@@ -141,8 +141,8 @@ WAITING_MUTATIONS = (
     _defect(
         "a person is asked about what may still be recorded",
         "execution/delivery.py",
-        "            if self.asks is not None and to_decide and not counts.unrecorded:\n",
-        "            if self.asks is not None and (to_decide or counts.unrecorded):\n",
+        "            if error is None and self.asks is not None and to_decide and not counts.unrecorded:\n",
+        "            if error is None and self.asks is not None and (to_decide or counts.unrecorded):\n",
         "test_nobody_is_asked_about_what_may_still_be_recorded",
         (LAPSE,),
     ),

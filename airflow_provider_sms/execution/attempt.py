@@ -223,7 +223,7 @@ class BulkAttempt:
             wait=preflight.wait,
         )
         if plan.is_settled:
-            delivery = replace(delivery, counts=counts_of_plan(plan, self._counts, scanned.scan.own))
+            delivery = replace(delivery, counts=counts_of_plan(plan, self._counts, scanned.scan))
             delivery.begin()
             self._record(options, ledger, every_row, None)
             delivery.conclude(DeliveryEnd())  # a leg before a wait may have left something to say
@@ -421,10 +421,9 @@ class BulkAttempt:
         before = self._before
         if before is not None and not (self._is_checked and self._has_replayed):
             return before  # this leg ended before it had read the ledger and checked the table
-        if self._unsent is None:
+        if self._unsent is None or self._scanned is None:
             rows, invalid = (0, 0) if self._scanned is None else (self._scanned.scan.rows, self._scanned.scan.invalid)
             summary = summarise(self._campaign, rows, invalid, self._counts)
         else:
-            own = 0 if self._scanned is None else self._scanned.scan.own
-            summary = summary_of_plan(self._unsent, self._counts, own)
+            summary = summary_of_plan(self._unsent, self._counts, self._scanned.scan)
         return {**summary, "report": self._report.written or (before or summary)["report"]}

@@ -150,23 +150,23 @@ def plan_send(
     )
 
 
-def summary_of_plan(plan: Plan, counts: SendCounts, own: int) -> dict[str, Any]:
+def summary_of_plan(plan: Plan, counts: SendCounts, scan: Scan) -> dict[str, Any]:
     """Return the summary of a leg that has a plan but has claimed nothing of it: the rows are as the plan found them.
 
     :param counts: the counts of the messages that earlier legs of the attempt sent.
-    :param own: how many of the rows already sent were sent by earlier legs of the attempt.
+    :param scan: the table that the plan is of.
     """
     summary = summarise(plan.campaign, plan.rows, sum(plan.invalid.values()), counts)
-    found = _found(plan, counts, own)
+    found = _found(plan, counts, scan)
     unclaimed = plan.rows - summary["invalid"] - counts.accepted - counts.not_sent - sum(found.values())
     # If it is below zero, the source has lost rows whose messages an earlier leg sent.
     sent = {"accepted": counts.accepted + min(0, unclaimed), "not_sent": counts.not_sent + max(0, unclaimed)}
     return {**summary, **sent, **found}
 
 
-def counts_of_plan(plan: Plan, counts: SendCounts, own: int) -> SendCounts:
+def counts_of_plan(plan: Plan, counts: SendCounts, scan: Scan) -> SendCounts:
     """Return the counts that :func:`summary_of_plan` has, for the progress of a plan that leaves nothing to send."""
-    found = _found(plan, counts, own)
+    found = _found(plan, counts, scan)
     return replace(
         counts,
         unknown=found["unknown"],
@@ -176,12 +176,12 @@ def counts_of_plan(plan: Plan, counts: SendCounts, own: int) -> SendCounts:
     )
 
 
-def _found(plan: Plan, counts: SendCounts, own: int) -> dict[str, int]:
+def _found(plan: Plan, counts: SendCounts, scan: Scan) -> dict[str, int]:
     return {
-        "unknown": plan.unknown,
-        "duplicate": plan.duplicate + max(0, own - counts.replayed),
+        "unknown": plan.unknown + scan.again,
+        "duplicate": plan.duplicate + max(0, scan.own - counts.replayed),
         "suppressed": plan.suppressed + plan.capped,
-        "already_sent": plan.already_sent - own,
+        "already_sent": plan.already_sent - scan.own,
     }
 
 

@@ -29,6 +29,8 @@ OWN = "own"
 """The state of a message that an earlier leg of this attempt has sent."""
 OWN_UNKNOWN = "own unknown"
 """The state of a message that an earlier leg of this attempt may have sent."""
+AGAIN = "again"
+"""The state of a message that may have been sent, and that is free to be sent again."""
 _ROWS_AT_ONCE = 10_000
 """Messages in memory at a time."""
 
@@ -91,10 +93,11 @@ class CampaignPreview:
         return self._group is not None
 
     def held(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the keys that are not free, each with the state of its request.
+        """Return the keys that the campaign holds, each with the state of its request.
 
         The state is ``accepted`` or ``unknown``, and :data:`OWN` or :data:`OWN_UNKNOWN` where this attempt made the
-        request. A message that a live process has claimed may still go either way, and counts as unknown.
+        request; :data:`AGAIN` where the message is sent again. A message that a live process has claimed may still go
+        either way, and counts as unknown.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -106,6 +109,7 @@ class CampaignPreview:
             for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
                 is_lost = current_state(state, deadline, now) == UNKNOWN
                 if is_lost and self._resends(request_id):
+                    held[bytes(key)] = AGAIN
                     continue
                 accepted, unknown = (OWN, OWN_UNKNOWN) if self._is_own(request_id) else (ACCEPTED, UNKNOWN)
                 held[bytes(key)] = accepted if state == ACCEPTED else unknown if is_lost else UNKNOWN

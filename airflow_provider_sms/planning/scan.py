@@ -16,7 +16,7 @@ import pyarrow as pa
 from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED
-from airflow_provider_sms.ledger.preview import OWN, OWN_UNKNOWN
+from airflow_provider_sms.ledger.preview import AGAIN, OWN, OWN_UNKNOWN
 from airflow_provider_sms.messages.blocks import Block, BlockBuilder
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, keys_with_texts
@@ -102,6 +102,8 @@ class Scan:
         self._free_rows = 0
         self._left_out = TableKeys()
         """The keys of all other messages."""
+        self._again = TableKeys()
+        """The keys of the messages to send that may have been sent before."""
 
     @property
     def valid(self) -> int:
@@ -131,6 +133,11 @@ class Scan:
     def duplicate(self) -> int:
         """Duplicates of messages to send. Reading this sorts all keys: do so once, at the end."""
         return self._free_rows - self._free.count_distinct()
+
+    @property
+    def again(self) -> int:
+        """The messages to send that may have been sent before: unknown, as long as they are not sent again."""
+        return self._again.count_distinct()
 
     def read(
         self,
@@ -192,7 +199,7 @@ class Scan:
 
     def close(self) -> None:
         """Release the keys and their room on disk; the counts stay."""
-        for each in (self.keys, self._texts, self._free, self._left_out, self._people):
+        for each in (self.keys, self._texts, self._free, self._left_out, self._again, self._people):
             if each is not None:
                 each.close()
 
@@ -238,13 +245,15 @@ class Scan:
             sent = states.count(ACCEPTED) + own
             self.own += own
             self.already_sent += sent
-            self.unknown += len(states) - states.count(None) - sent
-            prepared = self._keeping(prepared, np.array([state is None for state in states], np.bool_))
+            free = np.array([state in (None, AGAIN) for state in states], np.bool_)
+            self.unknown += len(states) - int(np.count_nonzero(free)) - sent
+            prepared = self._keeping(prepared, free)
         destinations = prepared.destinations if preview.caps else []
         if capped := preview.capped(destinations):
             free = np.array([destination not in capped for destination in destinations], np.bool_)
             self.capped += len(free) - int(np.count_nonzero(free))
             prepared = self._keeping(prepared, free)
+        self._again.add([key for key in prepared.keys if held.get(key) == AGAIN])
         return prepared
 
     def _keeping(self, prepared: PreparedBatch, kept: npt.NDArray[np.bool_]) -> PreparedBatch:

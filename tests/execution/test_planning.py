@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from support.people import somebody_answers
 from support.versions import CAN_ASK
 
 from airflow_provider_sms.exceptions import InputError, LedgerBusyError
@@ -53,6 +54,30 @@ def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
     assert (plan["suppressed"], sum(plan["invalid"].values())) == ({"listed": 10, "texted_recently": 0}, 1)
     assert plan["parts"] == ran.summary["parts"]
     assert plan["cost"] == ran.summary["cost"]
+
+
+@pytest.mark.parametrize(
+    ("options", "answers"),
+    [
+        ({"check_balance": True}, ()),
+        pytest.param({"approve": True}, ("Stop",), marks=pytest.mark.skipif(not CAN_ASK, reason="asks nobody")),
+    ],
+    ids=["no credit", "stop"],
+)
+def test_people_who_may_have_been_texted_stay_unknown_if_nothing_is_sent_again(
+    send, people, sandbox, tmp_path, options, answers
+):
+    """The service took them; the attempt that would send again ends before that, and a person with two rows is one."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    report, frame = tmp_path / "report.parquet", pd.read_parquet(people(120))
+    assert counts(send(frame.head(100), campaign="c", concurrency=1)) == {"unknown": 100}
+    sandbox.state.set_balance(10)
+    rows = pd.concat([frame, frame.head(1)])
+    with somebody_answers(*answers):
+        ran = send(rows, campaign="c", on_unknown="resend", report=str(report), **options)
+    assert (ran.state, counts(ran)) == ("failed", {"unknown": 100, "not_sent": 20, "duplicate": 1})
+    statuses = pd.read_parquet(report)["status"].value_counts()
+    assert (statuses["unknown"], statuses["not_sent"]) == (101, 20)
 
 
 def test_a_dry_run_plans_beside_rows_that_cannot_be_texted(send, people, sandbox):

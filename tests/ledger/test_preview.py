@@ -5,7 +5,7 @@ from support.sending import people
 
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.preview import AGAIN, CampaignPreview
 
 WEEK = 7 * 86400.0
 
@@ -48,7 +48,7 @@ def test_what_is_sent_again_is_free(store, enter, hold):
     hold(enter(), messages[:1], ACCEPTED)
     hold(enter(), messages[1:], UNKNOWN)
     look = CampaignPreview(store, "c", resends=lambda _: True)
-    assert look.held([m.key for m in messages]) == {messages[0].key: ACCEPTED}
+    assert look.held([m.key for m in messages]) == {messages[0].key: ACCEPTED, messages[1].key: AGAIN}
 
 
 def test_a_look_says_who_was_texted_too_recently(store, enter, clock):

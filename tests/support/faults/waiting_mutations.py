@@ -229,10 +229,18 @@ WAITING_MUTATIONS = (
     _defect(
         "rows that repeat what this attempt sent are not counted",
         "execution/planning.py",
-        "plan.duplicate + max(0, own - counts.replayed)",
+        "plan.duplicate + max(0, scan.own - counts.replayed)",
         "plan.duplicate",
         "test_rows_that_repeat_a_message_of_before_the_wait_are_repeats",
         (ASKING,),
+    ),
+    _defect(
+        "people who may have been texted count as not sent where they are not texted again",
+        "execution/planning.py",
+        "plan.unknown + scan.again",
+        "plan.unknown",
+        "test_people_who_may_have_been_texted_stay_unknown_if_nothing_is_sent_again",
+        ("tests/execution/test_planning.py",),
     ),
     _defect(
         "what this attempt sent before it waited is forgotten where its ledger cannot be opened",

@@ -135,7 +135,7 @@ class BulkAttempt:
         with open_ledger_if_present(self._task.ledger_conn_id) as store:
             if store is not None:
                 self._campaign = self._task.name_campaign(store)
-            scanned = self._scan(options, stack, store, lambda _: options.on_unknown == "resend")
+            scanned = self._scan(options, stack, store, lambda *_: options.on_unknown == "resend")
             try:
                 with self._task.hook.get_settings().client() as client:
                     balance: Balance | None = client.get_balance()
@@ -164,7 +164,7 @@ class BulkAttempt:
             # For the counts, and because an error in the arguments or the table should be reported first.
             options = self._options()
             self._report_path = None  # without a ledger there is nothing true to report
-            self._check(options, stack, None, None, lambda _: False)
+            self._check(options, stack, None, None, lambda *_: False)
             raise
         self._campaign = task.name_campaign(session.store)
         self._telemetry.enter(session, self._campaign)
@@ -261,23 +261,23 @@ class BulkAttempt:
         stack: ExitStack,
         store: LedgerBackend | None,
         ledger: CampaignLedger | None,
-        resends: Callable[[int], bool],
+        resends: Callable[[int, bytes], bool],
     ) -> ScannedSource:
         """Check every row, and refuse a table that must not be sent.
 
         :param ledger: for the report; None where nothing was sent before.
-        :param resends: returns whether the messages of an unknown request are sent again.
+        :param resends: returns whether a message of an unknown request is sent again.
         """
         scanned = self._scan(options, stack, store, resends)
         self._require_sendable(options, scanned, ledger)
         return scanned
 
     def _scan(
-        self, options: BulkOptions, stack: ExitStack, store: LedgerBackend | None, resends: Callable[[int], bool]
+        self, options: BulkOptions, stack: ExitStack, store: LedgerBackend | None, resends: Callable[[int, bytes], bool]
     ) -> ScannedSource:
         """Read and check every row.
 
-        :param resends: returns whether the messages of an unknown request are sent again.
+        :param resends: returns whether a message of an unknown request is sent again.
         """
 
         def read_source() -> Any:

@@ -90,7 +90,7 @@ def open_scan(
     *,
     campaign: str,
     store: LedgerBackend | None,
-    resends: Callable[[int], bool],
+    resends: Callable[[int, bytes], bool],
     is_own: Callable[[int], bool],
     who: Claimant,
     stack: ExitStack,
@@ -99,7 +99,7 @@ def open_scan(
 
     :param read_source: returns the recipients, as the operator takes them.
     :param store: the ledger; None where it cannot be read, or need not be.
-    :param resends: returns whether the messages of an unknown request are sent again.
+    :param resends: returns whether a message of an unknown request is sent again.
     :param is_own: returns whether an earlier leg of this attempt made a request.
     :param who: this attempt.
     :param stack: closes the source and the files of the check once the attempt has ended.

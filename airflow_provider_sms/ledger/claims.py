@@ -466,8 +466,8 @@ class CampaignLedger:
         """
         return requests_of_legs(self._store, self._campaign_id, self._earlier_legs)
 
-    def resent_by_earlier_legs(self) -> frozenset[int]:
-        """Return the unknown requests in which earlier legs of this attempt posted messages again.
+    def resent_by_earlier_legs(self) -> frozenset[bytes]:
+        """Return the keys of the unknown messages that earlier legs of this attempt posted again.
 
         :raises LedgerError: when the ledger cannot be read.
         """

@@ -276,13 +276,13 @@ def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collecti
             yield row if row.response is not None else row._replace(submitted=row.messages)
 
 
-def resent_by(store: Readable, campaign_id: int, claimants: Collection[int]) -> frozenset[int]:
-    """Return the unknown requests of some claimants that took messages over from other unknown requests.
+def resent_by(store: Readable, campaign_id: int, claimants: Collection[int]) -> frozenset[bytes]:
+    """Return the keys of messages that unknown requests of some claimants took over from other unknown requests.
 
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
-        select(message.c.request_id)
+        select(message.c.message_key)
         .select_from(message.join(request, request.c.id == message.c.request_id))
         .where(
             request.c.campaign_id == campaign_id,
@@ -290,10 +290,9 @@ def resent_by(store: Readable, campaign_id: int, claimants: Collection[int]) -> 
             request.c.state.not_in((ACCEPTED, NOT_SENT)),
             message.c.taken_from.is_not(None),
         )
-        .distinct()
     )
     with store.read() as connection:
-        return frozenset(connection.execute(query).scalars())
+        return frozenset(map(bytes, connection.execute(query).scalars()))
 
 
 class KeptResponses:

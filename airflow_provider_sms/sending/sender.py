@@ -545,7 +545,7 @@ class SendingOptions:
     :param max_requests_per_second: None means no limit.
     :param resend_unknown: post messages whose outcome is unknown again: at least once instead of at most once.
     :param resend_requests: the unknown requests whose messages a person wants posted again.
-    :param resent: the unknown requests in which this attempt has posted messages again: once in an attempt is enough.
+    :param resent: the unknown messages that this attempt has posted again: once in an attempt is enough.
     :param raw_responses: whether the ledger keeps all of each response; otherwise, it keeps them redacted.
     :param response_texts: whether the ledger keeps any words of the service; otherwise, it keeps counts alone.
     :param backoff: waits between the POSTs of a request that was surely not processed.
@@ -556,11 +556,11 @@ class SendingOptions:
     max_requests_per_second: float | None = None
     resend_unknown: bool = False
     resend_requests: frozenset[int] = frozenset()
-    resent: frozenset[int] = frozenset()
+    resent: frozenset[bytes] = frozenset()
     raw_responses: bool = False
     response_texts: bool = True
     backoff: Backoff = field(default_factory=Backoff)
 
-    def resends(self, request_id: int) -> bool:
-        """Return whether the messages of an unknown request are posted again."""
-        return (self.resend_unknown and request_id not in self.resent) or request_id in self.resend_requests
+    def resends(self, request_id: int, key: bytes) -> bool:
+        """Return whether a message of an unknown request is posted again."""
+        return (self.resend_unknown and key not in self.resent) or request_id in self.resend_requests

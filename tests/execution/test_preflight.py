@@ -350,6 +350,18 @@ def test_resend_posts_once_more_in_one_attempt(send, people, sandbox, witnessed)
     assert Counter(witnessed().values()) == {1: 200, 2: 200}
 
 
+def test_what_was_lost_once_before_a_wait_is_posted_once_more(send, people, sandbox, witnessed):
+    """A lost request has messages of an earlier attempt and new ones: after the wait, only the new ones go again."""
+    frame = pd.read_parquet(people(100))
+    sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "drop_after"}])
+    assert counts(send(frame.head(50), campaign="c", concurrency=1)) == {"unknown": 50}
+    window = Closes(sandbox, lambda: None)
+    ran = send(frame, campaign="c", on_unknown="resend", concurrency=1, max_requests_per_second=20, send_window=window)
+    assert counts(ran) == {"accepted": 50, "unknown": 50}
+    assert Counter(witnessed().values()) == {2: 100}
+    assert [each for each in ran.log.splitlines() if "of 100 messages, is unknown" in each]
+
+
 def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, ledger_path):
     """A late response shows it, and then the hours end: the task fails, since the next leg would not know of it."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "delay", "seconds": 4}])

@@ -47,7 +47,7 @@ def test_what_is_sent_again_is_free(store, enter, hold):
     messages = people(2)
     hold(enter(), messages[:1], ACCEPTED)
     hold(enter(), messages[1:], UNKNOWN)
-    look = CampaignPreview(store, "c", resends=lambda _: True)
+    look = CampaignPreview(store, "c", resends=lambda *_: True)
     assert look.held([m.key for m in messages]) == {messages[0].key: ACCEPTED, messages[1].key: AGAIN}
 
 

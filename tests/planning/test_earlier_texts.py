@@ -39,7 +39,7 @@ def hold(enter):
 def plan(store):
     """Plan a table as the run of tuesday."""
 
-    def plan(rows, campaign="c", *, resends=lambda _: False, who=None, **how):
+    def plan(rows, campaign="c", *, resends=lambda *_: False, who=None, **how):
         asks = claimant(run_id="tuesday") if who is None else who
         return planned(rows, preview=CampaignPreview(store, campaign, resends=resends, who=asks), **how)
 
@@ -117,9 +117,9 @@ def test_key_columns_say_what_another_message_is(hold, plan):
 def test_unknown_messages_that_are_resent_are_no_other_text(hold, plan):
     """They go out again in the same words."""
     hold(texted(FIVE), UNKNOWN)
-    again = plan(texted(FIVE), resends=lambda _: True)
+    again = plan(texted(FIVE), resends=lambda *_: True)
     assert (again.to_send, again.repeats) == (5, 0)
-    assert plan(texted(FIVE, "Hello"), resends=lambda _: True).repeats == 5
+    assert plan(texted(FIVE, "Hello"), resends=lambda *_: True).repeats == 5
 
 
 def test_groups_and_forgotten_people_are_nobody(hold, plan, enter, store):

@@ -33,14 +33,14 @@ def test_no_more_is_remembered_of_what_others_hold_than_the_bound(enter, bound):
             read.append(start)
             yield held[start : start + 10]
 
-    pending = PendingMessages(blocks(), enter(2), SendCounts(), resend=lambda request_id: False)
+    pending = PendingMessages(blocks(), enter(2), SendCounts(), resend=lambda *_: False)
     assert pending.next_chunk(100) == ([], {})
     assert (len(read) * 10, pending.readable, pending.empty) == (bound, False, False)
 
 
 def test_what_is_free_is_taken_as_columns(enter):
     """A send of millions makes no object for a message that nobody has held."""
-    pending = PendingMessages([people(25)], enter(1), SendCounts(), resend=lambda request_id: False)
+    pending = PendingMessages([people(25)], enter(1), SendCounts(), resend=lambda *_: False)
     chunks = [pending.next_chunk(10)[0] for _ in range(2)]
     assert [type(chunk) for chunk in chunks] == [MessageColumns] * 2
     assert [len(chunk) for chunk in (*chunks, pending.next_chunk(10)[0])] == [10, 10, 5]
@@ -63,7 +63,7 @@ def test_every_message_is_taken_once_or_counted(enter, seed, monkeypatch):
     cuts = sorted(chance.sample(range(1, 200), 5))
     blocks = [table[start:stop] for start, stop in zip([0, *cuts], [*cuts, 200], strict=True)]
     tally, ledger = SendCounts(), enter(2)
-    pending = PendingMessages(iter(blocks), ledger, tally, resend=lambda request_id: False)
+    pending = PendingMessages(iter(blocks), ledger, tally, resend=lambda *_: False)
 
     taken = []
     while not pending.empty:
@@ -84,7 +84,7 @@ def test_a_source_that_keeps_it_waiting_gets_no_chunk_and_costs_no_message(enter
         iter([people(15), people(15, 15)]),
         enter(1),
         SendCounts(),
-        resend=lambda request_id: False,
+        resend=lambda *_: False,
         arrives=lambda: next(arrivals, True),
     )
     chunks = [pending.next_chunk(10)[0] for _ in range(4)]
@@ -99,7 +99,7 @@ def test_what_is_left_is_counted_whole(enter, seed, may_look):
     chance = random.Random(seed)
     table = [m._replace(row=row) for row, m in enumerate(chance.choices(people(60), k=200))]
     tally, ledger = SendCounts(), enter(2)
-    pending = PendingMessages(iter([table[:150], table[150:]]), ledger, tally, resend=lambda request_id: False)
+    pending = PendingMessages(iter([table[:150], table[150:]]), ledger, tally, resend=lambda *_: False)
     chunk, _ = pending.next_chunk(chance.choice([7, 30]))
     pending.count_remaining(lambda: may_look)
     # Told not to look, it reads no further block.
@@ -112,7 +112,7 @@ def test_a_repeat_of_what_another_process_took_over_meanwhile_is_a_duplicate(ent
     key, *_ = people(1)
     rows = [key, key._replace(row=1), people(2)[1]._replace(row=2)]
     tally = SendCounts()
-    pending = PendingMessages([rows[:1], rows[1:]], enter(1), tally, resend=lambda request_id: False)
+    pending = PendingMessages([rows[:1], rows[1:]], enter(1), tally, resend=lambda *_: False)
     turned_away, _ = pending.next_chunk(1)
     pending.read()
     enter(2).commit(chunks=[Chunk([key.key], [key.destination])], claim_seconds=60.0)
@@ -134,7 +134,7 @@ def test_unplanned_messages_to_people_texted_too_recently_count_as_suppressed(en
         [() if from_earlier else texted + free + planned],
         enter(cap=cap),
         tally,
-        resend=lambda request_id: False,
+        resend=lambda *_: False,
         planned=lambda keys: np.array([key in in_plan for key in keys], np.bool_),
     )
     if from_earlier:

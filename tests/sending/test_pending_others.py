@@ -38,7 +38,7 @@ def look(pending):
 
 def pending_of(ledger, *, resend=False, adopts=lambda _: False):
     counts = SendCounts()
-    return PendingMessages([people(COUNT)], ledger, counts, resend=lambda _: resend, adopts=adopts), counts
+    return PendingMessages([people(COUNT)], ledger, counts, resend=lambda *_: resend, adopts=adopts), counts
 
 
 @pytest.mark.parametrize("is_written", [False, True])
@@ -232,7 +232,7 @@ def test_two_tasks_that_wait_for_each_other_both_end(enter, clock):
     waits = []
     for ledger, start in ((one, COUNT), (two, 0)):
         counts = SendCounts()
-        waits.append((PendingMessages([people(COUNT, start)], ledger, counts, resend=lambda _: False), counts))
+        waits.append((PendingMessages([people(COUNT, start)], ledger, counts, resend=lambda *_: False), counts))
     for after, is_over in ((0.0, False), (BOUND, False), (0.5, True)):
         clock.now += after
         assert [(look(pending), pending.empty) for pending, _ in waits] == [(0, is_over)] * 2

@@ -101,7 +101,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an attempt that waits posts unknown messages again once more",
         "sending/sender.py",
-        "(self.resend_unknown and request_id not in self.resent)",
+        "(self.resend_unknown and key not in self.resent)",
         "self.resend_unknown",
         ("tests/execution/test_preflight.py",),
         first="test_resend_posts_once_more_in_one_attempt",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -105,7 +105,8 @@ class SendCounts:
     :param max_event_ids: how many event ids are kept.
     :param left: unknown requests of this task instance of which no row was met, each with its messages; these are not
         in ``unknown``.
-    :param opted_out: rows of people who have opted out since, counted as unknown, by the request that may be closed.
+    :param opted_out: rows of people who have opted out since, counted as unknown, by message key, and by the request
+        that may be closed.
     :param seen: the rows that were looked up, and those counted as duplicate.
     """
 
@@ -138,7 +139,7 @@ class SendCounts:
     unrecorded: dict[int, int] = field(default_factory=dict)
     max_event_ids: int = 1000
     left: dict[int, int] = field(default_factory=dict)
-    opted_out: Counter[int] = field(default_factory=Counter)
+    opted_out: defaultdict[int, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
     seen: SeenRows = field(default_factory=SeenRows)
 
     @property
@@ -277,14 +278,16 @@ class SendCounts:
         :param is_charged: whether the service took it, or a person says so; else they were left out, and are not sent
             again.
         """
-        rows = self.opted_out.pop(request_id, 0)
-        if not rows:
+        keys = self.opted_out.pop(request_id, None)
+        if not keys:
             return
+        rows = sum(keys.values())
         self.unknown -= rows
         self.met_lost -= rows
         self.unknown_requests.discard(request_id)
         if is_charged:
-            self.accepted += rows
+            self.accepted += len(keys)
+            self.duplicate += rows - len(keys)
         else:
             self.suppressed += rows
 

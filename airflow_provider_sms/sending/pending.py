@@ -127,7 +127,7 @@ class PendingMessages:
         for start in range(0, len(keys), LOOK_UP):
             some = keys[start : start + LOOK_UP]
             holders = self._ledger.holders(some)
-            for holder in map(holders.get, some):
+            for key, holder in ((key, holders.get(key)) for key in some):
                 if holder is None or not holder.of_earlier_leg or holder.state == CLAIMED:
                     self._counts.suppressed += 1
                 elif holder.state == ACCEPTED:
@@ -135,7 +135,7 @@ class PendingMessages:
                 else:
                     self._count_unknown(holder)
                     if self._adopts(holder.request_id):
-                        self._counts.opted_out[holder.request_id] += 1
+                        self._counts.opted_out[holder.request_id][key] += 1
                         self._adopted.setdefault(holder.request_id, [])
 
     def _look_up(self, span: range) -> None:

@@ -239,9 +239,17 @@ class LostRequests:
             )
 
     def adopt(self, request_id: int, messages: Sequence[Outgoing]) -> None:
-        """Keep an unknown request of another attempt, whose claim has lapsed."""
-        before = self._lost[request_id].messages if request_id in self._lost else ()
-        self._keep(request_id, _Lost([*before, *messages], None, is_mine=False))
+        """Keep an unknown request of another attempt, or of an earlier leg of this one, whose claim has lapsed."""
+        kept = [*self._lost[request_id].messages] if request_id in self._lost else []
+        is_of_earlier_leg = request_id in self._counts.lost_requests
+        keys = {outgoing.key for outgoing in kept}
+        for outgoing in messages:
+            if is_of_earlier_leg and outgoing.key in keys:
+                self._counts.add_duplicate(outgoing.row)  # whatever becomes of the message
+            else:
+                keys.add(outgoing.key)
+                kept.append(outgoing)
+        self._keep(request_id, _Lost(kept, None, is_mine=False))
 
     def _keep(self, request_id: int, lost: _Lost) -> None:
         self._lost[request_id] = lost

@@ -105,7 +105,8 @@ def test_a_balance_that_cannot_be_read_is_asked_for_a_few_times():
     """It holds nothing back meanwhile, and is asked for again only once all else is sent; then the rest stays open."""
     away, counts, pending = Unreadable(), SendCounts(), LookedUp()
     lost = LostRequests(away, counts, Caution())
-    lost.adopt(7, ["somebody"])
+    somebody = people(1)
+    lost.adopt(7, somebody)
     assert lost.waiting
     lost.settle(pending, last=False)
     assert (away.asked, lost.any, lost.waiting) == (1, True, False)
@@ -114,14 +115,15 @@ def test_a_balance_that_cannot_be_read_is_asked_for_a_few_times():
     for _ in range(MAX_UNREADABLE):
         lost.settle(pending, last=True)
     assert (away.asked, lost.any) == (MAX_UNREADABLE, False)
-    assert (pending.messages, lost.adopts(7)) == (["somebody"], False)
+    assert (pending.messages, lost.adopts(7)) == (somebody, False)
 
 
 def test_what_is_left_open_and_cannot_be_looked_up_is_unknown():
     """No message goes uncounted because the ledger could not be read just then."""
     away, counts, pending = Unreadable(), SendCounts(), LookedUp(LedgerError("away"))
     lost = LostRequests(away, counts, Caution())
-    lost.adopt(7, ["somebody"])
+    somebody = people(1)
+    lost.adopt(7, somebody)
     for _ in range(MAX_UNREADABLE - 1):
         lost.settle(pending, last=True)
     with pytest.raises(LedgerError):
@@ -148,10 +150,31 @@ def test_a_request_of_an_earlier_leg_that_was_not_charged_counts_no_more(verdict
     counts = SendCounts()
     counts.replay_lost(7, 1)
     lost = LostRequests(Judged(verdict), counts, Caution())
-    lost.adopt(7, ["somebody"])
-    lost.adopt(8, ["somebody whom another attempt texted"])
+    mine, others = people(2)
+    lost.adopt(7, [mine])
+    lost.adopt(8, [others])
     lost.settle(LookedUp(), last=True)
     assert (counts.requests, lost.any) == (requests, False)
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["in one block", "in two"])
+@pytest.mark.parametrize("opts_out", [False, True])
+def test_a_repeat_of_a_message_that_an_earlier_leg_lost_is_a_repeat(opts_out, at_once):
+    """The service charged for one message: as many are accepted, and every further row repeats one."""
+    (somebody,) = people(1)
+    counts = SendCounts()
+    counts.replay_lost(7, 1)
+    lost = LostRequests(Judged(CHARGED), counts, Caution())
+    if opts_out:
+        counts.add_unknown(7, 2)
+        counts.met_lost = 2
+        counts.opted_out[7][somebody.key] = 2
+        lost.adopt(7, [])
+    else:
+        for some in [[somebody, somebody]] if at_once else [[somebody], [somebody]]:
+            lost.adopt(7, some)
+    lost.settle(LookedUp(), last=True)
+    assert (counts.accepted, counts.repeated, counts.unresolved, counts.settled) == (1, 1, 0, 2)
 
 
 @pytest.mark.parametrize(("decided", "expected"), [(ACCEPTED, (1, 1, 0)), (NOT_SENT, (0, 0, 1))])
@@ -164,7 +187,7 @@ def test_people_who_opted_out_are_as_a_person_decided(sums, store, decided, expe
     counts = SendCounts(met_lost=1)
     counts.replay_lost(claim.request_id, 2)
     counts.add_unknown(claim.request_id, 1)
-    counts.opted_out[claim.request_id] = 1
+    counts.opted_out[claim.request_id][opted_out.key] = 1
     lost = LostRequests(sums(), counts, Caution())
     lost.adopt(claim.request_id, [texted])
     resolve(store, claim.request_id, decided, "ann")

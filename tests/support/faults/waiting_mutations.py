@@ -13,6 +13,7 @@ ATTEMPTS = "tests/ledger/test_attempts.py"
 _TESTS = (OTHERS, PENDING, SCHEDULES, PAIRS)
 _RULE = "    return finished_at is None and now <= max(deadline, claimed_at + seconds)\n"
 _IN_VAIN = "test_what_was_waited_for_in_vain_is_counted_apart"
+_REPEAT = "test_a_repeat_of_a_message_that_an_earlier_leg_lost_is_a_repeat"
 _IN_TIME = "test_an_outcome_that_is_recorded_within_the_bound_counts"
 
 
@@ -249,6 +250,22 @@ WAITING_MUTATIONS = (
         "",
         "test_what_was_lost_once_before_a_wait_is_posted_once_more",
         ("tests/execution/test_preflight.py",),
+    ),
+    _defect(
+        "a row that repeats a lost message of before a wait counts as another one that was sent",
+        "sending/reconciliation.py",
+        "            if is_of_earlier_leg and outgoing.key in keys:\n",
+        "            if False:\n",
+        _REPEAT,
+        ("tests/sending/test_lost_requests.py",),
+    ),
+    _defect(
+        "each row of a person who has opted out since counts as a message that was sent",
+        "sending/counts.py",
+        "            self.accepted += len(keys)\n            self.duplicate += rows - len(keys)\n",
+        "            self.accepted += rows\n",
+        _REPEAT,
+        ("tests/sending/test_lost_requests.py",),
     ),
     _defect(
         "what this attempt sent before it waited is forgotten where its ledger cannot be opened",

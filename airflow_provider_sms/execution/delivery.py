@@ -268,7 +268,7 @@ class Delivery:
             raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from None
         if not asked:
             raise AirflowException("Every unknown request has an outcome since: the next attempt finds it")
-        unknown = counts.unknown + sum(counts.left.values())
+        unknown = counts.unresolved + sum(counts.left.values())
         words = "%d %s may have been sent: waiting for a person, in Airflow's required actions"
         log.warning(words, unknown, by_count(unknown, "message"))
         self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": unknown})

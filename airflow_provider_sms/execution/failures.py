@@ -216,7 +216,8 @@ def _left(campaign: str, counts: SendCounts, then: str) -> str:
 
 def _lost(counts: SendCounts) -> int:
     """Return how many messages may have been sent, because the response to their request was lost."""
-    return counts.unknown - sum(counts.unrecorded.values())
+    # Of each request at least one: repeats of unrecorded messages must not hide what was lost.
+    return max(counts.unresolved - sum(counts.unrecorded.values()), len(counts.unknown_requests))
 
 
 def _what_is_resent(counts: SendCounts) -> str:

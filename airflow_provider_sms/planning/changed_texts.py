@@ -125,7 +125,7 @@ def _words_for_a_command(changed: int) -> str:
 def _until_stopped(blocks: Iterable[T], stop: StopFlag) -> Iterator[T]:
     for block in blocks:
         if stop.is_set():
-            raise StoppedError("Told to stop before anything was sent")
+            raise StoppedError("Told to stop, so nothing was sent")
         yield block
 
 

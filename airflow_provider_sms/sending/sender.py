@@ -212,7 +212,7 @@ class Sender:
             with checked:
                 while not checked.wait(POLL_SECONDS):
                     if self._stop.is_set():
-                        raise StoppedError("Told to stop before anything was sent")
+                        raise StoppedError("Told to stop, so nothing was sent")
                 next(checked)
         finally:
             # A guard that ended this late leaves no time to look rows up.

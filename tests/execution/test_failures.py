@@ -124,6 +124,16 @@ def test_the_error_for_unknown_messages_names_the_command_and_the_page(arguments
     assert ("on_unknown='reconcile'" in words) is not arguments.get("reconciles", False)
 
 
+def test_repeats_of_an_unknown_message_are_no_further_messages():
+    """Two rows of a message that was lost before a wait are one text; whoever was lost beside others is named."""
+    counts = SendCounts(unknown=200, unknown_requests={2}, lost=100, met_lost=200)
+    words = failure("spring", counts, None, stopped=False, resend_unknown=False).words
+    assert "100 messages in the ledger's request 2 may have been sent" in words
+    beside = SendCounts(unknown=201, unknown_requests={2}, unrecorded={3: 200}, lost=100, met_lost=200)
+    words = failure("spring", beside, None, stopped=False, resend_unknown=False).words
+    assert "1 message in the ledger's request 2 may have been sent" in words
+
+
 def test_one_message_is_said_in_the_singular():
     """Whatever became of it."""
     as_before = {"stopped": False, "resend_unknown": True}

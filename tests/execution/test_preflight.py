@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections import Counter
 from contextlib import closing
 from datetime import timedelta
@@ -12,9 +13,12 @@ from sqlalchemy import update
 from support.airflow import stored_xcoms
 from support.keys import message_keys
 from support.later import later
+from support.people import somebody_answers
 from support.sending import claimant
+from support.versions import CAN_ASK
 from support.windows import OpensLater
 
+from airflow_provider_sms.execution import delivery
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
@@ -474,6 +478,40 @@ def test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent(
     assert error in ran.log
     assert "othing was sent" not in ran.log
     assert not pd.read_parquet(report)["reason"].str.contains("othing was sent").any()
+
+
+def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sandbox, monkeypatch):
+    """The leg after the wait is told to stop while it compares texts: 200 people were texted before."""
+    real, stops = delivery.refuse_changed_texts, []
+
+    def slow(blocks, earlier, stop, keys, **arguments):
+        stops.append(stop)
+        if len(stops) == 2:
+            stop.set()
+            time.sleep(1)
+        return real(blocks, earlier, stop, keys, **arguments)
+
+    monkeypatch.setattr(delivery, "refuse_changed_texts", slow)
+    window = Closes(sandbox, lambda: None)
+    ran = send(people(400), concurrency=1, max_requests_per_second=20, send_window=window)
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 200})
+    assert "Told to stop, so nothing more was sent" in ran.log
+
+
+@pytest.mark.parametrize(
+    "on_unknown", ["fail", pytest.param("ask", marks=pytest.mark.skipif(not CAN_ASK, reason="asks nobody"))]
+)
+def test_two_rows_of_an_unknown_message_are_one_message(send, people, sandbox, on_unknown):
+    """The error, the log and the question name the people who may have been texted before the wait, each once."""
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
+    frame = pd.read_parquet(people(10_000))
+    rows = pd.concat([frame, frame.iloc[100:200]])
+    window = Closes(sandbox, lambda: None)
+    with somebody_answers("Fail") as questions:
+        ran = send(rows, on_unknown=on_unknown, concurrency=1, send_window=window)
+    assert counts(ran) == {"accepted": 9_900, "unknown": 100, "duplicate": 100}
+    assert ("100 messages" in ran.log, "200 messages" in ran.log) == (True, False)
+    assert all(each["subject"].endswith("100 messages may have been sent") for each in questions)
 
 
 def test_a_task_waits_for_its_hours(send, people, sandbox, witnessed):

@@ -108,7 +108,7 @@ class BulkAttempt:
 
     def run(self) -> dict[str, Any]:
         """Check every row, send, and return the summary, which is pushed even when this raises."""
-        with ExitStack() as stack, self._telemetry.until_ended(self._summary):
+        with ExitStack() as stack, self._telemetry.until_ended(self._summary, lambda: self._counts.partial):
             try:
                 if self._dry_run_only:
                     self._dry_run(stack)

@@ -128,7 +128,7 @@ class Delivery:
             stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
         elif self.ledger.has_unknown():
             stop_conditions.caution = Caution(on=True)
-        progress = Progress(self.total, time.monotonic, done=counts.settled)
+        progress = Progress(self.total, time.monotonic, done=counts.done)
         liveness = Liveness(self.task.context, stop)
 
         def guard() -> None:

@@ -81,7 +81,7 @@ class LedgerProgress:
             totals are added.
         """
         if self._counts is not None:
-            columns = {"total": self._total, "done": _done(self._counts), **columns}
+            columns = {"total": self._total, "done": self._counts.done, **columns}
             # Also while it sends or waits: readers see the networks then, and a killed attempt notes nothing more.
             figures = {**of_summary(told_by_service(self._counts)), **(figures or {})}
         self._write(
@@ -108,7 +108,7 @@ class LedgerProgress:
         """
         if self._counts is None:
             self._began = self._clock()
-            self._done_before = _done(counts)
+            self._done_before = counts.done
             # This balance is of an earlier leg: the account may have been topped up since.
             self._recorded = counts.remaining_balance
         self._counts, self._total = counts, total
@@ -119,10 +119,11 @@ class LedgerProgress:
         else:
             self.note(AttemptState.SENDING, figures, not_sent=not_sent, rate=self._rate(counts))
 
-    def ended(self, state: str, summary: Mapping[str, Any]) -> None:
+    def ended(self, state: str, summary: Mapping[str, Any], *, left_out: int = 0) -> None:
         """Note the end of the attempt, even if the ledger took no notes before.
 
         :param summary: of the attempt.
+        :param left_out: messages that the service left out of requests that it accepted before the attempt waited.
         """
         self._resting_until = None
         if not summary["rows"]:
@@ -131,7 +132,7 @@ class LedgerProgress:
             return
         total = summary["rows"] - summary["invalid"]
         # Messages that the service left out stay claimed by the accepted request: no attempt sends them.
-        not_sent = summary["not_sent"] - (0 if self._counts is None else self._counts.partial)
+        not_sent = summary["not_sent"] - (left_out if self._counts is None else self._counts.partial)
         self.note(
             state,
             of_summary(summary),
@@ -162,7 +163,7 @@ class LedgerProgress:
             self._record(amount)
 
     def _rate(self, counts: SendCounts) -> float | None:
-        done, seconds = _done(counts) - self._done_before, self._clock() - self._began
+        done, seconds = counts.done - self._done_before, self._clock() - self._began
         return done / seconds if done > 0 and seconds > 0 else None
 
     def _record(self, amount: Decimal) -> None:
@@ -181,11 +182,6 @@ class LedgerProgress:
                 log.warning("The ledger does not take notes of the progress now: %s", describe(error))
             self._warned = True
             self._resting_until = self._clock() + REST_SECONDS
-
-
-def _done(counts: SendCounts) -> int:
-    """Return the number of rows that need nothing more: while a task waits, the rest count as not sent and settled."""
-    return counts.settled - (counts.not_sent - counts.partial)
 
 
 class BalanceNotes:

@@ -123,10 +123,13 @@ class Telemetry:
             self._progress.planned(plan)
 
     @contextmanager
-    def until_ended(self, summary: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+    def until_ended(
+        self, summary: Callable[[], Mapping[str, Any]], left_out: Callable[[], int] = lambda: 0
+    ) -> Iterator[None]:
         """Report the end of the attempt that is made in the block.
 
         :param summary: returns the task's result, complete or not.
+        :param left_out: returns how many messages the service left out of requests that it accepted.
         """
         error: BaseException | None = None
         try:
@@ -136,14 +139,17 @@ class Telemetry:
             raise
         finally:
             deferred = error is not None and gives_up_slot(error)
-            self.ended(summary(), deferred=deferred, failed=error is not None)
+            self.ended(summary(), deferred=deferred, failed=error is not None, left_out=left_out())
 
-    def ended(self, summary: Mapping[str, Any], *, deferred: bool = False, failed: bool = False) -> None:
+    def ended(
+        self, summary: Mapping[str, Any], *, deferred: bool = False, failed: bool = False, left_out: int = 0
+    ) -> None:
         """Report the remaining counts to the metrics, and note the end of the attempt.
 
         :param summary: as the task returns it.
         :param deferred: whether the attempt goes on later; the condition that it waits for is noted already.
         :param failed: whether the attempt raised, for the ledger: Airflow knows already.
+        :param left_out: messages of the summary that the service left out of requests that it accepted.
         """
         self._time_requests()
         self._gauge_balance(summary["remaining_balance"])
@@ -153,11 +159,12 @@ class Telemetry:
         if not deferred:
             self._note_in_airflow("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
             if self._progress is not None:
-                self._progress.ended(AttemptState.FAILED if failed else AttemptState.ENDED, summary)
+                state = AttemptState.FAILED if failed else AttemptState.ENDED
+                self._progress.ended(state, summary, left_out=left_out)
 
     def log_sending(self, progress: Progress, counts: SendCounts, total: int, *, paused: bool) -> None:
         """Log how far the send has got, if that has changed, and note it; no-op while the last note is fresh."""
-        line = progress.line(counts.settled, paused=paused)
+        line = progress.line(counts.done, paused=paused)
         if line is None:
             return
         if line:
@@ -173,7 +180,7 @@ class Telemetry:
         live = {name: getattr(counts, name) for name in LIVE}
         self._note_in_airflow(
             AttemptState.PAUSED if paused else AttemptState.SENDING,
-            {"messages": total, "done": counts.settled, **live, "requests": counts.requests},
+            {"messages": total, "done": counts.done, **live, "requests": counts.requests},
         )
         if self._progress is not None:
             self._progress.sending(counts, total, paused=paused)

@@ -173,9 +173,14 @@ class SendCounts:
 
     @property
     def settled(self) -> int:
-        """The rows that need nothing more of this attempt."""
+        """The rows that need nothing more of this leg of the attempt; those that it leaves for later are among them."""
         others = self.unresolved + self.not_sent + self.repeated + self.already_sent + self.suppressed + self.capped
         return self.accepted + others
+
+    @property
+    def done(self) -> int:
+        """The rows that need nothing more of any leg or attempt: all that are settled, but for those not sent."""
+        return self.settled - (self.not_sent - self.partial)
 
     def is_of_earlier_leg(self, request_id: int) -> bool:
         """Return whether an earlier leg of this attempt made a request."""

@@ -303,6 +303,13 @@ def test_what_the_service_left_out_is_not_for_a_later_try(told, notes):
     assert (notes()[0]["done"], notes()[0]["not_sent"]) == (98, 2)
 
 
+def test_what_the_service_left_out_before_a_wait_is_not_for_a_later_try_either(told, notes):
+    """The leg after the wait ended before its send: five of the 105 belong to a request that the service took."""
+    tally = SendCounts(accepted=95, not_sent=105, partial=5)
+    told.ended("failed", summarise("spring", 200, 0, tally), left_out=5)
+    assert (notes()[0]["done"], notes()[0]["not_sent"]) == (100, 100)
+
+
 def test_a_try_that_came_to_look_at_nothing_notes_no_counts(told, notes):
     """Nothing is not known; it is not none."""
     told.ended("failed", summarise("spring", 0, 0, SendCounts()))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import types
 from decimal import Decimal
 
@@ -15,7 +16,7 @@ from support.metrics import Recorder
 
 from airflow_provider_sms.execution.telemetry import Telemetry, span
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
-from airflow_provider_sms.reporting.summary import COUNTS, summarise
+from airflow_provider_sms.reporting.summary import COUNTS, Progress, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 
 
@@ -217,6 +218,16 @@ def test_a_note_says_how_far_sending_is():
         "done": 103,
         "accepted": 100,
     }
+
+
+def test_messages_that_are_left_for_their_recipients_hours_are_not_done(caplog):
+    """Neither in the note nor in the log: while a task waits, they count as not sent."""
+    state, tally, seconds = State(), SendCounts(accepted=100, not_sent=200, requests=1), iter([0.0, 10.0])
+    with caplog.at_level(logging.INFO):
+        watch(state).log_sending(Progress(300, lambda: next(seconds)), tally, 300, paused=False)
+    ((_, note),) = state.notes
+    assert note["done"] == 100
+    assert "100 of 300 messages done" in caplog.text
 
 
 def test_a_store_that_fails_stops_nothing(caplog):

@@ -130,7 +130,7 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
             builder.add(prepared)
             block = builder.build(batches, by_key=True)
         with clock.stage("look up held messages, take", rows):
-            pending = PendingMessages([block], campaign, SendCounts(), resend=lambda _: False)
+            pending = PendingMessages([block], campaign, SendCounts(), resend=lambda *_: False)
             taken = [pending.next_chunk(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
         requests_made: list[tuple[int, Chunk]] = []
         for at in range(0, len(taken), REQUESTS_A_COMMIT):

@@ -68,4 +68,5 @@ def find_trunk_prefixes(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uin
     argentine = lengths == _ARGENTINE_MOBILE
     for place, digit in enumerate(_ARGENTINA):
         argentine &= data[np.minimum(starts + place, len(data) - 1)] == digit
-    return found | argentine
+    found |= argentine
+    return found

@@ -272,7 +272,7 @@ class PendingMessages:
             self._overdue.add(holder.request_id)
             log.warning(
                 "Request %d of another attempt is past its deadline and has no outcome: waiting until one is recorded, "
-                "for at most %.0f seconds",
+                "for at most %.0f s",
                 holder.request_id,
                 self._ledger.unrecorded_seconds,
             )

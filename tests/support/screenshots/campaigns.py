@@ -77,7 +77,7 @@ def _dags(folder: Path) -> dict[str, dict[str, Any]]:
         # The DAG of the README: who has read about its lost response sees two of them here.
         "remind_customers": {
             "source": people("overdue", 800, first=20_000, invalid=3),
-            "message": "Hi {first_name}, invoice {invoice} of R{amount} is overdue. Paid already? Thank you.",
+            "message": "Hi {first_name}, invoice {invoice} of R{amount:.2f} is overdue. Paid already? Thank you.",
             "campaign": "reminders",
             "key_columns": ["invoice"],
             "sms_conn_id": "sms_reminders",

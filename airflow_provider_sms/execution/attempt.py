@@ -35,6 +35,7 @@ from airflow_provider_sms.execution.xcom import (
     push,
     push_link,
     push_responses,
+    pushes,
     report_url,
     responses_of,
 )
@@ -103,7 +104,12 @@ class BulkAttempt:
         self._report_path: Any = None
         self._report = ReportFile()
         self._telemetry = Telemetry(
-            task.context, task.sms_conn_id, self._campaign, counted=self._before, resumed=task.resumed
+            task.context,
+            task.sms_conn_id,
+            self._campaign,
+            counted=self._before,
+            at_end=not pushes(task.context),
+            resumed=task.resumed,
         )
 
     def run(self) -> dict[str, Any]:

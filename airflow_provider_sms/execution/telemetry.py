@@ -52,6 +52,8 @@ class Telemetry:
     :param conn_id: the connection, for the tags.
     :param campaign: the campaign's name, for the notes.
     :param counted: the summary of an earlier leg, which the metrics already include; None for the first leg.
+    :param at_end: whether the metrics are told nothing before the attempt ends for good: a leg after a deferral of a
+        task without XComs does not know what the metrics include.
     :param resumed: whether this leg follows a deferral: it meets again the messages that the attempt has sent, so its
         counts are known only when it ends.
     :param clock: returns seconds, from any start.
@@ -64,6 +66,7 @@ class Telemetry:
         campaign: str,
         *,
         counted: Mapping[str, Any] | None = None,
+        at_end: bool = False,
         resumed: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,6 +76,7 @@ class Telemetry:
         self._state: Any = context.get("task_state_store")
         self._about = {"campaign": campaign, "try_number": ti.try_number}
         self._counted = {name: 0 if counted is None or name in UNSETTLED else counted[name] for name in COUNTS}
+        self._at_end = at_end
         self._resumed = resumed
         self._clock = clock
         self._durations: deque[float] = deque()
@@ -106,7 +110,7 @@ class Telemetry:
         self._time_requests()
         balance = counts.remaining_balance
         self._gauge_balance(None if balance is None else float(balance))
-        if not self._resumed:
+        if not (self._resumed or self._at_end):
             self._count({name: getattr(counts, name) for name in LIVE})
         if self._progress is not None:
             self._progress.beat()
@@ -153,7 +157,8 @@ class Telemetry:
         """
         self._time_requests()
         self._gauge_balance(summary["remaining_balance"])
-        self._count({name: count for name, count in summary.items() if not (deferred and name in UNSETTLED)})
+        if not (deferred and self._at_end):
+            self._count({name: count for name, count in summary.items() if not (deferred and name in UNSETTLED)})
         if self._progress is not None:
             self._progress.beat(last=True)
         if not deferred:

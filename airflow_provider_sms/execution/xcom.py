@@ -48,10 +48,15 @@ _LEAST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
 """The integers that Airflow's messages between a task and its supervisor hold; any other one becomes text."""
 
 
+def pushes(context: Context) -> bool:
+    """Return whether the task pushes XComs."""
+    task: Any = context["task"]
+    return bool(task.do_xcom_push)
+
+
 def push(context: Context, key: str, value: Any) -> None:
     """Push an XCom, unless the task pushes none."""
-    task: Any = context["task"]
-    if task.do_xcom_push:
+    if pushes(context):
         context["ti"].xcom_push(key=key, value=value)
 
 
@@ -59,7 +64,7 @@ def push_link(context: Context, key: str, link: str) -> None:
     """Push the address of a button beside the task, and note that on the operator, which Airflow asks at the end."""
     push(context, key, link)
     task: Any = context["task"]
-    if task.do_xcom_push:
+    if pushes(context):
         task.links_pushed[key] = link
 
 

@@ -343,6 +343,13 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
     assert (ran.summary["cost"], ran.summary["requests"]) == (expected["accepted"], requests)
 
 
+def test_a_task_without_xcoms_counts_once_it_ends(send, people, sandbox, metrics):
+    """The leg after a wait does not know what the leg before it has told the metrics, so that leg tells nothing."""
+    window = Closes(sandbox, lambda: None)
+    ran = send(people(400), concurrency=1, do_xcom_push=False, send_window=window)
+    assert (ran.state, metrics.counts()) == ("success", {"sms.accepted": 400})
+
+
 def test_resend_posts_once_more_in_one_attempt(send, people, sandbox, witnessed):
     """Before the wait and after it: messages that were posted again, and lost again, wait for the next attempt."""
     lost, served = {"kind": "drop_after"}, {"kind": "none"}

@@ -39,12 +39,18 @@ class Collector:
                 for section in ("METRICS", "TRACES")
                 for name, value in where.items()
             },
-            "AIRFLOW__METRICS__OTEL_INTERVAL_MILLISECONDS": "500",
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self._port}",
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-            "OTEL_METRIC_EXPORT_INTERVAL": "500",
             "OTEL_TRACES_EXPORTER": "otlp_proto_http",
         }
+
+    def soon(self):
+        """Return settings by which a process exports its metrics every second, not every minute and at its end.
+
+        They are not for a process that forks: one that is forked during an export inherits the exporter's lock, and
+        waits forever at its own export.
+        """
+        return {"AIRFLOW__METRICS__OTEL_INTERVAL_MILLISECONDS": "1000", "OTEL_METRIC_EXPORT_INTERVAL": "1000"}
 
     def spans(self):
         """Return the exported spans."""

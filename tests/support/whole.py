@@ -299,7 +299,7 @@ def _outlive_triggerer(airflow, sandbox, whole):
     until(deferred, seconds=RUN_SECONDS, what="the sensor is deferred")
     whole.triggers = rows(airflow.home, "trigger")
     airflow.kill_triggerer()
-    airflow.start_triggerer()
+    airflow.start_triggerer(whole.exported.soon())
     before = looks()
     until(lambda: looks() > before + 1, seconds=RUN_SECONDS, what="another triggerer looks")
     whole.looks = looks() - before

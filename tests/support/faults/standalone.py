@@ -84,17 +84,29 @@ class Standalone(RestApi):
         try:
             until(self._scheduler_lives, seconds=READY_SECONDS, what="Airflow's scheduler lives")
         except TimeoutError as error:
-            said = (self.home / "standalone-0.out").read_text(errors="replace")
-            raise TimeoutError(f"{error}; Airflow said last:\n{said[-OUTPUT_CHARACTERS:]}") from None
+            raise TimeoutError(f"{error}; Airflow said last:\n{self._said_last()}") from None
 
-    def _run(self, command):
+    def await_end(self, dag_id, run_id):
+        """Wait until a run has ended, and return its state; one that does not end tells all that is known of it."""
+        try:
+            return super().await_end(dag_id, run_id)
+        except TimeoutError as error:
+            health = {part: each["status"] for part, each in self.health().items()}
+            tasks = {each["task_id"]: each["state"] for each in self.instances(dag_id, run_id)}
+            known = f"{error}; health {health}, tasks {tasks}; Airflow said last:\n{self._said_last()}"
+            raise TimeoutError(known) from None
+
+    def _said_last(self):
+        return (self.home / "standalone-0.out").read_text(errors="replace")[-OUTPUT_CHARACTERS:]
+
+    def _run(self, command, settings=None):
         hear_interrupts()  # only SIGINT ends all processes
         with (self.home / f"{command}-{len(self._processes)}.out").open("wb") as output:
             self._processes.append(
                 subprocess.Popen(
                     ["airflow", command],
                     executable=str(self.home / "bin" / "airflow"),
-                    env=self._environment,
+                    env={**self._environment, **(settings or {})},
                     cwd=self.home,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
@@ -187,9 +199,12 @@ class Standalone(RestApi):
                 process.kill()
         until(lambda: not any(map(self.owns, family)), seconds=PATIENCE, what="the killed triggerer is gone")
 
-    def start_triggerer(self):
-        """Start another triggerer."""
-        self._run("triggerer")
+    def start_triggerer(self, settings=None):
+        """Start another triggerer.
+
+        :param settings: more environment variables.
+        """
+        self._run("triggerer", settings)
 
     def _first(self, command):
         (process,) = (process for process in self.processes() if _begins(process, command))

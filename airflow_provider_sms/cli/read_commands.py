@@ -72,14 +72,21 @@ def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:
 def show_status(args: Namespace) -> None:
     """Show the state of a campaign."""
     from airflow_provider_sms.ledger.approvals import latest_approval
+    from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.pauses import pause_of
     from airflow_provider_sms.ledger.statistics import status
+    from airflow_provider_sms.monitoring.audit_log import latest_asked_plan
+    from airflow_provider_sms.monitoring.campaigns import find_campaign
+    from airflow_provider_sms.monitoring.reasons import reasons
 
     with existing_ledger(args) as store:
         found = status(store, args.campaign)
         pause = pause_of(store, args.campaign)
         approval = latest_approval(store, args.campaign)
-    fields = _status_fields(found, pause, approval)
+        campaign_id, _ = id_and_sender(store, args.campaign)
+        campaign = find_campaign(store, campaign_id)
+        asked, now = latest_asked_plan(store, campaign_id), store.clock()
+    fields = _status_fields(found, None if campaign is None else campaign.state, pause, approval)
     if args.output in ("table", "plain"):
         sent_by = [
             f"task {task.task_id} of DAG {task.dag_id} ({counted(task.runs, 'run')}, {counted(task.tries, 'attempt')})"
@@ -96,13 +103,21 @@ def show_status(args: Namespace) -> None:
         print_rows([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
     else:
         print_rows([fields], args.output)
+    if campaign is not None and (told := reasons(campaign, now, asked, _unknown_words(found))):
+        print_message(*told)
+
+
+def _unknown_words(found: CampaignStatus) -> str:
+    """Return what to do about requests whose outcome is unknown; empty where there are none."""
+    unknown = found.requests.get(UNKNOWN, 0)
     # An unknown request holds no message once all of its messages were sent again, and then needs no decision.
-    if found.counts.unknown and (unknown := found.requests.get(UNKNOWN, 0)):
-        them = by_count(unknown, "it", "them")
-        print_message(
-            f"What became of {counted(unknown, 'request')} is unknown. List {them}: airflow-sms ledger unknown "
-            f"--campaign NAME. Close {them}: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"
-        )
+    if not (found.counts.unknown and unknown):
+        return ""
+    them = by_count(unknown, "it", "them")
+    return (
+        f"What became of {counted(unknown, 'request')} is unknown. List {them}: airflow-sms ledger unknown "
+        f"--campaign NAME. Close {them}: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"
+    )
 
 
 def _approval_fields(approval: Approval) -> dict[str, Any]:
@@ -111,9 +126,12 @@ def _approval_fields(approval: Approval) -> dict[str, Any]:
     return fields
 
 
-def _status_fields(found: CampaignStatus, pause: Pause | None, approval: Approval | None) -> dict[str, Any]:
+def _status_fields(
+    found: CampaignStatus, state: str | None, pause: Pause | None, approval: Approval | None
+) -> dict[str, Any]:
     return {
         "campaign": found.campaign,
+        "state": state,
         "messages_accepted": found.counts.accepted,
         "messages_left_out": found.counts.left_out,
         "messages_unknown": found.counts.unknown,

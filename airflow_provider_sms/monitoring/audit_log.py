@@ -17,6 +17,7 @@ from airflow_provider_sms.ledger.schema import approval, decision, pauses, reque
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
+    from airflow_provider_sms.ledger.backend import Readable
     from airflow_provider_sms.ledger.reader import LedgerReader
 
 
@@ -67,7 +68,7 @@ class AskedPlan(NamedTuple):
     decided_by: str | None
 
 
-def latest_asked_plan(ledger: LedgerReader, campaign_id: int) -> AskedPlan | None:
+def latest_asked_plan(ledger: Readable, campaign_id: int) -> AskedPlan | None:
     """Return the plan that people were asked about, or decided about, last; None where nobody was asked.
 
     It says nothing of the messages that it does not have, such as those of another mapped copy.

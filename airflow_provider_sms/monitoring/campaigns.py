@@ -181,7 +181,7 @@ def name_campaign(ledger: LedgerReader, campaign_id: int) -> NamedCampaign | Non
     return None if row is None else NamedCampaign(*row)
 
 
-def find_campaign(ledger: LedgerReader, campaign_id: int) -> Campaign | None:
+def find_campaign(ledger: Readable, campaign_id: int) -> Campaign | None:
     """Return a campaign; None means that there is no such campaign.
 
     :raises SmsError: the ledger cannot be read.

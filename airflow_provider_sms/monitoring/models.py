@@ -35,6 +35,11 @@ class Attempt(NamedTuple):
     rate: float | None
     figures: Mapping[str, Any]
 
+    @property
+    def remaining(self) -> int:
+        """Rows that it has not reached, as far as it reported them."""
+        return 0 if self.total is None or self.done is None else max(0, self.total - self.done)
+
 
 @dataclass(frozen=True)
 class Campaign:

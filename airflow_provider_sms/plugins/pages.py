@@ -17,6 +17,7 @@ from airflow_provider_sms.monitoring.audit_log import audit_log, latest_asked_pl
 from airflow_provider_sms.monitoring.balances import AccountBalance, account_balances
 from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
 from airflow_provider_sms.monitoring.plan_comparison import compare_with_plan
+from airflow_provider_sms.monitoring.reasons import reasons
 from airflow_provider_sms.plugins import presenter
 from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Viewer
 from airflow_provider_sms.plugins.csrf import make_token
@@ -115,7 +116,12 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         is_paused=campaign.state == states.PAUSED,
         reasons=[
             *timeline.texted_twice(ledger, campaign_id),
-            *presenter.reasons(campaign, ledger.clock(), latest_asked_plan(ledger, campaign_id)),
+            *reasons(
+                campaign,
+                ledger.clock(),
+                latest_asked_plan(ledger, campaign_id),
+                presenter.unknown_words(campaign),
+            ),
         ],
         outcomes=presenter.outcomes(campaign),
         width=width,

@@ -6,22 +6,24 @@ from decimal import Decimal
 
 import pyarrow.parquet as pq
 import pytest
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.cli.definitions import _STATES
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import PlanExtent, latest_approval, record_approval
+from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.monitoring.status import STATES
 
 EVENT = "9007199254740993"
 
 
 def test_status_shows_the_state_of_a_campaign(ledger, sent):
-    """Messages and requests by state, parts, cost, times, who sent it and how many decisions there were."""
+    """Its state as `list` shows it, messages and requests by state, parts, cost, times, senders and decisions."""
     sent(people(3), at=1_700_000_000.0)
     sent(people(2, 10), UNKNOWN, at=1_700_000_060.0, try_number=2)
     sent(people(1, 20), None)
@@ -32,6 +34,7 @@ def test_status_shows_the_state_of_a_campaign(ledger, sent):
     assert (said.status, last[:2]) == (0, "20")
     assert found == {
         "campaign": "spring",
+        "state": "sending",
         "messages_accepted": 3,
         "messages_left_out": 0,
         "messages_unknown": 2,
@@ -53,12 +56,23 @@ def test_status_shows_the_state_of_a_campaign(ledger, sent):
 def test_status_says_how_to_close_unknown_requests(ledger, sent):
     """A hint beside the data says how to list unknown requests and close them."""
     sent(people(2))
-    assert ledger("status", "spring").err == ""
+    assert "unknown" not in ledger("status", "spring").err
     sent(people(2, 10), None, at=1_700_000_000.0)
     said = ledger("status", "spring", "-o", "json")
     assert said.data[0]["messages_unknown"] == 2
     assert "1 request is unknown" in said.err
     assert "sms ledger resolve REQUEST --as accepted" in said.err
+
+
+def test_status_says_why_a_campaign_needs_attention(ledger, store):
+    """As its page does: which attempt failed or was left with unsent rows, and what to do."""
+    note_progress(store, "spring", register(store, claimant()), "ended", not_sent=3)
+    said = ledger("status", "spring")
+    assert said.err == "3 rows not sent. Clear the task: its next attempt sends them.\n"
+    assert "needs attention" in said.out
+    note_progress(store, "spring", register(store, claimant(try_number=2)), "ended", not_sent=0)
+    said = ledger("status", "spring", "-o", "json")
+    assert (said.err, said.data[0]["state"]) == ("", "complete")
 
 
 def test_status_and_list_count_messages_alike(ledger, sent):

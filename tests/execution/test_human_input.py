@@ -38,8 +38,8 @@ from airflow_provider_sms.ledger.request_queries import RequestRow, unknown_requ
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.audit_log import latest_asked_plan
 from airflow_provider_sms.monitoring.campaigns import find_campaign
+from airflow_provider_sms.monitoring.reasons import reasons
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
-from airflow_provider_sms.plugins.presenter import reasons
 from airflow_provider_sms.reporting.summary import COUNTS
 
 needs_asking = pytest.mark.skipif(

@@ -1,82 +1,33 @@
 from __future__ import annotations
 
 import pytest
+from support.reported import campaign
 
 from airflow_provider_sms.ledger.statistics import Counts
-from airflow_provider_sms.monitoring.audit_log import AskedPlan
-from airflow_provider_sms.monitoring.models import Attempt, Campaign
 from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
-from airflow_provider_sms.monitoring.status import AttemptProgress
 from airflow_provider_sms.plugins import presenter
 
-NOW = 10_000.0
 
-
-def campaign(
-    state, reports="ended", *, counts=(0,), ago=1.0, silent=False, total=None, done=None, not_sent=0, **figures
-):
-    progress = AttemptProgress(1, "d", "t", "r", 2, reports, NOW - ago, not_sent)
-    attempt = Attempt(progress, silent, 1, total, done, 0, None, figures)
-    return Campaign(1, "spring", NOW, state, {1: Counts(*counts)}, [attempt])
-
-
-@pytest.mark.parametrize(
-    ("reports", "figures", "words"),
-    [
-        ("waiting for credit", {"balance_needed": 1200.5}, "waits until the balance is 1,200.50."),
-        ("waiting for hours", {"until": "2026-11-23T08:00:00+02:00"}, "waits for its sending hours, until 2026-11-23"),
-        ("waiting for hours", {}, "waits for its sending hours."),
-        ("waiting for approval", {"to_send": 97}, "waits for a person to approve 97 messages"),
-        ("waiting for an answer", {"unknown": 7}, "waits for a person to decide about unknown messages"),
-        ("failed", {}, "failed. Its log says why."),
-    ],
-)
-def test_a_reader_learns_what_a_campaign_waits_for(reports, figures, words):
-    """The reason names the attempt, and what would end the wait."""
-    (reason,) = presenter.reasons(campaign("sending", reports, **figures), NOW)
-    assert reason.startswith(f"Attempt 1 of task t [2] {words}")
-
-
-def test_a_reader_is_not_told_to_clear_a_task_for_what_the_service_left_out():
-    """No later attempt texts people whom the service left out of a request that it took."""
+def test_the_outcomes_count_what_the_service_left_out():
+    """Apart from what is accepted and what is still to do."""
     found = campaign("complete", counts=(3, 0, 0, 3, 3, 2), total=5, done=5)
     assert presenter.outcomes(found) == [("accepted", 3), ("left out by the service", 2)]
-    assert presenter.reasons(found, NOW) == []
 
 
-def test_rows_that_a_dead_process_did_not_reach_are_counted():
+def test_the_outcomes_count_what_a_dead_process_did_not_reach():
     """An attempt that was killed reports no more; how many rows it left is known all the same."""
     found = campaign("needs attention", "sending", counts=(50,), ago=1000, silent=True, total=100, done=50)
-    (reason,) = presenter.reasons(found, NOW)
-    assert "has reported nothing for 17 min, and has probably ended. 50 rows may not have been reached" in reason
     assert ("still to do", 50) in presenter.outcomes(found)
 
 
-@pytest.mark.parametrize(("rows", "words"), [(3, "3 rows not sent"), (1, "1 row not sent")])
-def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task(rows, words):
-    """The reason says what the next attempt does."""
-    (reason,) = presenter.reasons(campaign("needs attention", not_sent=rows), NOW)
-    assert reason == f"{words}. Clear the task: its next attempt sends {'it' if rows == 1 else 'them'}."
-
-
 @pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        (("stop", "ann"), "ann refused plan 2bb5bde4a59d. Clear the task: it asks again, or sends if its DAG asks"),
-        (
-            (None, None),
-            "Nobody has approved plan 2bb5bde4a59d. Clear the task: it asks again, or sends if its DAG asks",
-        ),
-        (
-            ("send", "ann"),
-            "Clear the task: it sends what was approved, and asks about the rest; or sends all if its DAG asks",
-        ),
-    ],
+    ("unknown", "words"),
+    [(0, ""), (1, "1 message has no outcome yet. Find out below whether it was"), (3, "3 messages have no outcome")],
 )
-def test_nobody_is_told_that_a_cleared_task_sends_what_no_person_has_approved(asked, words):
-    """Its next attempt asks again: where a person has refused the plan, or approved one without these messages."""
-    (reason,) = presenter.reasons(campaign("needs attention", not_sent=3), NOW, AskedPlan("2bb5bde4a59d", *asked))
-    assert reason == f"3 rows not sent. {words} no longer."
+def test_the_page_says_where_unknown_messages_are_closed(unknown, words):
+    """Below, with a button for each request."""
+    told = presenter.unknown_words(campaign("needs attention", counts=(0, unknown)))
+    assert (told.startswith(words), bool(told)) == (True, bool(unknown))
 
 
 def test_a_campaign_without_a_plan_is_compared_with_nothing():

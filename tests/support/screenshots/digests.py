@@ -12,6 +12,7 @@ DRAWN = {
     "inbox": (f"{SCRIPTS}/inbox.py", f"{SCRIPTS}/traffic.py", "airflow_provider_sms/sandbox/static"),
     "campaigns": (
         f"{SCRIPTS}/campaigns.py",
+        "airflow_provider_sms/monitoring/reasons.py",
         "airflow_provider_sms/plugins/presenter.py",
         "airflow_provider_sms/plugins/templates",
         "airflow_provider_sms/plugins/static",

@@ -1,0 +1,23 @@
+"""A campaign of one attempt, as the pages and the commands read it."""
+
+from __future__ import annotations
+
+from airflow_provider_sms.ledger.statistics import Counts
+from airflow_provider_sms.monitoring.models import Attempt, Campaign
+from airflow_provider_sms.monitoring.status import AttemptProgress
+
+NOW = 10_000.0
+
+
+def campaign(
+    state, reports="ended", *, counts=(0,), ago=1.0, silent=False, total=None, done=None, not_sent=0, **figures
+):
+    """Return a campaign.
+
+    :param reports: state that the attempt reported last.
+    :param ago: seconds since then.
+    :param figures: that it reported.
+    """
+    progress = AttemptProgress(1, "d", "t", "r", 2, reports, NOW - ago, not_sent)
+    attempt = Attempt(progress, silent, 1, total, done, 0, None, figures)
+    return Campaign(1, "spring", NOW, state, {1: Counts(*counts)}, [attempt])

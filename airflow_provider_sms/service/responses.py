@@ -170,7 +170,7 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
         ``postpaid`` set it.
     :raises UnknownOutcomeError: it does not meet the contract.
     """
-    amount = _amount(_lowered(_object(body, Decimal)), "Balance")
+    amount = _amount(_fields(_object(body, Decimal)), "Balance")
     return Balance(amount, amount == POST_PAID_BALANCE if billing == "auto" else billing == "postpaid")
 
 
@@ -220,9 +220,20 @@ def _lowered(document: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _fields(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a response, which may repeat its status.
+
+    :raises UnknownOutcomeError: it says another status than the one it came with, so one of the two is wrong.
+    """
+    fields = _lowered(document)
+    if str(_get(fields, "statusCode", HTTPStatus.OK.value)) != str(HTTPStatus.OK.value):
+        raise _not_of_the_contract(f"its status is {HTTPStatus.OK.value}, and its statusCode is not")
+    return fields
+
+
 def _unwrapped(document: dict[str, Any]) -> dict[str, Any]:
     """Return the send response, also from the newer ``{"statusCode", "sendResponse": {…}, "errors": […]}``."""
-    fields = _lowered(document)
+    fields = _fields(document)
     if "sendresponse" not in fields:
         return fields
     if not isinstance(fields["sendresponse"], dict):

@@ -87,6 +87,25 @@ def test_the_wrapped_form_is_unwrapped(wire):
     assert response.raw == wrapped
 
 
+@pytest.mark.parametrize("status", [403, 500, 504, "500", True, {}])
+def test_a_response_that_names_another_status_is_unknown(wire, status):
+    """An error within a 200 proves neither that messages were taken nor that they were not, whatever it counts."""
+    for sent in (wire.sent, {**wire.sent, "Messages": 0, "Parts": 0, "Cost": 0}):
+        for form in ({"statusCode": status, "sendResponse": sent, "errors": []}, {"statusCode": status, **sent}):
+            with pytest.raises(UnknownOutcomeError, match="its statusCode is not"):
+                parse_send_response(json.dumps(form).encode())
+    with pytest.raises(UnknownOutcomeError, match="its statusCode is not"):
+        parse_balance(json.dumps({"StatusCode": status, "Balance": 7}).encode(), "auto")
+
+
+@pytest.mark.parametrize("status", [200, "200", None])
+def test_a_response_may_repeat_its_status(wire, status):
+    """As a number or as text."""
+    wrapped = {"StatusCode": status, "sendResponse": wire.sent}
+    assert parse_send_response(json.dumps(wrapped).encode()).event_id == 2**53 + 1
+    assert parse_balance(json.dumps({"statusCode": status, "Balance": 7}).encode(), "auto").amount == 7
+
+
 def test_money_is_exact():
     """Amounts are the decimals of the JSON text, which floats would not be."""
     text = b'{"Cost": 0.1, "RemainingBalance": 1234567890.12345678901, "EventId": 1, "Messages": 1, "Parts": 1}'

@@ -20,6 +20,14 @@ RESPONSE_MUTATIONS = (
         first="test_the_prices_of_a_part_are_bounds",
     ),
     Mutation(
+        "an error within a 200 counts as a response",
+        "service/responses.py",
+        "    if str(_get(fields, \"statusCode\", HTTPStatus.OK.value)) != str(HTTPStatus.OK.value):\n",
+        "    if False:\n",
+        ("tests/service/test_responses.py",),
+        first="test_a_response_that_names_another_status_is_unknown",
+    ),
+    Mutation(
         "any 503 is not processed",
         "service/errors.py",
         "(status == HTTPStatus.SERVICE_UNAVAILABLE and own)",

@@ -459,6 +459,9 @@ class Sender:
             self._unposted.discard(request.request_id)
             if self._stop.is_set():
                 raise NotSentError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
+            # The commit of the claim may have waited for a busy ledger since the hours were looked at.
+            if self.stop_conditions.have_ended(request.batch.messages):
+                raise NotSentError("not posted, since its sending hours have ended")  # noqa: TRY301  # one path
             # A process that slept between claim and POST must not post under a claim that others may call unknown. The
             # limit is by a clock that nobody sets, too: the ledger's may have been set meanwhile, and may be again
             # before the first byte is written.

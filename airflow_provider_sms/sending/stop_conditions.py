@@ -277,6 +277,15 @@ class StopConditions:
             self.stop_reason = StopReason(until=self._next_opening)
         return late
 
+    def have_ended(self, messages: Sequence[Outgoing]) -> bool:
+        """Return whether the hours of any of the messages have ended; any thread may ask."""
+        if self._window is None:
+            return False
+        now = datetime.fromtimestamp(self._clock(), timezone.utc)
+        if closed_for_all(self._window, now) is not None:
+            return True
+        return any(self._window.closed_until(now, each.destination) is not None for each in messages)
+
     def affords(self, batch: RequestBatch, *, others: bool) -> bool:
         """Return whether the credit covers a request.
 

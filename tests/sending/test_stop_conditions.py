@@ -88,7 +88,7 @@ def test_the_hours_end_in_the_middle(sender, service):
 
 def test_a_send_that_has_halted_claims_nothing_more(sender, service):
     """Hours that are over for one request are over for all after it, whatever the clock says then."""
-    times = iter([NOON, CLOSES])
+    times = iter([NOON, NOON, CLOSES])  # for a claim, for its POST, for the next claim
     stop_conditions = StopConditions(HOURS, clock=lambda: next(times, NOON).timestamp())
     send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(50)])
@@ -102,7 +102,7 @@ def test_what_is_under_way_when_a_send_halts_is_recorded(sender, service):
     halted = threading.Event()
 
     def clock():
-        now = next(times)
+        now = next(times, NOON)
         if now == CLOSES:
             halted.set()
         return now.timestamp()
@@ -126,6 +126,28 @@ def test_each_recipient_has_hours_of_their_own(sender, service):
     assert (list(service.taken), send.counts.not_sent) == ([everybody[0].destination], 3)
     assert stop_conditions.stop_reason is not None
     assert NOON < stop_conditions.stop_reason.until < NOON + timedelta(hours=24)
+
+
+@pytest.mark.parametrize("by_recipient", [False, True])
+def test_hours_that_end_while_the_ledger_is_busy_end_for_what_it_claims(sender, enter, service, by_recipient):
+    """They are looked at again before the POST, since the commit of a claim may wait for a minute."""
+    window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=by_recipient)
+    now, ledger = [NOON], enter()
+    commit = ledger.commit
+
+    def slow(**what):
+        claims = commit(**what)
+        if len(service.requests) == 2:
+            now[0] = NOON + timedelta(hours=11)  # night in South Africa, too
+        return claims
+
+    ledger.commit = slow
+    stop_conditions = StopConditions(window, clock=lambda: now[0].timestamp())  # noqa: PLW0108 - it changes
+    send = sender(ledger, stop_conditions=stop_conditions, concurrency=1)
+    send.run([people(50)])
+    assert (send.error, len(service.requests), stop_conditions.stop_reason is None) == (None, 2, False)
+    assert (send.counts.accepted, send.counts.not_sent, send.counts.unknown) == (20, 30, 0)
+    assert not enter(2).holders([m.key for m in people(50)[20:]])
 
 
 @pytest.mark.parametrize("others_send_meanwhile", [False, True])

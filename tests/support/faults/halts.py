@@ -26,7 +26,7 @@ _NIGHT = datetime(2026, 11, 23, 22, tzinfo=timezone.utc).timestamp()
 class Halts:
     """The point at which a leg ends early.
 
-    :param requests: number of checks before the send window closes; None means no send window.
+    :param requests: requests before the send window closes, if one is posted at a time; None means no send window.
     :param balance: balance at the start of the leg; None means more than enough, and no checks.
     :param foreseen: whether the leg knows the cost of messages; otherwise the service refuses the request.
     """
@@ -40,7 +40,7 @@ class Halts:
 
         :param people: people in the table.
         """
-        looks = iter(range(self.requests or 0))
+        looks = iter(range(2 * (self.requests or 0)))  # before its claim, and before its POST
         credit = None
         if self.balance is not None:
             price = 1 if self.foreseen else 0.01

@@ -27,6 +27,14 @@ SENDER_MUTATIONS = (
         first="test_a_message_is_posted_only_after_its_claim_is_durable",
     ),
     Mutation(
+        "hours that end during a claim do not count",
+        "sending/sender.py",
+        "            if self.stop_conditions.have_ended(request.batch.messages):\n",
+        "            if False:\n",
+        ("tests/sending/test_stop_conditions.py",),
+        first="test_hours_that_end_while_the_ledger_is_busy_end_for_what_it_claims",
+    ),
+    Mutation(
         "a read timeout is posted again",
         "service/transport.py",
         "            if exchange.written:\n",

@@ -6,7 +6,7 @@ import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.exceptions import ServiceError
+from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.delivery import Delivery
@@ -16,6 +16,7 @@ from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts
+from airflow_provider_sms.ledger import account_history
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.blocks import Block
@@ -28,7 +29,10 @@ from airflow_provider_sms.sending.sender import SendingOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import GroupOptions, SendingTask
+    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
@@ -68,6 +72,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         if reconciles:
             counts.reconciled += close_earlier(session, ledger, reconciliation)
         held = ledger.holders([key]).get(key)
+        _require_account(session, settings, held)
         if held is None or held.state != ACCEPTED:
             _observe(reconciliation)
         sending = SendingOptions(
@@ -94,6 +99,8 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         )
         delivery.begin()
         end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post)
+        if counts.already_sent:  # perhaps by another task, after the look above
+            _require_account(session, settings, ledger.holders([key]).get(key))
         body = ledger.responses.to(key)
         response: dict[str, Any] | None = None if body is None else for_xcom(body, raw=options.raw_responses)
         if response is not None:
@@ -103,6 +110,22 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     if counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")
     return response
+
+
+def _require_account(session: LedgerSession, settings: ClientSettings, held: Holder | None) -> None:
+    """Refuse a text that another account has sent to its own groups of the same names.
+
+    :param held: what holds the text in the ledger; None where nothing does.
+    :raises InputError: another account holds it, or one with another token.
+    """
+    sender = None if held is None else account_history.account_of(session.store, [held.request_id])[held.request_id]
+    if sender not in (None, settings.account):
+        raise InputError(
+            "Another account, or this one with another token, has sent this text to groups of these names in this "
+            "campaign. This task sent nothing. If its account has groups of its own, name a campaign for each account. "
+            "If only the token is new, the groups have had the text, or an unknown request holds it: mark the task as "
+            "successful, or resolve the request"
+        )
 
 
 def _observe(reconciliation: Reconciliation) -> None:

@@ -7,7 +7,10 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from support.airflow import run_task
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.execution import group_attempt
 from airflow_provider_sms.operators.sms import GroupSmsOperator
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
 
 
 @pytest.fixture
@@ -81,6 +84,40 @@ def test_a_campaign_texts_a_group_once(text, sandbox):
     again = text("All\u00a0hands ", groups=["customers", "staff", "staff"], campaign="spring")
     assert (again.state, again.summary, len(sends(sandbox))) == ("success", first.summary, 1)
     assert "it was not sent again" in again.log
+
+
+def test_the_group_of_another_account_is_not_taken_for_this_one(text, sandbox, sms_sandbox):
+    """A name belongs to an account: with one campaign for both, the second task would end green, and text nobody."""
+    with running_sandbox(SandboxConfig(token="the other token", groups={"staff": ("27840000001",)})) as other:
+        sms_sandbox.connect("sms_other", host=other.base_url, password="the other token")
+        assert text(campaign="closed").state == "success"
+        ran = text(campaign="closed", sms_conn_id="sms_other", on_unknown="resend")
+        assert (ran.state, other.state.accepted_messages) == ("failed", [])
+        assert "name a campaign for each account" in ran.log
+        assert (
+            text(campaign="closed", sms_conn_id="sms_other", on_unknown="resend", groups=["staff "]).state == "failed"
+        )
+        assert text(campaign="closed, too", sms_conn_id="sms_other").state == "success"
+        assert [number for number, _ in other.state.accepted_messages] == ["27840000001"]
+
+
+def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too(
+    text, sandbox, sms_sandbox, monkeypatch
+):
+    """Mapped copies of one task run side by side: both begin before either has sent."""
+    with running_sandbox(SandboxConfig(token="the other token", groups={"staff": ("27840000001",)})) as other:
+        sms_sandbox.connect("sms_other", host=other.base_url, password="the other token")
+        observe = group_attempt._observe
+
+        def meanwhile(reconciliation):
+            monkeypatch.setattr(group_attempt, "_observe", observe)
+            assert text(campaign="closed").state == "success"
+            observe(reconciliation)
+
+        monkeypatch.setattr(group_attempt, "_observe", meanwhile)
+        ran = text(campaign="closed", sms_conn_id="sms_other")
+        assert (ran.state, other.state.accepted_messages, len(sends(sandbox))) == ("failed", [], 1)
+        assert "name a campaign for each account" in ran.log
 
 
 def test_a_group_that_was_texted_already_costs_no_look_at_the_balance(text, sandbox):

@@ -49,11 +49,11 @@ from airflow_provider_sms.service.responses import SendResponse, faulted_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.ledger.model import Chunk, RequestState
+    from airflow_provider_sms.ledger.model import RequestState
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.backoff import Backoff
     from airflow_provider_sms.sending.counts import SendCounts
-    from airflow_provider_sms.sending.request_batch import InFlightRequest
+    from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -216,7 +216,7 @@ def outcome_of(
     """
     if isinstance(result, SendResponse):
         texts = {"raw_responses": raw_responses, "response_texts": response_texts}
-        return answered(request.request_id, result, request.batch.chunk, **texts)
+        return answered(request.request_id, result, request.batch, **texts)
     state = NOT_SENT if surely_not_sent(result) else UNKNOWN
     return failed(request.request_id, state, result, response_texts=response_texts)
 
@@ -234,11 +234,16 @@ def took_none(response: SendResponse) -> bool:
 
 
 def answered(
-    request_id: int, response: SendResponse, chunk: Chunk, *, raw_responses: bool = False, response_texts: bool = True
+    request_id: int,
+    response: SendResponse,
+    batch: RequestBatch,
+    *,
+    raw_responses: bool = False,
+    response_texts: bool = True,
 ) -> Outcome:
     """Return the outcome of a response that meets the contract: accepted, all or in part; not sent if none was taken.
 
-    :param chunk: the messages that were posted.
+    :param batch: the messages that were posted.
     :param raw_responses: whether the ledger keeps all of the response.
     :param response_texts: whether the ledger keeps any words of it; without them, ``raw_responses`` has no meaning.
     """
@@ -252,19 +257,19 @@ def answered(
         messages=response.messages,
         parts=response.parts,
         cost=str(response.cost),
-        response=_kept(response, chunk, raw_responses=raw_responses, response_texts=response_texts),
+        response=_kept(response, batch, raw_responses=raw_responses, response_texts=response_texts),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
-        chunk=chunk,
+        chunk=batch.chunk,
         remaining_balance=str(response.remaining_balance),
         least_price=None if prices is None else str(prices[0]),
         most_price=None if prices is None else str(prices[1]),
     )
 
 
-def _kept(response: SendResponse, chunk: Chunk, *, raw_responses: bool, response_texts: bool) -> str | None:
+def _kept(response: SendResponse, batch: RequestBatch, *, raw_responses: bool, response_texts: bool) -> str | None:
     """Return a response as the ledger keeps it; None for one that cannot be written, which must not cost the record."""
     try:
-        kept = response.raw if raw_responses and response_texts else _redacted(response, chunk)
+        kept = response.raw if raw_responses and response_texts else _redacted(response, batch)
         # Not orjson, which refuses half an emoji and integers beyond 64 bits.
         return json.dumps(kept if response_texts else counts_of_response(kept))
     except Exception as error:  # noqa: BLE001  # the service may nest its fields too deeply, among others
@@ -272,10 +277,11 @@ def _kept(response: SendResponse, chunk: Chunk, *, raw_responses: bool, response
         return None
 
 
-def _redacted(response: SendResponse, chunk: Chunk) -> dict[str, Any]:
+def _redacted(response: SendResponse, batch: RequestBatch) -> dict[str, Any]:
     """Return a response as the ledger keeps it: redacted, and with the message that each of its faults is about."""
-    kept = redacted_response(response.raw)
+    kept = redacted_response(response.raw, (outgoing.content for outgoing in batch.messages))
     if faults := response.error_report.faults:
+        chunk = batch.chunk
         keys: dict[int | None, str] = {
             int(destination): key.hex()
             for key, destination in zip(chunk.keys, chunk.destinations, strict=True)

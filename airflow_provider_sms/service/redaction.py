@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.masking import STARS, mask_numbers_in
+from airflow_provider_sms.service.echoes import blanker
 from airflow_provider_sms.service.responses import is_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 FAULT_KEYS = "sms_ledger_fault_keys"
 """A field that only the ledger's copy of a redacted response has: for each fault, the key of its message in hex; None
@@ -32,15 +33,24 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
-def redacted_response(response: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a response without its ``Sample``, and with the numbers in its ``Faults`` masked.
+def redacted_response(response: Mapping[str, Any], texts: Iterable[str] = ()) -> dict[str, Any]:
+    """Return a response without its ``Sample``, with the numbers in its ``Faults`` and ``errors`` masked.
 
     All other fields are the same values in the same order. Keys match in any case, even within ``sendResponse``. A
     response that is redacted already stays as it is.
 
     :param response: the JSON as received, or as the ledger keeps it.
+    :param texts: the texts that were posted. Sizable pieces of them are blanked where numbers are masked.
     """
-    return _with_field("sendresponse", _without_people, _without_people(response))
+    blank = blanker(texts)
+
+    def clean(text: str) -> str:
+        return mask_numbers_in(blank(text))
+
+    def without_people(fields: Mapping[str, Any]) -> dict[str, Any]:
+        return _without_people(fields, clean)
+
+    return _with_field("sendresponse", without_people, without_people(response))
 
 
 def counts_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,9 +109,13 @@ def _counts_of_report(report: Mapping[str, Any]) -> dict[str, Any]:
     return counters | {key: [{} for _ in faults] for key, faults in lists.items()}
 
 
-def _without_people(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_people(fields: Mapping[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
+    def cleaned(value: Any) -> Any:
+        return _cleaned(value, clean)
+
     kept = {key: value for key, value in fields.items() if key.lower() != "sample" and key != FAULT_KEYS}
-    return _with_field("errorreport", lambda report: _with_field("faults", _masked, report), kept)
+    kept = {key: cleaned(value) if key.lower() == "errors" else value for key, value in kept.items()}
+    return _with_field("errorreport", lambda report: _with_field("faults", cleaned, report), kept)
 
 
 def _with_field(name: str, change: Callable[[Any], Any], fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,16 +131,16 @@ def _with_field(name: str, change: Callable[[Any], Any], fields: Mapping[str, An
     return {key: change(value) if is_it(key, value) else value for key, value in fields.items()}
 
 
-def _masked(value: Any, depth: int = 0) -> Any:
-    """Return a value of a fault, whose shape is not specified, with every number of a person masked."""
+def _cleaned(value: Any, clean: Callable[[str], str], depth: int = 0) -> Any:
+    """Return a value of a fault or error, whose shape is not specified, with each of its texts and numbers cleaned."""
     if depth > _DEEPEST:
         return STARS
     if isinstance(value, str):
-        return mask_numbers_in(value)
+        return clean(value)
     if isinstance(value, list):
-        return [_masked(item, depth + 1) for item in value]
+        return [_cleaned(item, clean, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {mask_numbers_in(key): _masked(item, depth + 1) for key, item in value.items()}
+        return {clean(key): _cleaned(item, clean, depth + 1) for key, item in value.items()}
     if isinstance(value, (int, float)):
         text = str(value)
         return value if mask_numbers_in(text) == text else mask_numbers_in(text)

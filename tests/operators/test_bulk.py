@@ -550,6 +550,19 @@ def test_responses_hold_no_text_and_no_number_by_default(send, people, taken_in_
     assert [(row["row"], row["reason"]) for row in rows if row["status"] == "not_sent"] == [(3, "blocked: 0820*****03")]
 
 
+def test_a_text_that_a_fault_repeats_is_nowhere(send, people, sandbox, ledger_path, tmp_path):
+    """Neither in XComs and ledger nor in the row report, which has the words around it."""
+    words = "Content 'Your parcel 17 arrives on Monday' holds signs"
+    fault = {"rawDestination": "27820000003", "errorMessage": words}
+    body = {"Cost": 4, "RemainingBalance": 9, "EventId": 7, "Messages": 4, "Parts": 4}
+    body["ErrorReport"] = {"Faults": [fault]}
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "accepted": True, "body": json.dumps(body)}])
+    ran = send(people(5), message="Your parcel 17 arrives on Monday", report=str(tmp_path / "rows.parquet"))
+    report = str(pq.read_table(tmp_path / "rows.parquet").to_pylist())
+    for place in (json.dumps(ran.xcoms), kept(ledger_path), report):
+        assert ("parcel" in place, "Content '***' holds signs" in place) == (False, True)
+
+
 def test_raw_responses_are_kept_and_shown_where_a_task_asks_for_them(send, people, taken_in_part, ledger_path):
     """All of each response then is in the XCom and in the ledger."""
     taken_in_part()

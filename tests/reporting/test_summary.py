@@ -280,13 +280,13 @@ def test_the_legs_of_an_attempt_add_up(sender, enter, service, go_on):
 def test_the_balance_of_earlier_legs_is_that_of_their_last_response(enter, clock, go_on):
     """Responses need not have come in the order of the requests."""
     ledger = enter()
-    chunks = [RequestBatch(people(1, first), {}).chunk for first in (0, 1)]
-    claims = ledger.commit(chunks=chunks, claim_seconds=60.0)
-    for balance, claim, chunk in reversed(list(zip((900, 950), claims, chunks, strict=True))):
+    batches = [RequestBatch(people(1, first), {}) for first in (0, 1)]
+    claims = ledger.commit(chunks=[batch.chunk for batch in batches], claim_seconds=60.0)
+    for balance, claim, batch in reversed(list(zip((900, 950), claims, batches, strict=True))):
         clock.now += 1.0
         response = answer(claim.request_id, 1)
         response.raw["RemainingBalance"] = balance
-        ledger.commit(outcomes=[answered(claim.request_id, response, chunk)])
+        ledger.commit(outcomes=[answered(claim.request_id, response, batch)])
     assert go_on([people(2)])["remaining_balance"] == 900.0
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from support.growth import grows_in_proportion
 
-from airflow_provider_sms.service.echoes import blanked, forms_of
+from airflow_provider_sms.service.echoes import blanked, blanker, forms_of
 
 SECRET = "s3cr+t/key&é~=="
 PAIR = f"client:{SECRET}"
@@ -101,6 +101,20 @@ def test_a_piece_of_a_text_is_blanked(piece):
     shown = blanked(f"text invalid: {piece}", [TEXT])
     assert shown.startswith("text invalid: ***")
     assert not re.search("thandeka|one|time|code|tell", shown, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("words", ["no route", "Text 'one-time' refused", TEXT, quote_plus(TEXT), TEXT[5:40].upper()])
+def test_many_short_texts_are_blanked_as_one_is(words):
+    """Pieces of them, that is; the hidden texts are not read for words that are too short to repeat one."""
+    read = []
+
+    def hidden():
+        read.append(TEXT)
+        yield TEXT
+
+    blank = blanker(hidden())
+    assert (blank("blocked"), read) == ("blocked", [])
+    assert [blank(words), blank(words)] == [blanked(words, [TEXT])] * 2
 
 
 def test_a_piece_of_a_secret_is_blanked():

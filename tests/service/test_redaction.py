@@ -22,11 +22,13 @@ def lowered(value):
 @pytest.mark.parametrize("case", [lambda body: body, lowered], ids=["pascal", "camel"])
 @pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "wrapped"])
 def test_a_sample_is_left_out_and_the_numbers_of_faults_are_masked(case, wrapped):
-    """In either case of keys and either form; every other field stays as it came, in its order."""
+    """In either case of keys and either form, and those of errors; other fields stay as they came, in their order."""
     left = {"Cost": 1.5, "EventId": 2**70, "Extra": "27821234567", "ErrorReport": {"Faults": [MASKED]}}
     body, left = case(BODY), case(left)
     if wrapped:
-        body, left = ({"statusCode": 200, "sendResponse": each, "errors": ["27821234567"]} for each in (body, left))
+        errors = [{"errorMessage": "27821234567 has opted out"}]
+        body = {"statusCode": 200, "sendResponse": body, "errors": errors}
+        left = {"statusCode": 200, "sendResponse": left, "errors": [{"errorMessage": "2782*****67 has opted out"}]}
     assert json.dumps(redacted_response(body)) == json.dumps(left)
     assert redacted_response(left) == left
 
@@ -43,6 +45,15 @@ def test_a_sample_is_left_out_and_the_numbers_of_faults_are_masked(case, wrapped
 def test_a_fault_of_any_shape_names_no_number(fault, masked):
     """Its shape is not specified: numbers are masked in texts, in keys and as numbers, and the rest stays."""
     assert redacted_response({"ErrorReport": {"Faults": [fault]}}) == {"ErrorReport": {"Faults": [masked]}}
+
+
+@pytest.mark.parametrize("where", [lambda words: {"ErrorReport": {"Faults": words}}, lambda words: {"errors": words}])
+def test_a_text_that_a_fault_repeats_is_blanked(where):
+    """The reason stays, and the text of a person does not; a number beside it is masked as well."""
+    words = ["Content 'Dear Ann, your account is overdue' for 27821234567 holds signs", {"why": "no route to it"}]
+    left = ["Content '***' for 2782*****67 holds signs", {"why": "no route to it"}]
+    texts = ["Dear Bob, your account is overdue", "Dear Ann, your account is overdue"]
+    assert redacted_response(where(words), iter(texts)) == where(left)
 
 
 def test_a_deep_fault_costs_no_record():

@@ -282,8 +282,12 @@ def ask_cleared(stage):
 
 TAKEN_AND_LOST, LOST_FIRST = (2, 6, 11), (4, 9)
 """The requests whose response is lost, from 1: they were taken, or they were not and are posted again."""
-BALANCE = 100_000
-"""Credits of the account, more than a scenario costs."""
+BALANCE = 999_999
+"""Credits of the account, more than a scenario costs.
+
+In the other scenarios it is post-paid, with a balance of 1,000,000. A larger fall from there would be one that no request
+explains, and nothing near it in time would be proved.
+"""
 
 
 @scenario("answers lost, closed by what the balance proves", tries=1, on_unknown="reconcile", settle_seconds=1.0)

@@ -160,8 +160,9 @@ class SmsSandbox:
     ) -> Any:
         """Execute one task in this process, without a metadata database, and return what it returns.
 
-        Its templates are rendered, and then ``execute`` is called. There are no retries or callbacks, and no deferrals
-        except for a question: for these, use :meth:`run`. A second call is the same task of the same run again.
+        The templates of a copy are rendered, and then its ``execute`` is called, as Airflow does: the task itself keeps
+        its templates for the next call. There are no retries or callbacks, and no deferrals except for a question: for
+        these, use :meth:`run`. A second call is the same task of the same run again.
 
         :param task: an operator, in a DAG or in none, or what the call of a decorated task returns.
         :param logical_date: the run's logical date, as for :meth:`run`.
@@ -181,7 +182,7 @@ class SmsSandbox:
         from airflow_provider_sms.testing.questions import answer_event, questions_in_memory
         from airflow_provider_sms.testing.task_context import task_context
 
-        operator = getattr(task, "operator", task)
+        operator = getattr(task, "operator", task).prepare_for_execution()
         own = task_context(operator, logical_date or self._started, conf or {}, xcoms or {})
         full = {**own, **(context or {})}
         operator.render_template_fields(full)

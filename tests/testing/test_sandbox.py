@@ -138,6 +138,30 @@ class TestRunTask:
         )
         assert sms_sandbox.texts()["27820000001"] == ["2026-01-05 Acacia Durban CRM"]
 
+    def test_each_call_renders_anew(self, sms_sandbox, make_dag):
+        """Another date is another run of the same task, with its own text and campaign."""
+        task = make_dag(message="Hi {name}, {{ ds }}", campaign="c-{{ ds }}", source=PEOPLE[:1]).get_task("text")
+        for day in (MONDAY, TUESDAY):
+            sms_sandbox.run_task(task, logical_date=day)
+        assert sms_sandbox.texts() == {"27820000001": ["Hi Thandi, 2026-01-05", "Hi Thandi, 2026-01-06"]}
+        assert (task.message, task.campaign) == ("Hi {name}, {{ ds }}", "c-{{ ds }}")
+
+    def test_each_call_takes_its_own_xcoms(self, sms_sandbox):
+        """What other tasks returned to the call before is not kept."""
+        from airflow.providers.common.compat.sdk import DAG, task
+
+        from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+        @task
+        def overdue():
+            raise AssertionError
+
+        with DAG("overdue", schedule=None):
+            text = BulkSmsOperator(task_id="text", source=overdue(), message="Hi {name}")
+        for day, people in ((MONDAY, PEOPLE[:1]), (TUESDAY, PEOPLE[1:])):
+            sms_sandbox.run_task(text, logical_date=day, xcoms={"overdue": people})
+        assert sms_sandbox.texts() == EVERYBODY
+
     def test_a_decorated_task_runs(self, sms_sandbox):
         """What the call of a decorated function returns is a task; what it takes of other tasks is given."""
         from airflow.providers.common.compat.sdk import DAG, task

@@ -141,9 +141,12 @@ class SmsHook(BaseHook):
         return True, f"Connected: the balance is {balance.amount}"
 
 
-async def _extra(connection: Connection) -> dict[str, Any]:
-    """Return a connection's extra in an event loop, where masking its secrets must not wait for the supervisor."""
+async def _extra(connection: Connection) -> Any:
+    """Return a connection's extra in an event loop, where masking its secrets must not wait for the supervisor.
+
+    :returns: a dict, or any other JSON that a user wrote there.
+    """
     if hasattr(connection, "aextra_dejson"):
-        return dict(await connection.aextra_dejson())
+        return await connection.aextra_dejson()
     # Not asyncio.to_thread: code in the thread must be able to call back into this event loop.
-    return dict(await sync_to_async(lambda: connection.extra_dejson)())
+    return await sync_to_async(lambda: connection.extra_dejson)()

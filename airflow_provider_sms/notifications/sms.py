@@ -31,6 +31,7 @@ from airflow_provider_sms.messages.parts import truncate
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.counts import reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -188,8 +189,6 @@ class SmsNotifier(BaseNotifier):
             return f"The alert was not sent: {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
         if error.may_have_been_sent:
             return f"The alert may have been sent, and is not sent again: {error}"
-        if isinstance(error, AuthenticationError):
-            return f"The alert was not sent: {error}. Put valid credentials into connection {self.sms_conn_id!r}"
         return f"The alert was not sent: {error}"
 
     def _alert(self, context: Context) -> _Alert:
@@ -218,23 +217,25 @@ class SmsNotifier(BaseNotifier):
         return truncate(text, self.max_parts)
 
     def _send(self, alert: _Alert, settings: ClientSettings) -> None:
-        with settings.client() as client:
-            response = self._post(client, alert)
+        try:
+            with settings.client() as client:
+                response = self._post(client, alert)
+        except AuthenticationError as error:
+            advice = f"Put valid credentials into connection {settings.conn_id!r}"
+            self.log.error("The alert was not sent: %s. %s", error, advice)  # noqa: TRY400 - no traceback, as above
+            return
         outcome = f"event {response.event_id}, parts {response.parts}, cost {response.cost}"
         if response.messages >= len(alert.messages):
             people = ", ".join(mask_number(message.destination) for message in alert.messages)
             self.log.info("The alert was sent to %s: %s", people, outcome)
             return
-        report = response.error_report
         self.log.error(
-            "The service took %d of %d %s of the alert: %d without a network, %d opted out, %d faulty; %s",
+            "The service took %d of %d %s of the alert: %s. Its error report: %s",
             response.messages,
             len(alert.messages),
             by_count(len(alert.messages), "message"),
-            report.no_network,
-            report.opted_outs,
-            len(report.faults),
             outcome,
+            reported(response.error_report),
         )
 
     def _post(self, client: SmsClient, alert: _Alert) -> SendResponse:

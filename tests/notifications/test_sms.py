@@ -278,6 +278,22 @@ def test_a_token_that_is_refused_says_what_to_do(sms_default, said):
     assert "the bearer token is missing or wrong. Put valid credentials into connection 'sms_default'" in said()
 
 
+def test_the_connection_whose_token_is_refused_is_named_as_rendered(sms_sandbox, airflow_home, said):
+    """The template of its id tells nobody which connection was used."""
+    sms_sandbox.connect("sms_alerts", password="another-token-0123")
+    called(SmsNotifier("down", to=FIRST, sms_conn_id="{{ 'sms' }}_alerts"))
+    assert "Put valid credentials into connection 'sms_alerts'" in said()
+
+
+@WAYS
+def test_an_extra_that_is_no_object_is_named(airflow_home, sandbox, monkeypatch, said, run):
+    """Where the extra of a connection is a list, the log says what it must be, from within an event loop, too."""
+    fields = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": "[1]"}
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LIST", json.dumps(fields))
+    run(SmsNotifier("down", to=FIRST, sms_conn_id="sms_list"))
+    assert "The alert was not sent: Connection 'sms_list': extra must be an object of JSON" in said()
+
+
 def test_a_request_that_was_certainly_not_sent_is_repeated(sms_default, sandbox, texts):
     """A service that is away for moments gets the alert all the same; how long it asks for is waited, within bounds."""
     sandbox.state.set_faults(
@@ -306,18 +322,31 @@ def test_a_number_that_cannot_be_read_is_left_out(sms_default, texts, said):
 
 
 @pytest.mark.parametrize(
-    ("taken", "words"),
+    ("taken", "words", "opted_out"),
     [
-        (1, "1 of 2 messages of the alert: 0 without a network, 1 opted out, 0 faulty; event 7, parts 1, cost 1"),
-        (0, "0 of 2 messages of the alert: 0 without a network, 2 opted out, 0 faulty; event 7, parts 0, cost 0"),
+        (1, "1 of 2 messages of the alert: event 7, parts 1, cost 1", 1),
+        (0, "0 of 2 messages of the alert: event 7, parts 0, cost 0", 2),
     ],
 )
-def test_people_whom_the_service_left_out_are_counted(sms_default, sandbox, said, taken, words):
+def test_people_whom_the_service_left_out_are_counted(sms_default, sandbox, said, taken, words, opted_out):
     """A request that is taken in part, or not at all, is one error with the service's counts; nothing says sent."""
     sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(answer_to_two(taken))}])
     called(SmsNotifier("down", to=[FIRST, SECOND]))
-    assert f"The service took {words}" in said()
+    report = f"{{'NoNetwork': 0, 'Duplicates': 0, 'OptedOuts': {opted_out}, 'Faults': 0}}"
+    assert f"The service took {words}. Its error report: {report}" in said()
     assert "was sent to" not in said()
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"), [({"Duplicates": 1}, "'Duplicates': 1"), ({"Blocked": 1}, "'Blocked': 1")], ids=str
+)
+def test_every_reason_of_the_service_is_logged(sms_default, sandbox, said, report, reason):
+    """Also duplicates, and reasons that this package does not know."""
+    body = {"Cost": 0, "RemainingBalance": 9, "EventId": 7, "Messages": 0, "Parts": 0, "ErrorReport": report}
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(body)}])
+    called(SmsNotifier("down", to=FIRST))
+    assert "The service took 0 of 1 message of the alert" in said()
+    assert reason in said()
 
 
 def answer_to_two(taken):

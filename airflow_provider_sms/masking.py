@@ -7,6 +7,10 @@ import re
 STARS = "*****"
 SHORTEST_NUMBER = 7
 """Digits of the shortest number that is shown in part."""
+MOST_OF_A_TEXT = 20
+"""Characters of a text that an error quotes."""
+MOST_OF_AN_ID = 40
+"""Characters of an id that an error quotes: ids of connections are longer than words, and differ at their ends."""
 
 _ENCODED = r"%[0-9A-Fa-f]{2}|\\(?:u[0-9A-Fa-f]{4}|[nrt])|&#?\w{1,8};"
 """A character as URLs, JSON and HTML encode it. Its letters do not end a number."""
@@ -46,6 +50,16 @@ def mask_numbers_in(text: str) -> str:
             pieces += (_masked(text[start : boundary.start()]), boundary[0])
             start = boundary.end()
     return "".join((*pieces, _masked(text[start:])))
+
+
+def quoted(text: str, most: int = MOST_OF_A_TEXT) -> str:
+    """Return a text in quotes as an error may show it: masked, then cut, since a template may have rendered anything.
+
+    :param most: characters that are shown; three dots stand for the others.
+    """
+    # Masked before it is quoted: the letters of an escape such as \\xa0 would end a number.
+    masked = mask_numbers_in(text)
+    return repr(masked if len(masked) <= most else f"{masked[:most]}…")
 
 
 def _masked(text: str) -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.growth import grows_in_proportion
 
-from airflow_provider_sms.masking import mask_number, mask_numbers_in
+from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_number, mask_numbers_in, quoted
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,30 @@ def test_a_number_shows_its_first_four_and_last_two_digits(text, masked):
 def test_numbers_in_free_text_are_masked(text, masked):
     """Every run of 7 or more digits in free text is masked, whatever signs separate them; shorter runs stay."""
     assert masked == mask_numbers_in(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plenty", "'plenty'"),
+        ("", "''"),
+        ("it's", '"it\'s"'),
+        ("a" * 20, f"'{'a' * 20}'"),
+        ("a" * 21, f"'{'a' * 20}…'"),
+        ("27\u00a082\u00a0123\u00a04567", "'2782*****67'"),
+        ("is it 27821234567?", "'is it 2782*****67?'"),
+    ],
+)
+def test_a_text_is_quoted_masked_and_cut(text, shown):
+    """An error shows enough of a text to find it, and no number: not one whose signs its quotes would write out."""
+    assert quoted(text) == shown
+
+
+def test_more_of_an_id_is_quoted():
+    """Its end tells it from others."""
+    name = "sms_marketing_south_africa"
+    assert quoted(name, MOST_OF_AN_ID) == f"'{name}'"
+    assert len(quoted(name * 2, MOST_OF_AN_ID)) == MOST_OF_AN_ID + len("'…'")
 
 
 @given(st.text(), st.from_regex(r"\+?[1-9][0-9]{6,14}", fullmatch=True), st.text())

@@ -17,6 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.stored_connection import stored_connection
 from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
+from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -282,8 +283,8 @@ def _ledger_connection(
     if connection is None:
         where = "ledger_conn_id" if ledger_conn_id else "[sms] ledger_conn_id"
         raise NoConnectionError(
-            f"{where}: Airflow has no connection {conn_id!r}, or it cannot be read (is its JSON valid?). Create it, of "
-            "type postgres, or name the connection to the ledger"
+            f"{where}: Airflow has no connection {quoted(conn_id, MOST_OF_AN_ID)}, or it cannot be read (is its JSON "
+            "valid?). Create it, of type postgres, or name the connection to the ledger"
         )
     return connection
 

@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 from airflow_provider_sms.hooks.connection_form import form_behaviour, form_fields
+from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 from airflow_provider_sms.messages.group_names import read_groups
 
 if TYPE_CHECKING:
@@ -80,9 +81,10 @@ class SmsHook(BaseHook):
         return client_settings(connection, await _extra(connection))
 
     def _missing(self) -> InputError:
+        name = quoted(str(self.sms_conn_id), MOST_OF_AN_ID)  # a notifier's template may render to another type
         return InputError(
-            f"Connection {self.sms_conn_id!r} does not exist, or it cannot be read (is its JSON valid?): create a "
-            "connection of type sms"
+            f"Connection {name} does not exist, or it cannot be read (is its JSON valid?): create a connection of type "
+            "sms"
         )
 
     def get_conn(self) -> SmsClient:

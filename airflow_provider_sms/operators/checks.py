@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import is_to_be_rendered
-from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.masking import mask_numbers_in, quoted
 from airflow_provider_sms.operators.rendering import is_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-_MOST_SHOWN = 20
-"""Characters of a text that an error shows."""
 
 
 class Check(NamedTuple):
@@ -119,8 +116,7 @@ def form_of(value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float, Decimal)):
         return mask_numbers_in(str(value))
     if isinstance(value, str):
-        text = mask_numbers_in(value)
-        return f"the text {text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + '…'!r}"
+        return f"the text {quoted(value)}"
     return f"a value of type {type(value).__name__}"
 
 

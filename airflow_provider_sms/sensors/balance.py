@@ -24,7 +24,14 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.checks import SMS_CONNECTION, Check, check_loaded, check_rendered, require_whole
+from airflow_provider_sms.operators.checks import (
+    SMS_CONNECTION,
+    Check,
+    check_loaded,
+    check_rendered,
+    form_of,
+    require_whole,
+)
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
@@ -263,7 +270,7 @@ def _amount(value: object) -> Decimal:
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite():
-        raise InputError(f"min_balance must be a number, not {value!r}")
+        raise InputError(f"min_balance must be a number, not {form_of(value)}")
     return amount
 
 

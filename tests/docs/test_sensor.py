@@ -35,11 +35,11 @@ def test_the_table_of_the_page_needs_what_the_page_says(run_file, sandbox, tmp_p
 
 def test_a_wrong_amount_is_told_as_on_the_page(sms_default):
     """When the DAG is loaded, and with a template when the task runs, which then fails without a retry."""
-    loaded, rendered = re.findall(r"^(\S+): min_balance must be a number, not 'lots'$", TEXT, re.MULTILINE)
+    loaded, rendered = re.findall(r"^(\S+): min_balance must be a number, not the text 'lots'$", TEXT, re.MULTILINE)
     with pytest.raises(InputError) as caught:
         BalanceSensor(task_id="wait", min_balance="lots")
     assert f"{loaded}: {caught.value}" in TEXT
     assert loaded == f"{InputError.__module__}.{InputError.__name__}"
     ran = run_task(lambda: BalanceSensor(task_id="wait", min_balance="{{ 'lots' }}"), retries=1)
     assert (ran.state, ran.tries) == ("failed", 1)
-    assert f"{rendered.rpartition('.')[2]}: min_balance must be a number, not 'lots'" in ran.log
+    assert f"{rendered.rpartition('.')[2]}: min_balance must be a number, not the text 'lots'" in ran.log

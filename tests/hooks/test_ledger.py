@@ -214,6 +214,14 @@ def test_a_connection_that_is_not_there_is_named(airflow_home):
             opens("nowhere")
 
 
+def test_rows_in_place_of_an_id_are_not_quoted(airflow_home):
+    """An id that a template rendered to rows is masked and cut."""
+    for opens in (open_ledger, open_existing_ledger):
+        with pytest.raises(InputError, match=r"2782\*\*\*\*\*67") as caught:
+            opens("[{'destination': '27821234567', 'name': 'Thandeka'}]")
+        assert "Thandeka" not in str(caught.value)
+
+
 def test_a_configured_connection_that_is_not_there_is_named_as_configured(airflow_home, monkeypatch):
     """No argument of the task is wrong."""
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "nowhere")

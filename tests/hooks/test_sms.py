@@ -106,6 +106,17 @@ def test_the_test_button_of_a_missing_connection(airflow_home):
     assert (tested, "'nowhere' does not exist" in words) == (False, True)
 
 
+ROWS = [{"destination": "27821234567", "name": "Thandeka"}]
+
+
+@pytest.mark.parametrize("conn_id", [str(ROWS), ROWS], ids=["text", "native"])
+def test_rows_in_place_of_an_id_are_not_quoted(airflow_home, conn_id):
+    """An id that a template rendered to rows is masked and cut."""
+    _, words = SmsHook(conn_id).test_connection()
+    assert "27821234567" not in words
+    assert "Thandeka" not in words
+
+
 def test_a_wrong_token_is_said(sms_default):
     """The error is the one for authentication, without the token."""
     sms_default(password="wrong-token")

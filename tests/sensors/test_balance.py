@@ -140,13 +140,23 @@ def test_a_refusal_while_waiting_fails(wait, sandbox):
 def test_a_wrong_amount_is_named(wait):
     """``min_balance`` that renders to no number is refused."""
     ran = wait("{{ 'plenty' }}", retries=2)
-    assert (ran.state, ran.tries, "min_balance must be a number, not 'plenty'" in ran.log) == ("failed", 1, True)
+    assert (ran.state, ran.tries) == ("failed", 1)
+    assert "min_balance must be a number, not the text 'plenty'" in ran.log
+
+
+@pytest.mark.parametrize("argument", ["min_balance", "sms_conn_id"])
+def test_rows_in_place_of_an_argument_are_not_quoted(wait, argument):
+    """A template that renders the wrong parameter shows no number and no name in the log."""
+    params = {"rows": [{"destination": "27821234567", "name": "Thandeka"}]}
+    ran = wait(**{"min_balance": 1, argument: "{{ params.rows }}"}, params=params)
+    assert ran.state == "failed"
+    assert ("27821234567" in ran.log, "Thandeka" in ran.log) == (False, False)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"min_balance": "plenty"}, "min_balance must be a number, not 'plenty'"),
+        ({"min_balance": "plenty"}, "min_balance must be a number, not the text 'plenty'"),
         ({}, "exactly one of min_balance and source is needed"),
         ({"min_balance": "{{ 1 }}", "source": "{{ 'x' }}"}, "exactly one of min_balance and source is needed"),
         ({"min_balance": 1, "max_failures": -1}, "max_failures must be a whole number, at least 0, not -1"),

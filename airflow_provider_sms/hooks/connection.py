@@ -122,10 +122,10 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
     base_url, balance_url = _base_url(name, connection), extra.get("balance_url") or None
     if balance_url is not None and not isinstance(balance_url, str):
         raise InputError(f"{name}: extra 'balance_url' must be text: the base URL of Balance")
-    if not _allows_http(name, extra):
-        _require_encryption(name, "host", base_url)
-        if balance_url is not None:
-            _require_encryption(name, "balance_url", balance_url)
+    allows_http = _allows_http(name, extra)
+    _check_url(name, "host", base_url, allows_http=allows_http)
+    if balance_url is not None:
+        _check_url(name, "balance_url", balance_url, allows_http=allows_http)
     return ClientSettings(
         conn_id=connection.conn_id,
         base_url=base_url,
@@ -157,15 +157,16 @@ def _base_url(name: str, connection: ConnectionLike) -> str:
     return f"{scheme}://{address}{slash}{path}"
 
 
-def _require_encryption(name: str, field_name: str, url: str) -> None:
-    """Refuse a URL to which the token would go unencrypted over a network.
+def _check_url(name: str, field_name: str, url: str, *, allows_http: bool) -> None:
+    """Refuse a URL that is not one, or to which the token would go unencrypted over a network.
 
-    :raises InputError: it begins with ``http://``, and its host is another machine; or it is not a usable URL.
+    :param allows_http: whether it may go there unencrypted.
+    :raises InputError: it is not a usable URL; or it begins with ``http://``, and its host is another machine.
     """
     from airflow_provider_sms.service.inputs import checked_url, is_loopback
 
     parts = urlsplit(checked_url(url, f"{name}: {field_name}"))
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if parts.scheme == "http" and not allows_http and not is_loopback(parts.hostname or ""):
         raise InputError(
             f"{name}: {field_name} is an http:// address of another machine, so everybody on the way there could read "
             "the token, the numbers and the texts. Use https://, or set extra 'allow_http' to true if only machines "

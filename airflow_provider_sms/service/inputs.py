@@ -36,15 +36,27 @@ def checked_url(url: str, name: str) -> str:
         parts = urlsplit(url)
         # An empty port is the colon of a scheme with one slash: http:/example.com would be the host http.
         usable = bool(parts.hostname) and parts.port != 0 and not parts.netloc.endswith(":")
+        _require_host(url)
     except ValueError:
         usable = False
     if not usable or any(c.isspace() for c in url):
         raise InputError(f"{name} is not a URL: write it like https://rest.example.com/v1")
     if parts.scheme not in ("http", "https"):
         raise InputError(f"{name} must begin with https:// or http://, not with {parts.scheme}://")
-    if parts.username is not None or parts.query or parts.fragment:
+    if parts.username is not None or "?" in url or "#" in url:
         raise InputError(f"{name} must be a URL without user name, query and fragment")
     return url.rstrip("/")
+
+
+def _require_host(url: str) -> None:
+    """Refuse a URL to whose host no request could go, such as one with an empty label; asks what a request asks.
+
+    :raises ValueError: no request could go there.
+    """
+    import requests  # only where a client follows, which needs it as well
+    from urllib3.util import parse_url
+
+    (parse_url(str(requests.Request("GET", url).prepare().url)).host or "").encode("idna")
 
 
 def is_loopback(host: str) -> bool:

@@ -92,6 +92,9 @@ def test_a_login_makes_the_password_an_api_secret():
         ({"extra": {"billing": "free"}}, "'billing' must be one of auto, prepaid, postpaid"),
         ({"host": "ftp://rest.example.com"}, "'sms_default': host must begin with https:// or http://"),
         ({"extra": {"balance_url": "https://"}}, "'sms_default': balance_url is not a URL"),
+        ({"host": "ftp://rest.example.com", "extra": {"allow_http": True}}, "host must begin with https:// or http://"),
+        ({"host": "https://[rest.example.com", "extra": {"allow_http": True}}, "'sms_default': host is not a URL"),
+        ({"extra": {"allow_http": True, "balance_url": "https://[x"}}, "'sms_default': balance_url is not a URL"),
     ],
     ids=str,
 )
@@ -104,7 +107,6 @@ def test_wrong_fields_are_named(fields, says):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"host": "ftp://rest.example.com", "extra": {"allow_http": True}}, "host must begin with https:// or http://"),
         ({"extra": {"timeout": 90_000}}, "connect_timeout and timeout must be above 0 and at most 86400 seconds"),
         ({"extra": {"verify": "/no/such/bundle.pem"}}, "verify: there is no CA bundle at '/no/such/bundle.pem'"),
         ({"password": "Bearer TOKEN"}, "the token has characters that no header may carry"),

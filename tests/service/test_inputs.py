@@ -8,6 +8,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.outgoing import MessageColumns, Outgoing
 from airflow_provider_sms.service.client import SmsClient
+from airflow_provider_sms.service.inputs import checked_url
 
 HI = Message("Hi Thandi, “ja” 😀", "27821234567")
 
@@ -126,9 +127,16 @@ def test_options_that_are_no_json_are_not_sent(serve, connect, wire):
         ("https://example.com:x", "host is not a URL"),
         ("https://exam ple.com", "host is not a URL"),
         ("https://[::1", "host is not a URL"),
+        ("https://*.example.com/v1", "host is not a URL"),
+        ("https://rest..example.com/v1", "host is not a URL"),
+        ("https://.example.com", "host is not a URL"),
+        (f"https://{'a' * 64}.example.com", "host is not a URL"),
+        ("https://b\u00fccher..example", "host is not a URL"),
         ("https://me:hunter2@example.com", "host must be a URL without user name"),
         ("https://example.com/v1?key=hunter2", "without user name, query and fragment"),
         ("https://example.com/v1#a", "without user name, query and fragment"),
+        ("https://example.com/v1?", "without user name, query and fragment"),
+        ("https://example.com/v1#", "without user name, query and fragment"),
     ],
 )
 def test_a_wrong_base_url_is_named(url, words):
@@ -136,6 +144,30 @@ def test_a_wrong_base_url_is_named(url, words):
     with pytest.raises(InputError, match=words) as caught:
         SmsClient(url, token="t")
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "rest.example.com",
+        "REST.example.com:8443",
+        "rest.example.com.",
+        "my_gateway.internal",
+        "_sms.internal",
+        "-sms-.internal",
+        "sms",
+        "localhost:8025",
+        "127.0.0.1",
+        "[::1]:8025",
+        "[fe80::1%25eth0]",
+        "b\u00fccher.example",
+        "xn--bcher-kva.example",
+        f"{'a' * 63}.example.com",
+    ],
+)
+def test_any_host_that_a_request_could_go_to_is_taken(host):
+    """Names of a company's own network keep to no rule but the lengths of their parts."""
+    assert checked_url(f"https://{host}/v1/", "host") == f"https://{host}/v1"
 
 
 def test_a_wrong_balance_url_is_named():

@@ -77,6 +77,7 @@ class Delivery:
     :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
     :param fail_on_rejected: whether the task fails if the service left messages out of accepted requests.
     :param wait: gives up the slot until a stopped send may go on; None if no condition stops it.
+    :param to_groups: whether it is one text to groups.
     """
 
     task: SendingTask
@@ -92,6 +93,7 @@ class Delivery:
     asks: DecisionRules | None
     fail_on_rejected: bool = False
     wait: Callable[[StopReason], NoReturn] | None = None
+    to_groups: bool = False
 
     def begin(self) -> None:
         """Record lapsed claims of the campaign as unknown, and note that sending begins.
@@ -218,6 +220,7 @@ class Delivery:
             evidence=evidence,
             claimants=self._claimants(end),
             ledger_conn_id=self.task.ledger_conn_id,
+            to_groups=self.to_groups,
         )
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)

@@ -90,6 +90,7 @@ def failure(
     evidence: Mapping[int, KeptEvidence] | None = None,
     claimants: Mapping[int, Claimant] | None = None,
     ledger_conn_id: str | None = None,
+    to_groups: bool = False,
 ) -> Failure | None:
     """Return why a task fails; None if every message that has to be accepted was accepted, now or before.
 
@@ -102,6 +103,7 @@ def failure(
         is left out.
     :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
     :param ledger_conn_id: the connection to the task's ledger, for a command; None means the configured ledger.
+    :param to_groups: whether the send is one text to groups, which are in no table.
     """
     words: list[str] = []
     if error is not None:
@@ -119,7 +121,7 @@ def failure(
     others = [
         say(campaign, counts)
         for applies, say in (
-            (counts.none_taken, _none_taken),
+            (counts.none_taken, _no_group_taken if to_groups else _none_taken),
             (fail_on_rejected and counts.partial, _rejected),
             (counts.texted_twice, _texted_twice),
         )
@@ -166,6 +168,14 @@ def _none_taken(campaign: str, counts: SendCounts) -> str:
         f"took nothing of {by_count(count, 'its request', 'their requests')} ({_reasons(counts)}). Clearing the task "
         f"sends {them} again, which helps only once the reason is gone; otherwise take {them} out of the source, or "
         f"list the {by_count(count, 'number')} in suppress"
+    )
+
+
+def _no_group_taken(campaign: str, counts: SendCounts) -> str:
+    return (
+        f"Campaign {campaign}: the text is not sent, since the service took nothing of its request ({_reasons(counts)})"
+        ". Clearing the task sends it again, which helps only once the reason is gone: check at the service that the "
+        "groups have members"
     )
 
 

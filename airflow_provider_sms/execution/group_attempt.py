@@ -96,6 +96,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             reconciliation=reconciliation,
             reconciles=reconciles,
             asks=asks,
+            to_groups=True,
         )
         delivery.begin()
         end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post)

@@ -144,6 +144,18 @@ def test_one_message_is_said_in_the_singular():
     assert "The next attempt sends it again" in lost
 
 
+def test_groups_of_which_nobody_was_taken_have_no_table():
+    """The advice is about the groups at the service, and names neither a source nor a list of suppressed numbers."""
+    counts = SendCounts(none_taken=1, error_report={"OptedOuts": 3})
+    failed = failure("spring", counts, None, stopped=False, resend_unknown=False, to_groups=True)
+    assert failed.permanent is True
+    assert failed.words == (
+        "Campaign spring: the text is not sent, since the service took nothing of its request (OptedOuts 3 in its "
+        "error reports). Clearing the task sends it again, which helps only once the reason is gone: check at the "
+        "service that the groups have members"
+    )
+
+
 def test_what_another_task_has_not_recorded_is_worth_a_retry():
     """The error names the other attempts, and does not say that a response was lost, which nobody knows."""
     other = claimant(2, dag_id="news", task_id="send", run_id="monday", map_index=3, host="worker-2")

@@ -34,12 +34,39 @@ def test_clear_names_are_taken(names, taken):
     assert read_groups(names) == read_groups(tuple(names)) == taken
 
 
-@pytest.mark.parametrize("names", [["27820000001 "], ["a27820000001", "A27820000001"]])
+NO_BREAK = "27\u00a082\u00a0000\u00a00001"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["27820000001 "],
+        ["a27820000001", "A27820000001"],
+        [f"\u00a0{NO_BREAK}"],
+        ["a27\x1f82\x1f000\x1f0001", "A27\x1f82\x1f000\x1f0001"],
+    ],
+)
 def test_no_error_shows_a_number(names):
-    """A number in place of a name is masked."""
+    """A number in place of a name is masked, whatever stands between its digits."""
     with pytest.raises(InputError, match="groups: ") as caught:
         read_groups(names)
-    assert "27820000001" not in str(caught.value)
+    assert "0001" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["['staff', 'ops']", '["staff"]', "('staff',)", "{'staff'}", "[]", "()", " ['staff', 'ops'] "]
+)
+def test_the_text_of_a_list_is_no_name(name):
+    """A template writes a list as text, which would be posted as the name of one group."""
+    for names in (name, ["customers", name]):
+        with pytest.raises(InputError, match=r"^groups: a list was rendered .*render_template_as_native_obj=True"):
+            read_groups(names)
+
+
+@pytest.mark.parametrize("name", ["[VIP]", "(staff)", "[VIP] 'gold'", '"Acacia" (shop)', "[1]"])
+def test_a_name_may_have_brackets(name):
+    """Only quotes within them are those of a list."""
+    assert read_groups(name) == [name]
 
 
 @pytest.mark.parametrize("names", ["None", ["staff", "nan"], "null"])

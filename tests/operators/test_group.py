@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -182,6 +183,22 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
     assert "EntityNotFound.Group" in ran.log
 
 
+def test_a_send_that_took_nobody_advises_about_the_groups(text, sandbox):
+    """Nobody looks for a row of a table that there is not."""
+    body = {"Cost": 0, "RemainingBalance": 10, "EventId": 5, "Messages": 0, "Parts": 0}
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(body)}])
+    ran = text()
+    assert (ran.state, "check at the service that the groups have members" in ran.log) == ("failed", True)
+    assert "suppress" not in ran.log
+
+
+def test_a_host_that_is_no_url_is_not_retried(text, sms_default, sandbox):
+    """Not with ``allow_http`` either: only a person can change it."""
+    sms_default({"allow_http": True}, host="https://[rest.example.com/v1")
+    ran = text(retries=1)
+    assert (ran.state, ran.tries, "'sms_default': host is not a URL" in ran.log) == ("failed", 1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -213,6 +230,7 @@ def test_wrong_arguments_are_refused(arguments, says):
     ("arguments", "says"),
     [
         ({"groups": ["staff{{ ' ' }}"]}, "blanks around the name"),
+        ({"groups": "{{ ['staff', 'customers'] }}"}, "a list was rendered into the text of one name"),
         ({"message": "{{ none }}"}, "was there no value to render it from"),
         ({"send_options": "{{ 'SenderId' }}"}, "send_options must be a dict"),
     ],

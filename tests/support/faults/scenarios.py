@@ -285,8 +285,8 @@ TAKEN_AND_LOST, LOST_FIRST = (2, 6, 11), (4, 9)
 BALANCE = 999_999
 """Credits of the account, more than a scenario costs.
 
-In the other scenarios it is post-paid, with a balance of 1,000,000. A larger fall from there would be one that no request
-explains, and nothing near it in time would be proved.
+In the other scenarios it is post-paid, with a balance of 1,000,000. A larger fall from there would be one that no
+request explains, and nothing near it in time would be proved.
 """
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, insert, select, update
+from sqlalchemy import and_, bindparam, delete, insert, select, union, update
 
 from airflow_provider_sms.ledger.backend import Compiled, in_pieces, new_id
 from airflow_provider_sms.ledger.locks import CONTACT_GROUP_LOCK
 from airflow_provider_sms.ledger.model import NOT_SENT, Claim
-from airflow_provider_sms.ledger.schema import contact, contact_group, message, request
+from airflow_provider_sms.ledger.schema import contact, contact_group, former_holder, message, request
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -77,6 +77,9 @@ def lock_all_groups(store: LedgerBackend, connection: Connection) -> None:
     """Take the locks of all contact groups, for a transaction that may write in any of them."""
     store.lock_groups(connection, sorted(connection.execute(select(contact_group.c.id)).scalars()))
 
+
+_HOLDING = (message, former_holder)
+"""The tables that tell which requests hold a message, or held it before."""
 
 _MOVE = Compiled(
     update(contact)
@@ -172,42 +175,67 @@ class Capping:
 
 
 def give_back_contacts(connection: Connection, request_id: int, groups: Collection[int]) -> None:
-    """Restore the contacts of the recipients whom a request did not text: texted by an earlier request, or by none.
+    """Restore the contacts of the recipients whom a request did not text: texted by another request, or by none.
 
     :param groups: the contact groups, whose locks are held.
     """
-    before, unknown = request.alias(), request.alias()
-    is_theirs = and_(message.c.request_id == contact.c.request_id, message.c.destination == contact.c.destination)
+    before = request.alias()
     of_request = and_(contact.c.request_id == request_id, contact.c.group_id.in_(groups))
     rows = connection.execute(
-        select(
-            contact.c.group_id,
-            contact.c.destination,
-            before.c.claimed_at,
-            before.c.id,
-            unknown.c.claimed_at,
-            unknown.c.id,
-        )
+        select(contact.c.group_id, contact.c.destination, before.c.claimed_at, before.c.id)
         .select_from(
             contact.outerjoin(before, and_(before.c.id == contact.c.before_request_id, before.c.state != NOT_SENT))
-            .outerjoin(message, is_theirs)
-            .outerjoin(unknown, and_(unknown.c.id == message.c.taken_from, unknown.c.state != NOT_SENT))
         )
         .where(of_request)
     ).all()
+    if not rows:
+        return
+    others = _other_holders(connection, request_id)
     connection.execute(delete(contact).where(of_request))
-    # By recipient: a request that was made without a cap may have several messages to the same one.
-    given_back: dict[tuple[int, int], dict[str, Any]] = {}
+    given_back: list[dict[str, Any]] = []
     for group_id, destination, *earlier in rows:
-        last, other = sorted([earlier[:2], earlier[2:]], key=lambda each: each[0] or 0.0, reverse=True)
-        if last[1] is not None:
-            given_back[group_id, destination] = {
-                "group_id": group_id,
-                "destination": destination,
-                "claimed_at": last[0],
-                "request_id": last[1],
-                "before_at": other[0],
-                "before_request_id": other[1],
-            }
+        texted = others.get(destination, set()) | ({tuple(earlier)} if earlier[1] is not None else set())
+        if texted:
+            last, other, *_ = [*sorted(texted, reverse=True), (None, None)]
+            given_back.append(
+                {
+                    "group_id": group_id,
+                    "destination": destination,
+                    "claimed_at": last[0],
+                    "request_id": last[1],
+                    "before_at": other[0],
+                    "before_request_id": other[1],
+                }
+            )
     if given_back:
-        connection.execute(insert(contact), list(given_back.values()))
+        connection.execute(insert(contact), given_back)
+
+
+def _other_holders(connection: Connection, request_id: int) -> dict[int, set[tuple[float, int]]]:
+    """Return the other requests with a request's messages that may have been sent, by destination.
+
+    A message that another request was accepted with has gone back there. So what the request held before counts, too.
+
+    :returns: when each was claimed, and its id.
+    """
+    key = ("campaign_id", "message_key")
+    its = union(
+        *(select(*(table.c[name] for name in key)).where(table.c.request_id == request_id) for table in _HOLDING)
+    ).subquery()
+    of_its = and_(*(message.c[name] == its.c[name] for name in key))
+    also = and_(*(former_holder.c[name] == its.c[name] for name in key))
+    holders = union(
+        select(message.c.destination, message.c.request_id).select_from(its.join(message, of_its)),
+        select(message.c.destination, former_holder.c.request_id).select_from(
+            its.join(message, of_its).join(former_holder, also)
+        ),
+    ).subquery()
+    rows = connection.execute(
+        select(holders.c.destination, request.c.claimed_at, request.c.id)
+        .select_from(holders.join(request, request.c.id == holders.c.request_id))
+        .where(request.c.state != NOT_SENT)
+    )
+    found: dict[int, set[tuple[float, int]]] = {}
+    for destination, claimed_at, holder in rows:
+        found.setdefault(destination, set()).add((claimed_at, holder))
+    return found

@@ -7,8 +7,9 @@ from sqlalchemy import text
 from support.sending import claimant, outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap, enter_group
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -242,6 +243,62 @@ def test_nothing_of_a_repetition_and_its_unknown_stays_when_neither_was_sent(sto
     end(again, second, NOT_SENT)
     resolve(store, lost.request_id, NOT_SENT, "ann")
     assert rows("SELECT DISTINCT request_id, claimed_at FROM sms_contact") == [(old, then)]
+
+
+@pytest.fixture
+def again(campaign, unknown, clock):
+    """The repetition of all messages of an unknown request, a day later: its ledger, and its claim."""
+    clock.now += DAY
+    ledger = campaign("a", try_number=2)
+    return ledger, claim(ledger, people(2), unknown[1])
+
+
+@pytest.mark.parametrize("closed_as", [UNKNOWN, ACCEPTED])
+def test_whom_an_unknown_request_texted_counts_when_its_repetition_was_not_sent(
+    store, campaign, unknown, again, rows, clock, closed_as
+):
+    """Also where the request was closed as accepted while its repetition was under way, and has its messages again."""
+    if closed_as == ACCEPTED:
+        resolve(store, unknown[0], ACCEPTED, "ann")
+    end(*again, NOT_SENT)
+    assert rows("SELECT DISTINCT request_id, claimed_at FROM sms_contact") == [(unknown[0], clock.now - DAY)]
+    assert won(claim(campaign("b"), people(2))) == ([], [0, 1])
+
+
+@pytest.mark.parametrize("closing", ["person", "balance"])
+def test_whom_a_request_texted_counts_when_it_and_its_repetition_are_closed(store, campaign, unknown, again, closing):
+    """One was accepted, the other one was not sent: by a person, one after the other, or by the balance at once."""
+    end(*again, UNKNOWN)
+    closed = {unknown[0]: ACCEPTED, again[1].request_id: NOT_SENT}
+    if closing == "person":
+        for request_id, state in closed.items():
+            resolve(store, request_id, state, "ann")
+    else:
+        evidence = KeptEvidence(CHARGED, "as the balance tells", store.clock())
+        close_by_balance(store, "a", {each: (state, None, evidence) for each, state in closed.items()})
+    assert won(claim(campaign("b"), people(2))) == ([], [0, 1])
+
+
+def test_whom_the_first_of_several_requests_may_have_texted_counts(store, campaign, unknown, again, rows, clock):
+    """It stays unknown, its repetition was closed as not sent, and the repetition of that one was not sent either."""
+    ledger, second = again
+    end(ledger, second, UNKNOWN)
+    third = claim(ledger, people(2), {m.key: second.request_id for m in people(2)})
+    resolve(store, second.request_id, NOT_SENT, "ann")
+    end(ledger, third, NOT_SENT)
+    assert rows("SELECT DISTINCT request_id, claimed_at FROM sms_contact") == [(unknown[0], clock.now - DAY)]
+    assert won(claim(campaign("b"), people(2))) == ([], [0, 1])
+
+
+def test_nobody_counts_when_no_request_of_several_was_sent(store, campaign, unknown, again):
+    """In whatever order that became known."""
+    ledger, second = again
+    end(ledger, second, UNKNOWN)
+    third = claim(ledger, people(2), {m.key: second.request_id for m in people(2)})
+    resolve(store, unknown[0], NOT_SENT, "ann")
+    end(ledger, third, NOT_SENT)
+    resolve(store, second.request_id, NOT_SENT, "ann")
+    assert texted(campaign("b"), people(2)) == [0, 1]
 
 
 def test_what_is_unknown_and_capped_stays_unknown(campaign, unknown, rows, clock):

@@ -12,7 +12,8 @@ from sqlalchemy import and_, func, insert, select
 
 from airflow_provider_sms.ledger.backend import again_if_busy, in_pieces, new_id
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK
-from airflow_provider_sms.ledger.schema import claimant, message, progress, request
+from airflow_provider_sms.ledger.model import NOT_SENT
+from airflow_provider_sms.ledger.schema import claimant, former_holder, message, progress, request
 from airflow_provider_sms.messages.integer_set import key_halves
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
     from sqlalchemy.engine import Connection
+    from sqlalchemy.sql import Select
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
@@ -169,7 +171,7 @@ def replaced(connection: Connection, claimant_ids: Collection[int]) -> set[int]:
 
 
 class EarlierClaims:
-    """The messages that earlier attempts of this task, in this DAG run, hold in any campaign.
+    """The messages that earlier attempts of this task, in this DAG run, hold in any campaign, or may have sent.
 
     Messages of other mapped copies of the task count only where the tables must have changed, since copies may text one
     recipient different things on purpose. An earlier attempt may still live: what it claims from now on does not count.
@@ -206,8 +208,8 @@ class EarlierClaims:
         """
         with self._store.read() as connection:
             return any(
-                connection.execute(select(message.c.request_id).where(held).limit(1)).scalar() is not None
-                for held in self._held_by([*self._own, *self._of_copies(self._table_changed)])
+                connection.execute(held.limit(1)).scalar() is not None
+                for held in self._held_by([*self._own, *self._of_copies(self._table_changed)], message.c.request_id)
             )
 
     def held(self, keys: Sequence[bytes]) -> set[bytes]:
@@ -235,8 +237,8 @@ class EarlierClaims:
         return self._copies if changed else self._moved
 
     def _blocks(self, claimants: Sequence[int]) -> Generator[HeldBlock, None, None]:
-        for held in self._held_by(claimants):
-            query = select(message.c.message_key, message.c.destination, message.c.campaign_id).where(held)
+        columns = (message.c.message_key, message.c.destination, message.c.campaign_id)
+        for query in self._held_by(claimants, *columns):
             with (
                 self._store.read() as connection,
                 closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
@@ -249,12 +251,18 @@ class EarlierClaims:
                         np.array(campaigns, np.int64) == self._campaign_id,
                     )
 
-    def _held_by(self, claimants: Sequence[int]) -> Iterator[ColumnElement[bool]]:
-        """Return conditions for the messages that claimants hold."""
+    def _held_by(self, claimants: Sequence[int], *columns: ColumnElement[Any]) -> Iterator[Select[Any]]:
+        """Return queries for the messages that claimants hold, and those that they held before others took them over.
+
+        A message may be found more than once. A request that was not sent counts in neither.
+        """
+        its_key = (former_holder.c[name] == message.c[name] for name in ("campaign_id", "message_key"))
+        former = former_holder.join(request, request.c.id == former_holder.c.request_id).join(message, and_(*its_key))
         for piece in in_pieces(claimants):
             # By their requests: the campaign may hold many times as many messages of other tasks.
-            theirs = select(request.c.id).where(request.c.claimant_id.in_(piece), request.c.id <= self._last)
-            yield message.c.request_id.in_(theirs)
+            theirs = and_(request.c.claimant_id.in_(piece), request.c.id <= self._last)
+            yield select(*columns).where(message.c.request_id.in_(select(request.c.id).where(theirs)))
+            yield select(*columns).select_from(former).where(theirs, request.c.state != NOT_SENT)
 
 
 def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collection[int]) -> bool | None:

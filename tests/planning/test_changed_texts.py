@@ -11,7 +11,8 @@ from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.ledger import attempts
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.outgoing import Outgoing
@@ -20,10 +21,13 @@ from airflow_provider_sms.sending.sender import POLL_SECONDS
 from airflow_provider_sms.stop_flag import StopFlag
 
 
-def send(ledger, messages, state=ACCEPTED):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+def send(ledger, messages, state=ACCEPTED, *, again=None):
+    """Send messages, those of an unknown request again where it is named, and return the request."""
+    take_over = {} if again is None else {m.key: again for m in messages}
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over)
     claim = ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
     ledger.commit(outcomes=[Outcome(claim.request_id, state)])
+    return claim.request_id
 
 
 @pytest.fixture(params=["read for it", "known"])
@@ -111,6 +115,32 @@ def test_what_was_not_sent_may_change(enter, look):
     """Nobody was texted, so a new text is the first one."""
     send(enter(1), people(5), NOT_SENT)
     look(enter(2), changed(5))
+
+
+@pytest.mark.parametrize("other", [{"task_id": "other"}, {"run_id": "next"}, {"map_index": 3}], ids=str)
+def test_what_is_unknown_and_was_sent_again_by_others_may_not_change(enter, look, other):
+    """The task may have texted these people, whoever has their messages now: another task, run, or mapped copy."""
+    unknown = send(enter(1), people(5), UNKNOWN)
+    send(enter(1, **other), people(5), again=unknown)
+    look(enter(2), people(5))
+    with pytest.raises(InputError, match=r"^5 messages to recipients "):
+        look(enter(2), changed(5))
+
+
+def test_what_was_sent_again_by_others_may_change_where_it_was_not_sent(store, enter, look):
+    """The unknown request is closed as not sent, so only the other task has texted these people."""
+    unknown = send(enter(1), people(5), UNKNOWN)
+    send(enter(1, task_id="other"), people(5), again=unknown)
+    resolve(store, unknown, NOT_SENT, "ann")
+    look(enter(2), changed(5))
+
+
+def test_what_an_earlier_attempt_sends_from_now_on_does_not_count(enter):
+    """It may still live. The same holds for a message of it that another task sends again."""
+    earlier = enter(2).earlier()
+    unknown = send(enter(1), people(5), UNKNOWN)
+    send(enter(1, task_id="other"), people(5), again=unknown)
+    refuse_changed_texts(lambda: [Block.of(changed(5))], earlier, StopFlag())
 
 
 def test_other_tasks_are_none_of_its_business(enter, look):

@@ -110,8 +110,7 @@ def show_status(args: Namespace) -> None:
 def _unknown_words(found: CampaignStatus) -> str:
     """Return what to do about requests whose outcome is unknown; empty where there are none."""
     unknown = found.requests.get(UNKNOWN, 0)
-    # An unknown request holds no message once all of its messages were sent again, and then needs no decision.
-    if not (found.counts.unknown and unknown):
+    if not unknown:
         return ""
     them = by_count(unknown, "it", "them")
     return (

@@ -33,6 +33,8 @@ _REQUESTS_TIMED = 100
 TAKEN = case((request.c.messages < request.c.submitted, request.c.messages), else_=request.c.submitted)
 """The number of messages that the service took of an accepted request."""
 
+_OPEN_OR_UNKNOWN = request.c.state.in_((CLAIMED, UNKNOWN))
+
 
 class SendingTask(NamedTuple):
     """A task that sent messages of a campaign.
@@ -66,7 +68,7 @@ class CampaignStatus(NamedTuple):
     """A campaign as the command shows it. Times are seconds since the epoch.
 
     :param counts: counts of its messages.
-    :param requests: the number of its requests, by state.
+    :param requests: the number of its requests, by state, without unknown ones whose messages were all sent again.
     :param decisions: the number of decisions by people about its requests.
     """
 
@@ -103,7 +105,10 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         campaign_id = require_campaign(connection, name)
         of_campaign = request.c.campaign_id == campaign_id
         state = state_at(now)
-        made = select(state, func.count()).where(of_campaign).group_by(state)
+        is_held = select(message.c.request_id).where(message.c.request_id == request.c.id).exists()
+        # On its own: in one query PostgreSQL may look for the messages of every request, not only of unknown ones.
+        needed = select(state, func.count()).where(of_campaign, _OPEN_OR_UNKNOWN, state == UNKNOWN, is_held)
+        made = select(state, func.count()).where(of_campaign, state != UNKNOWN).group_by(state)
         began, first, last = connection.execute(
             select(
                 func.max(campaign.c.created_at),
@@ -133,7 +138,9 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         return CampaignStatus(
             campaign=name,
             counts=total(counts_of(connection, [campaign_id], now)[campaign_id].values()),
-            requests={each: count for each, count in connection.execute(made)},  # noqa: C416  # rows are no pairs
+            requests={
+                each: count for query in (made, needed.group_by(state)) for each, count in connection.execute(query)
+            },
             first_activity=began if first is None else first,
             last_activity=max(time for time in (began, last, last_decided) if time is not None),
             decisions=decided,
@@ -151,11 +158,10 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     which = request.c.campaign_id.in_(ids)
     counts: dict[int, dict[int, Counts]] = {each: {} for each in ids}
     sums = _sums(connection, and_(which, request.c.state == ACCEPTED))
-    open_or_unknown = request.c.state.in_((CLAIMED, UNKNOWN))
     # A request that a person called accepted counts with what it holds: some may have been sent again since.
     by_decision = and_(request.c.state == ACCEPTED, request.c.messages.is_(None))
     any_decided = any(each.others for each in sums.values())
-    held = _held(connection, and_(which, or_(open_or_unknown, by_decision) if any_decided else open_or_unknown), now)
+    held = _held(connection, and_(which, or_(_OPEN_OR_UNKNOWN, by_decision) if any_decided else _OPEN_OR_UNKNOWN), now)
     for (campaign_id, claimant_id), each in sums.items():
         counts[campaign_id][claimant_id] = Counts(each.taken, 0, 0, each.parts, each.cost, each.left_out)
     names: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way"}

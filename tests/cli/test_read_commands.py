@@ -14,7 +14,8 @@ from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import PlanExtent, latest_approval, record_approval
 from airflow_provider_sms.ledger.attempts import register
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.monitoring.status import STATES
@@ -62,6 +63,21 @@ def test_status_says_how_to_close_unknown_requests(ledger, sent):
     assert said.data[0]["messages_unknown"] == 2
     assert "1 request is unknown" in said.err
     assert "sms ledger resolve REQUEST --as accepted" in said.err
+
+
+def test_status_counts_the_unknown_requests_that_unknown_lists(ledger, store):
+    """A request whose messages were all sent again needs no decision: the hint leaves it out, as the list does."""
+    (one,), take_over = people(1), {}
+    sending = CampaignLedger(store, "spring", claimant())
+    for _ in range(2):
+        chunk = Chunk([one.key], [one.destination], take_over)
+        (claim,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
+        sending.commit(outcomes=[Outcome(claim.request_id, UNKNOWN)])
+        take_over = {one.key: claim.request_id}
+    said = ledger("status", "spring", "-o", "json")
+    assert [row["request"] for row in ledger("unknown", "-o", "json").data] == [str(claim.request_id)]
+    assert (said.data[0]["requests_unknown"], said.data[0]["messages_unknown"]) == (1, 1)
+    assert "What became of 1 request is unknown. List it" in said.err
 
 
 def test_status_says_why_a_campaign_needs_attention(ledger, store):

@@ -49,6 +49,19 @@ def test_every_message_and_request_is_in_one_state(store, enter):
     assert found.requests == {ACCEPTED: 1, UNKNOWN: 1, NOT_SENT: 1, CLAIMED: 1}
 
 
+def test_an_unknown_request_whose_messages_were_all_sent_again_is_not_counted(store, enter):
+    """Nobody has to decide about it, and the list of unknown requests does not show it either."""
+    ledger = enter()
+    first, second = claim(ledger, people(2)), claim(ledger, people(2, 10))
+    close(ledger, first, UNKNOWN)
+    close(ledger, second, UNKNOWN)
+    resent = claim(ledger, people(3), {m.key: first for m in people(2)} | {people(1, 10)[0].key: second})
+    assert status(store, "c").requests == {UNKNOWN: 1, CLAIMED: 1}
+    close(ledger, resent, UNKNOWN)
+    assert status(store, "c").requests == {UNKNOWN: 2}
+    assert [row.request_id for row in unknown_requests(store)] == [second, resent]
+
+
 def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):
     """What a dead process left behind is unknown, and why is said, though nobody has written it down."""
     claim(enter(clock=lambda: 1_000_000.0), people(2))

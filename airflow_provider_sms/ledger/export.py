@@ -9,15 +9,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sqlalchemy import select
+from sqlalchemy import and_, case, select
 
 from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.ledger.account import BALANCE
 from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.forget import FORGOTTEN
 from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER
-from airflow_provider_sms.ledger.schema import claimant, message, request
+from airflow_provider_sms.ledger.schema import claimant, decision, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
@@ -51,6 +52,14 @@ SCHEMA = pa.schema(
 )
 """One row for each message that a request of the campaign holds."""
 
+_BY_A_PERSON = and_(
+    request.c.state == ACCEPTED,
+    select(decision.c.id)
+    .where(decision.c.request_id == request.c.id, decision.c.decision == ACCEPTED, decision.c.decided_by != BALANCE)
+    .exists(),
+)
+"""Whether a person called a request accepted. Its reason is still that for which it was unknown."""
+
 
 def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: bool = False) -> int:
     """Write a campaign's messages to a Parquet file, which appears complete or not at all.
@@ -66,7 +75,7 @@ def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: b
         select(
             message.c.destination,
             state_at(now),
-            reason_at(now),
+            case((and_(request.c.messages.is_(None), _BY_A_PERSON), None), else_=reason_at(now)),
             request.c.id,
             request.c.event_id,
             request.c.claimed_at,

@@ -8,10 +8,13 @@ from datetime import datetime, timezone
 
 import pyarrow.parquet as pq
 import pytest
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger import export
+from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
+from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.decisions import ask, close_by_balance, resolve
 from airflow_provider_sms.ledger.export import SCHEMA, export_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
@@ -100,6 +103,35 @@ def test_each_message_that_is_held_is_a_row(store, enter, file):
         ("unknown", LAPSED),
     ]
     assert {row["destination"] for row in rows} == {m.destination for m in people(3) + people(2, 10) + people(1, 30)}
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["unasked", "asked"])
+def test_what_a_person_calls_accepted_has_no_reason(store, enter, clock, file, asked):
+    """It is unknown no more. Its time is when it was called unknown, or else that of its claim."""
+    ledger = enter()
+    ids = [send(ledger, people(1), UNKNOWN, reason="read timeout"), claim(ledger, people(1, 10))]
+    claimed_at = clock.now
+    clock.now += 100
+    if asked:
+        for try_number in (1, 2):
+            who = claimant(try_number, task_id=f"asks {try_number}")
+            ask(store, "c", who, register(store, who), ids)
+    for request_id in ids:
+        resolve(store, request_id, ACCEPTED, "ann")
+    assert export_campaign(store, "c", file) == 2
+    rows = pq.read_table(file).to_pylist()
+    assert [(row["state"], row["reason"]) for row in rows] == [("accepted", None)] * 2
+    assert {row["finished_at"] for row in rows} == {datetime.fromtimestamp(claimed_at, timezone.utc)}
+
+
+def test_what_the_balance_calls_accepted_has_its_words(store, enter, clock, file):
+    """They are all that tells why it counts as accepted."""
+    request_id = send(enter(), people(1), UNKNOWN, reason="read timeout")
+    evidence = KeptEvidence(CHARGED, "the balance fell by what it costs", clock.now)
+    close_by_balance(store, "c", {request_id: (ACCEPTED, None, evidence)})
+    export_campaign(store, "c", file)
+    [row] = pq.read_table(file).to_pylist()
+    assert (row["state"], row["reason"]) == ("accepted", "the balance fell by what it costs")
 
 
 def test_a_group_has_no_number(store, enter, file):

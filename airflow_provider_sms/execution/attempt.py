@@ -174,6 +174,7 @@ class BulkAttempt:
             raise
         self._campaign = task.name_campaign(session.store)
         self._telemetry.enter(session, self._campaign)
+        session.hold(self._campaign, task.sms_conn_id)
         options = self._options()
         settings = task.hook.get_settings()
         rules = DecisionRules.of(self._context, options.question)

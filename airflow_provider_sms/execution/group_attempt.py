@@ -60,6 +60,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
         campaign = task.name_campaign(session.store)
         telemetry.enter(session, campaign)
+        session.hold(campaign, task.sms_conn_id)
         options = read_options()
         key = group_key(options.message, options.groups)
         settings = task.hook.get_settings()

@@ -20,8 +20,10 @@ from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import HighWater, adopted_at, has_trace, high_water, raised, register
+from airflow_provider_sms.ledger.backend import again_if_busy
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.ledger.model import AttemptState, Claimant
+from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.sending.threads import run_beside
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class LedgerSession:
     :param claimant_id: this leg's id in the ledger.
     :param resumed: whether this leg follows a deferral.
     :param mark: notes the ledger's high-water mark outside the ledger.
+    :param held: how far the ledger was when the attempt was compared with earlier ones.
     """
 
     store: LedgerBackend
@@ -49,6 +52,29 @@ class LedgerSession:
     claimant_id: int
     resumed: bool
     mark: HighWaterMark
+    held: HighWater
+
+    def hold(self, campaign: str, conn_id: str) -> None:
+        """Record that the attempt uses a campaign, so that no purge forgets it while the source is read.
+
+        :param campaign: the campaign's name; nothing is recorded for an empty one, which is refused later.
+        :param conn_id: the connection to send with.
+        :raises InputError: a purge has forgotten requests of this task since the attempt began.
+        :raises LedgerError: when it was not committed; then nothing may be sent.
+        """
+        if not campaign:
+            return
+        again_if_busy(
+            lambda: note_progress(
+                self.store, campaign, self.claimant_id, AttemptState.CHECKING, conn_id=conn_id, patience=None
+            )
+        )
+        # Only now: a purge may have been under way when the attempt was compared with earlier ones.
+        if high_water(self.store, self.who).is_below(self.held):
+            raise InputError(
+                f"Campaign {campaign} was purged while this attempt began. Nothing was sent, since people whom earlier "
+                "attempts texted could be texted twice. Take them out of the table before you clear the task"
+            )
 
     def campaign(self, name: str, kind: str, account: Account, cap: FrequencyCap | None = None) -> CampaignLedger:
         """Return the claims of a campaign, as this attempt sees them.
@@ -89,7 +115,7 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
         mark = HighWaterMark(context, store, claimant_id, held)
         mark.leave()
         try:
-            yield LedgerSession(store, who, claimant_id, resumed, mark)
+            yield LedgerSession(store, who, claimant_id, resumed, mark, held)
         except BaseException as signal:
             if gives_up_slot(signal):
                 mark.leave_for_next_leg()

@@ -1,7 +1,8 @@
 """The progress of each attempt, recorded in the ledger for the pages. It never decides whether a message goes out.
 
-Two rules read it: a purge keeps the campaign of a deferred attempt, and a later attempt is compared with the plans of
-earlier ones. Commands read from it which connection sent a request, and which tasks failed on unknown requests.
+Two rules read it: a purge keeps the campaign of an attempt that began or is deferred, and a later attempt is compared
+with the plans of earlier ones. Commands read from it which connection sent a request, and which tasks failed on unknown
+requests.
 
 Each attempt, and each leg of one, has a row of its own, which no other process writes: a process that hung and reports
 late reports only about itself.
@@ -49,6 +50,7 @@ def note_progress(
     rate: float | None = None,
     figures: Mapping[str, Any] | None = None,
     plan: Mapping[str, Any] | None = None,
+    patience: float | None = PATIENCE_SECONDS,
 ) -> None:
     """Record the progress of an attempt. A value that is None keeps what was recorded last.
 
@@ -64,6 +66,7 @@ def note_progress(
     :param rate: messages a second.
     :param figures: further counts that belong to the state; no number and no text.
     :param plan: the plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it.
+    :param patience: seconds to wait for another process's commit; None means as long as a claim waits.
     :raises LedgerError: when it was not committed.
     """
     values = {
@@ -79,14 +82,14 @@ def note_progress(
         "plan": None if plan is None else json.dumps(plan),
     }
     given = {name: value for name, value in values.items() if value is not None}
-    with store.write(progress_lock(claimant_id), patience=PATIENCE_SECONDS) as connection:
+    with store.write(progress_lock(claimant_id), patience=patience) as connection:
         # A shared lock on its row: a purge of the campaign comes before this or after.
         query = select(campaign.c.id).where(campaign.c.name == campaign_name)
         campaign_id = connection.execute(query.with_for_update(read=True, key_share=True)).scalar()
         if campaign_id is not None:
             _put(connection, claimant_id, {**given, "campaign_id": campaign_id})
             return
-    with store.write(campaign_lock(campaign_name), patience=PATIENCE_SECONDS) as connection:
+    with store.write(campaign_lock(campaign_name), patience=patience) as connection:
         campaign_id = enter_campaign(connection, campaign_name, store.clock())
         _put(connection, claimant_id, {**given, "campaign_id": campaign_id})
 

@@ -157,10 +157,15 @@ def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
 
 def _waits(connection: Connection) -> dict[int, str]:
     """Return the states of attempts that are deferred, by the id of their campaign."""
-    # Only the last leg of an attempt waits; earlier ones keep the state of their wait for ever. An adoption is no leg.
+    # Only the last leg of an attempt waits; earlier ones keep the state of their wait for ever. An adoption is no leg,
+    # and a leg that has recorded nothing yet has only begun: until then, the wait before it holds the campaign.
+    has_recorded = or_(
+        claimant.c.id.in_(select(progress.c.claimant_id)),
+        claimant.c.id.in_(select(approval.c.claimant_id).where(approval.c.claimant_id.is_not(None))),
+    )
     newest = (
         select(func.max(claimant.c.id).label("id"))
-        .where(claimant.c.try_number > 0)
+        .where(claimant.c.try_number > 0, has_recorded)
         .group_by(claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
         .subquery()
     )

@@ -5,24 +5,25 @@ import shutil
 import sqlite3
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 from sqlalchemy import create_engine, text
 from support.airflow import run_task
+from support.later import later
 from support.versions import KEEPS_TASK_STATE
 
-from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.exceptions import InputError, LedgerError, StoppedError
 from airflow_provider_sms.execution import ledger_session
-from airflow_provider_sms.execution.ledger_session import HighWaterMark, refuse_without_trace
+from airflow_provider_sms.execution.ledger_session import HighWaterMark, LedgerSession, refuse_without_trace
 from airflow_provider_sms.ledger.attempts import HighWater, high_water, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
-from airflow_provider_sms.ledger.purge import forget_campaign, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 
 needs_task_state = pytest.mark.skipif(
     not KEEPS_TASK_STATE,
@@ -84,6 +85,12 @@ def marked(context, store, claimant_id=1, **arguments):
     """Note how far the ledger is, as an attempt does."""
     HighWaterMark(context, store, claimant_id, HighWater(), **arguments).beat(last=True)
     return context
+
+
+def begun(store, who):
+    """Begin an attempt, up to the moment at which it holds its campaign."""
+    held = high_water(store, who)
+    return LedgerSession(store, who, register(store, who), resumed=False, mark=None, held=held)
 
 
 def who(try_number, **changes):
@@ -340,6 +347,101 @@ def test_a_leg_whose_campaign_was_purged_is_refused(store):
     forget_claimants(store, store.clock() + 1)
     with pytest.raises(InputError, match="was the campaign purged"):
         refuse({"ti": TaskInstance()}, store, who(1), resumed=True)
+
+
+def purge_years_later(path):
+    """Date back all that earlier legs and attempts wrote, as if the wait had taken years; purge as every night."""
+    earlier = "(SELECT max(id) FROM sms_claimant)"
+    with closing(open_sqlite(path)) as store:
+        with store.write(1) as connection:
+            for table, column, where in (
+                ("sms_campaign", "created_at", ""),
+                ("sms_request", "claimed_at", ""),
+                ("sms_request", "deadline", ""),
+                ("sms_request", "finished_at", ""),
+                ("sms_progress", "updated_at", f"WHERE claimant_id < {earlier}"),
+                ("sms_claimant", "started_at", f"WHERE id < {earlier}"),
+            ):
+                connection.exec_driver_sql(f"UPDATE {table} SET {column} = {column} - 1e8 {where}")
+        for old in choose(old_campaigns(store, store.clock() - 5e7)).going:
+            forget_campaign(store, old)
+
+
+@pytest.mark.parametrize("goes_on", ["after a wait", "in a retry"])
+def test_a_purge_while_the_source_is_read_forgets_nobody(sms_default, ledger_path, sandbox, goes_on):
+    """The campaign is in use from the moment at which a leg or a retry begins: nobody is texted twice."""
+    from airflow.providers.common.compat.sdk import task
+
+    sandbox.state.set_balance(200)
+    reads = []
+
+    def recipients():
+        reads.append(1)
+        if len(reads) == 2:
+            purge_years_later(ledger_path)
+        return [{"destination": str(27_820_000_000 + n)} for n in range(300)]
+
+    def top_up(*_):
+        sandbox.state.set_balance(1000)
+
+    def looks():
+        return sum(request.operation == "balance" for request in sandbox.state.requests)
+
+    waits = goes_on == "after a wait"
+    # Half of what the service charges: the credit runs out in the middle.
+    wait = {"wait_for_credit": True, "credit_interval": 0.1, "cost_per_part": 0.5}
+    options = wait if waits else {"check_balance": False}
+    with later(top_up, lambda: looks() > 2) if waits else nullcontext():
+        ran = run_task(
+            lambda: (
+                task.bulk_sms(task_id="send", message="Hi", concurrency=1, on_retry_callback=top_up, **options)(
+                    recipients
+                )().operator
+            ),
+            retries=1,
+        )
+    texted = [number for number, _ in sandbox.state.accepted_messages]
+    assert (ran.state, len(reads), len(texted), len(set(texted))) == ("success", 2, 300, 300)
+
+
+@pytest.mark.parametrize("kind", ["bulk", "group"])
+def test_a_campaign_that_cannot_be_held_is_not_sent(sms_default, ledger_path, people, sandbox, monkeypatch, kind):
+    """A purge could forget it meanwhile: the attempt fails before anything is sent, and Airflow retries it."""
+
+    def fail(*_, **__):
+        raise LedgerError("locked")
+
+    monkeypatch.setattr(ledger_session, "note_progress", fail)
+    source = people(3)
+    ran = run_task(
+        lambda: (
+            BulkSmsOperator(task_id="send", source=source, message="Hi")
+            if kind == "bulk"
+            else GroupSmsOperator(task_id="send", message="Hi", groups=["staff"])
+        ),
+        retries=1,
+    )
+    assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 2, [])
+
+
+def test_a_campaign_that_is_held_is_in_use(store):
+    """A purge that found it before keeps it, too."""
+    claims(store, who(1), 3)
+    (old,) = old_campaigns(store, store.clock() + 1)
+    session = begun(store, who(2))
+    session.hold("c", "sms_default")
+    with pytest.raises(InputError, match="in use again"):
+        forget_campaign(store, old)
+
+
+def test_a_purge_that_ended_as_the_attempt_began_is_noticed(store):
+    """The earlier attempt was found, and is gone before the campaign is held: nobody whom it texted is texted again."""
+    claims(store, who(1), 3)
+    session = begun(store, who(2))
+    for old in old_campaigns(store, store.clock() + 1):
+        forget_campaign(store, old)
+    with pytest.raises(InputError, match=r"Campaign c was purged while this attempt began\. Nothing was sent"):
+        session.hold("c", "sms_default")
 
 
 def test_a_note_of_an_older_version_is_read(store):

@@ -169,7 +169,10 @@ def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
 
 @pytest.mark.parametrize("state", DEFERRED)
 def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state):
-    """Forgotten, it would be texted again by the attempt that goes on; that it waits is said, and what for."""
+    """Forgotten, it would be texted again by the attempt that goes on; that it waits is said, and what for.
+
+    A leg that goes on holds the campaign itself once it has noted anything.
+    """
     waits = register(store, claimant())
     send(enter(claimant_id=waits), people(3))
     note_progress(store, "c", waits, state)
@@ -177,8 +180,10 @@ def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state)
     assert [old.waiting for old in old_campaigns(store, later)] == [state]
     register(store, claimant(0))
     assert [old.waiting for old in old_campaigns(store, later)] == [state]
-    register(store, claimant())
-    assert [old.waiting for old in old_campaigns(store, later)] == [None]
+    goes_on = register(store, claimant())
+    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    note_progress(store, "c", goes_on, "failed")
+    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == [None]
 
 
 def test_an_attempt_that_asked_waits_whatever_it_noted(store):

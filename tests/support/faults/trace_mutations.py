@@ -56,6 +56,27 @@ TRACE_MUTATIONS = (
         (PURGE,),
     ),
     Mutation(
+        "a leg that has only begun lets go of its campaign",
+        "ledger/purge.py",
+        ".where(claimant.c.try_number > 0, has_recorded)",
+        ".where(claimant.c.try_number > 0)",
+        (PURGE,),
+    ),
+    Mutation(
+        "an attempt does not hold its campaign while it reads its source",
+        "execution/attempt.py",
+        "        session.hold(self._campaign, task.sms_conn_id)\n",
+        "",
+        (TRACE,),
+    ),
+    Mutation(
+        "a purge that ended as the attempt began is not noticed",
+        "execution/ledger_session.py",
+        "        if high_water(self.store, self.who).is_below(self.held):\n",
+        "        if False:\n",
+        (TRACE,),
+    ),
+    Mutation(
         "a leg after a wait takes any ledger in a first try",
         "execution/ledger_session.py",
         "    return NOT_KNOWN if resumed or who.try_number > 1 else None\n",

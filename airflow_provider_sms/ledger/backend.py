@@ -132,6 +132,15 @@ class LedgerBackend(ABC):
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
         """Wait for other transactions with the same number; with a shared lock, only for those that do not share it."""
 
+    def has_campaign(self, connection: Connection, campaign_id: int, name: str) -> bool:  # noqa: ARG002  # SQLite's
+        """Return whether an id is still a campaign's, and not that of a newer one.
+
+        A server gives no id twice, and its foreign keys refuse a claim in a campaign that was purged.
+
+        :param name: the campaign's name.
+        """
+        return True
+
     @abstractmethod
     def empty_log(self, patience: float) -> bool | None:
         """Clear deleted rows out of the log beside the ledger, too.

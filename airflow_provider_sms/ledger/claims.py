@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, select, update
 
-from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 from airflow_provider_sms.ledger.attempts import (
     EarlierClaims,
     Origin,
@@ -153,10 +153,12 @@ class CampaignLedger:
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         """Return the requests that hold messages, by message key; a key that is free is missing.
 
-        :raises LedgerError: when the ledger cannot be read.
+        :raises LedgerError: when the ledger cannot be read, or the campaign was purged.
         """
         with self._store.read(quick=True) as connection:
             holders = self._holders.find(connection, keys, wait_seconds=self.unrecorded_seconds)
+            # After the query: it must not have found the messages of another campaign.
+            self._require_campaign(connection)
         if any(holder.ahead for holder in holders.values()):
             # Otherwise, a claim made by a clock that ran ahead would be waited for that much longer.
             self.lapse()
@@ -203,6 +205,14 @@ class CampaignLedger:
                 pass
         return self._commit(outcomes, chunks, claim_seconds, shared=False)
 
+    def _require_campaign(self, connection: Connection) -> None:
+        """Refuse to go on in a campaign that a purge has forgotten: its id may be another campaign's now."""
+        if not self._store.has_campaign(connection, self._campaign_id, self.campaign_name):
+            raise LedgerError(
+                f"Campaign {self.campaign_name} was purged while this attempt used it. Nothing more is sent by this "
+                "attempt; the next one begins the campaign anew"
+            )
+
     def _is_plain(self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk]) -> bool:
         """Return whether a commit writes no rows but those of its own requests: then others may run beside it.
 
@@ -223,6 +233,7 @@ class CampaignLedger:
             twice = self._record(connection, outcomes, states, claiming=bool(chunks))
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
+                self._require_campaign(connection)
                 # The deadline counts from here: other processes may have kept this one waiting for the lock.
                 self.lapses_at = self.elapsed() + claim_seconds
                 claims = self._claim(connection, chunks, self.clock() + claim_seconds)

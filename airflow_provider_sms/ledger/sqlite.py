@@ -81,6 +81,7 @@ _HOLDERS = (
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
 )
+_HAS_CAMPAIGN = "SELECT 1 FROM sms_campaign WHERE id = ? AND name = ?"
 _OWN_STATES = (
     "SELECT r.id, r.state FROM json_each(?) AS wanted "
     "CROSS JOIN sms_request r ON r.id = wanted.value "
@@ -183,6 +184,10 @@ class SQLiteBackend(LedgerBackend):
             )
         if self._opened:
             self._boot_clock.read(connection)
+
+    def has_campaign(self, connection: Connection, campaign_id: int, name: str) -> bool:
+        """Return whether an id is still a campaign's: once a purge has freed it, the next new campaign gets it."""
+        return connection.exec_driver_sql(_HAS_CAMPAIGN, (campaign_id, name)).first() is not None
 
     def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
         """Record the responses of a commit, by one statement where this SQLite can."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from sqlalchemy import text
@@ -330,6 +330,22 @@ def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):
     forget_campaign(store, old)
     with pytest.raises(LedgerError):
         claim(ledger, people(1))
+
+
+def test_a_campaign_with_the_id_of_a_forgotten_one_is_another_one(store, enter):
+    """A file gives the id to the next new campaign: whoever had entered the old one neither claims nor reads there."""
+    ledger = enter()
+    (old,) = old_campaigns(store, LATER)
+    forget_campaign(store, old)
+    others = people(1)
+    send(enter(campaign="new"), others)
+    held = {}
+    with suppress(LedgerError):
+        held = ledger.holders([m.key for m in others])
+    assert held == {}
+    with pytest.raises(LedgerError):
+        claim(ledger, people(1, 10))
+    assert enter(2, campaign="new").holders([m.key for m in people(1, 10)]) == {}
 
 
 def test_a_purge_that_is_told_to_stop_ends_between_two_transactions(store, enter, counts, monkeypatch):

@@ -273,6 +273,14 @@ STORE_MUTATIONS = (
         first="test_a_role_that_may_not_delete_a_campaign_deletes_nothing_of_it",
     ),
     Mutation(
+        "the id of a forgotten campaign is taken for that campaign",
+        "ledger/sqlite.py",
+        'WHERE id = ? AND name = ?"',
+        "WHERE id = ? AND ? != ''\"",
+        ("tests/ledger/test_purge.py",),
+        first="test_a_campaign_with_the_id_of_a_forgotten_one_is_another_one",
+    ),
+    Mutation(
         "a purge that is told to stop goes on",
         "ledger/purge.py",
         "    while not (gone or should_stop()):\n",

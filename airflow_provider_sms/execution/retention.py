@@ -70,6 +70,10 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
     :param before: the end of the retention, seconds since the epoch.
     :param result: gets the counts.
     """
+
+    def count_messages(messages: int) -> None:
+        result["messages"] += messages
+
     kept = result["kept"]
     unsettled, paused, waiting, going = choose(old_campaigns(store, before))
     kept.update(open=len(unsettled), paused=len(paused), waiting=len(waiting))
@@ -85,7 +89,7 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
         if stop.is_set():
             return
         try:
-            result["messages"] += forget_campaign(store, old, should_stop=stop.is_set)
+            forget_campaign(store, old, should_stop=stop.is_set, on_forgotten=count_messages)
         except InputError as error:  # it is in use again
             log.warning("%s", error)
             kept["in_use"] += 1

@@ -179,10 +179,18 @@ def _waits(connection: Connection) -> dict[int, str]:
     return waits
 
 
-def forget_campaign(store: LedgerBackend, old: OldCampaign, *, should_stop: Callable[[], bool] = lambda: False) -> int:
+def forget_campaign(
+    store: LedgerBackend,
+    old: OldCampaign,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_forgotten: Callable[[int], None] = lambda _: None,
+) -> int:
     """Forget a campaign, even one with a deferred attempt.
 
     :param should_stop: asked before each transaction; the next purge forgets what is left.
+    :param on_forgotten: told after each transaction how many messages it has forgotten, so that they are known even
+        where an error ends the purge.
     :returns: how many messages were forgotten.
     :raises InputError: it has been used since it was found; the part that is not forgotten by then is kept.
     :raises LedgerError: when it was not committed.
@@ -195,6 +203,7 @@ def forget_campaign(store: LedgerBackend, old: OldCampaign, *, should_stop: Call
             lock_all_groups(store, connection)
             count, gone = _forget_some(connection, old)
         forgotten += count
+        on_forgotten(count)
     return forgotten
 
 

@@ -15,6 +15,7 @@ from support.sending import people as recipients
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution import retention
 from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger import purge as purging
 from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
@@ -169,3 +170,21 @@ def test_a_killed_task_ends_between_two_transactions(sent, names, store, monkeyp
     with pytest.raises(AirflowException, match="Told to stop"):
         operator.execute({})
     assert names() == ["old 1", "old 2"]
+
+
+def test_messages_of_a_campaign_that_is_used_again_are_counted(sent, names, store, monkeypatch):
+    """What was forgotten before somebody used the campaign is gone, though the rest of it is kept."""
+    for number in range(3):
+        sent(recipients(2, 10 * number), "old", days=20)
+    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
+    forget_some, calls = purging._forget_some, []
+
+    def used_meanwhile(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise InputError("Campaign old is in use again: the rest of it is kept")
+        return forget_some(*arguments)
+
+    monkeypatch.setattr(purging, "_forget_some", used_meanwhile)
+    done = PurgeLedgerOperator(task_id="purge", retention_days=10).execute({})
+    assert (done["campaigns"], done["messages"], done["kept"]["in_use"], names()) == (0, 4, 1, ["old"])

@@ -11,7 +11,7 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Float, and_, case, cast, insert, or_, select, update
+from sqlalchemy import Float, and_, case, cast, delete, insert, or_, select, update
 
 from airflow_provider_sms.ledger.account import BALANCE, AccountHistory, KeptEvidence, Observation, OpenRequest
 from airflow_provider_sms.ledger.backend import in_pieces
@@ -109,10 +109,12 @@ def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[in
 
 
 def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) -> None:
-    """Detach unknown requests from their account before the charges of a campaign of that account are deleted.
+    """Forget what an account's balance was before the charges of one of its campaigns are deleted.
 
-    Once the campaign is gone, its own charges would look like those of a request that was unknown at about that time. A
-    request keeps its account if the balance was observed between it and the campaign.
+    Once the campaign is gone, its own charges would look like those of a request that was lost: one that was unknown at
+    about that time, or a later one, where the balance was not observed in between. So no balance from before the
+    campaign's end is kept, and unknown requests are detached from the account. A request keeps its account if the
+    balance was observed between it and the campaign.
 
     :param campaign_id: the campaign's id.
     :param last_activity: when it was last used, seconds since the epoch.
@@ -142,6 +144,26 @@ def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) 
     for some in in_pieces(concerned):
         with store.write(READING_LOCK) as connection:
             connection.execute(update(request).where(request.c.id.in_(some)).values(account=None))
+    for key in sorted(keys):
+        _forget_observations(store, key, last_activity)
+
+
+def _forget_observations(store: LedgerBackend, key: str, until: float) -> None:
+    """Forget the balances of an account that may have been observed before a moment; its charges stay known."""
+    told = and_(request.c.account == key, request.c.remaining_balance.is_not(None), request.c.claimed_at <= until)
+    with store.read() as connection:
+        ids = list(connection.execute(select(request.c.id).where(told).order_by(request.c.id)).scalars())
+    for some in in_pieces(ids):
+        with store.write(READING_LOCK) as connection:
+            connection.execute(update(request).where(request.c.id.in_(some)).values(remaining_balance=None))
+    asked = and_(
+        balance_reading.c.account == key,
+        balance_reading.c.asked_at <= until,
+        # That an account was post-paid is no balance.
+        balance_reading.c.amount.is_not(None),
+    )
+    with store.write(READING_LOCK) as connection:
+        connection.execute(delete(balance_reading).where(asked))
 
 
 def _was_seen(connection: Connection, key: str, before_id: int, after: float, before: float) -> bool:

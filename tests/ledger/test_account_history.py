@@ -8,7 +8,7 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger import account_history
-from airflow_provider_sms.ledger.account import Account, KeptEvidence, Observation, OpenRequest
+from airflow_provider_sms.ledger.account import UNDECIDED, Account, KeptEvidence, Observation, OpenRequest
 from airflow_provider_sms.ledger.account_history import (
     account_of,
     last_reading_is_post_paid,
@@ -23,6 +23,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk
 from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import request
+from airflow_provider_sms.sending.reconciliation import weigh
 
 KEY, OTHER = "a" * 32, "b" * 32
 CLAIM_SECONDS = 60.0
@@ -479,3 +480,49 @@ def test_a_request_under_way_keeps_its_account(store, enter, campaign, clock, fo
     clock.now -= 1_000.0
     forgetting()
     assert account_of(store, [flying]) == {flying: KEY}
+
+
+@pytest.mark.parametrize("seen_by", ["response", "reading"])
+def test_what_is_forgotten_is_blamed_on_no_later_request(store, enter, campaign, clock, forgetting, seen_by):
+    """No balance from before the forgotten charges is compared with a later one: what they cost would look like one."""
+    if seen_by == "response":
+        campaign.pay(100)
+    else:
+        record_reading(store, KEY, Decimal(100), clock.now, clock.now + 1)
+        clock.now += 2
+    enter("other").pay(97)
+    forgetting()
+    lost = campaign.lose()
+    clock.now += CLAIM_SECONDS
+    record_reading(store, KEY, Decimal(97), clock.now, clock.now + 1)
+    assert weigh(store, KEY, [lost])[lost].verdict == UNDECIDED
+
+
+def test_a_balance_that_overlaps_what_is_forgotten_tells_nothing(store, enter, campaign, clock, forgetting):
+    """Nobody knows whether it shows the charge; the request's own charge stays known."""
+    overlapping = campaign.claim()
+    clock.now += 1
+    enter("other").pay(97)
+    campaign.pay(100, request_id=overlapping)
+    forgetting()
+    lost = campaign.lose()
+    found = read_history(store, KEY, [lost])
+    assert list(found.observations) == []
+    assert (opened(found)[overlapping].least, opened(found)[overlapping].is_charged) == (Decimal(3), True)
+
+
+def test_balances_after_what_is_forgotten_still_tell(store, enter, campaign, clock, forgetting):
+    """So do those of another account, and the moments at which an account was post-paid."""
+    apart = enter("apart", OTHER)
+    apart.pay(50)
+    record_reading(store, OTHER, Decimal(50), clock.now, clock.now + 1)
+    record_reading(store, KEY, None, clock.now, clock.now + 1)
+    clock.now += 2
+    enter("other").pay(97)
+    clock.now += 10
+    campaign.pay(94)
+    forgetting()
+    lost, elsewhere = campaign.lose(), apart.lose()
+    assert [each.amount for each in read_history(store, KEY, [lost]).observations] == [94]
+    assert [each.amount for each in read_history(store, OTHER, [elsewhere]).observations] == [50, 50]
+    assert last_reading_is_post_paid(store, KEY) is True

@@ -101,6 +101,20 @@ ACCOUNT_MUTATIONS = (
         (ACCOUNTS,),
     ),
     Mutation(
+        "what a purge forgets is blamed on later requests",
+        "ledger/account_history.py",
+        "        _forget_observations(store, key, last_activity)\n",
+        "        pass\n",
+        (ACCOUNTS,),
+    ),
+    Mutation(
+        "a purge keeps a balance that its charges overlap",
+        "ledger/account_history.py",
+        "request.c.claimed_at <= until",
+        "request.c.finished_at <= until",
+        (ACCOUNTS,),
+    ),
+    Mutation(
         "a purge keeps readings for ever",
         "ledger/balances.py",
         "_TABLES = ((balance, balance.c.observed_at), (balance_reading, balance_reading.c.read_at))\n",

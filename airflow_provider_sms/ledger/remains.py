@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 10.0
 """Seconds to wait for the processes that need the log: most of them need it for the length of a transaction."""
 
 _SMALL = 1 << 47
-"""SQLite stores a positive integer below this, and of at least 10 digits, in 6 bytes; from here on in 8."""
+"""SQLite stores a positive integer below this, and of 2^31 or more, in 6 bytes; from here on in 8."""
 
 
 class Remains(NamedTuple):
@@ -60,7 +60,8 @@ def files_with_number(path: Path, digits: str) -> list[Path]:
     """Return the files of a ledger in SQLite whose bytes hold a number: as an integer of a row, or as text.
 
     The bytes of an integer may be there by accident, about once in 500,000 ledgers of 500 MB; the digits may be part of
-    a longer number. Text with signs between the digits is not found.
+    a longer number. Text with signs between the digits is not found, nor is the integer of a number below 2^31: SQLite
+    stores it in so few bytes that they would be there by accident in any large ledger.
 
     Call it when this process has closed the ledger: closing any file drops every lock that the process has on it.
 

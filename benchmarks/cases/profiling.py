@@ -41,7 +41,6 @@ from benchmarks.standin import ANSWER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sms.ledger.model import Chunk
     from airflow_provider_sms.messages.outgoing import Outgoing
     from benchmarks.bench import Bench
 
@@ -132,17 +131,18 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
         with clock.stage("look up held messages, take", rows):
             pending = PendingMessages([block], campaign, SendCounts(), resend=lambda *_: False)
             taken = [pending.next_chunk(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
-        requests_made: list[tuple[int, Chunk]] = []
+        requests_made: list[tuple[int, RequestBatch]] = []
         for at in range(0, len(taken), REQUESTS_A_COMMIT):
             with clock.stage("parse responses, make outcomes", rows):
-                outcomes = [answered(made, parse_send_response(answer), chunk) for made, chunk in requests_made]
+                outcomes = [answered(made, parse_send_response(answer), batch) for made, batch in requests_made]
             with clock.stage("commit claims and records", rows):
                 some = taken[at : at + REQUESTS_A_COMMIT]
-                chunks = [RequestBatch(part, {}).chunk for part in some]
+                made_of = [RequestBatch(part, {}) for part in some]
+                chunks = [batch.chunk for batch in made_of]
                 claims = campaign.commit(outcomes=outcomes, chunks=chunks, claim_seconds=60.0)
             requests_made = [
-                (claim.request_id, chunk)
-                for claim, chunk in zip(claims, chunks, strict=True)
+                (claim.request_id, batch)
+                for claim, batch in zip(claims, made_of, strict=True)
                 if claim.request_id is not None
             ]
         for part in taken[:POSTS_A_BLOCK]:

@@ -21,6 +21,14 @@ BESIDE = ("tests/ledger/test_postgres_side_by_side.py",)
 
 LEDGER_MUTATIONS = (
     Mutation(
+        "a cap forgets who else may have texted a person",
+        "ledger/frequency_cap.py",
+        "        texted = others.get(destination, set()) | (",
+        "        texted = set() | (",
+        ("tests/ledger/test_frequency_cap.py",),
+        first="test_whom_an_unknown_request_texted_counts_when_its_repetition_was_not_sent",
+    ),
+    Mutation(
         "nothing is durable: every transaction is rolled back",
         "ledger/backend.py",
         "                yield writing\n",

@@ -14,6 +14,22 @@ TRACE = "tests/execution/test_ledger_session.py"
 
 TRACE_MUTATIONS = (
     Mutation(
+        "what others sent again may change",
+        "ledger/attempts.py",
+        "            yield select(*columns).select_from(former).where(theirs, request.c.state != NOT_SENT)\n",
+        "",
+        (EARLIER,),
+        first="test_what_is_unknown_and_was_sent_again_by_others_may_not_change",
+    ),
+    Mutation(
+        "the group of another account passes for this one's",
+        "execution/group_attempt.py",
+        "    if sender not in (None, settings.account):\n",
+        "    if False:\n",
+        ("tests/operators/test_group.py",),
+        first="test_the_group_of_another_account_is_not_taken_for_this_one",
+    ),
+    Mutation(
         "another campaign's claims are forgotten",
         "planning/changed_texts.py",
         "gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])",

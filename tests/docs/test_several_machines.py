@@ -57,7 +57,7 @@ SQL = {block.code.partition("\n")[0].removeprefix("-- "): block.code for block i
 ROLES = {"sms_owner", "sms_task", "sms_page", "sms_purge", "sms_monitor"}
 OF_OWNER = {"open.py", "schema.py"}
 OF_FILES = {"sqlite.py", "clocks.py"}
-OF_PURGE = {"purge.py", "balances.py"}
+OF_PURGE = {"purge.py", "balances.py", "account_history.py"}
 BIG = ("sms_message", "sms_request")
 
 

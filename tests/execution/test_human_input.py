@@ -924,7 +924,8 @@ def test_a_decision_that_does_not_count_leaves_the_time_as_it_was(send, people):
         send(people(150), approve=True, approvers=[{"id": "7", "name": "ann"}], approval_timeout=3600)
     first, again = (each["resumes_with"] for each in questions)
     assert ("deadline" in str(first), first) == (True, again)
-    assert abs(questions[1]["timeout"] - questions[0]["timeout"]) < timedelta(seconds=1)
+    # Airflow counts what is left from each question, and a slow machine asks the second one seconds later.
+    assert abs(questions[1]["timeout"] - questions[0]["timeout"]) < timedelta(seconds=60)
 
 
 @pytest.mark.skipif(

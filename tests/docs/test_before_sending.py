@@ -51,7 +51,7 @@ def test_whoever_is_on_a_list_or_in_a_report_is_left_out(run_file, sandbox, tabl
     """Both kinds of list are read."""
     table("offers.parquet", 10, offer=["Tea"] * 10)
     table("opt-outs.parquet", 2)
-    table("reports/spring.parquet", 4)
+    table("reports/reminders.parquet", 4)
     ran = run_file(dag("offers_without_opt_outs"))
     assert (ran.xcoms["text"]["accepted"], ran.xcoms["text"]["suppressed"]) == (6, 4)
     assert len(sandbox.state.accepted) == 6

@@ -153,6 +153,19 @@ def test_the_dry_run_is_of_the_first_dag(page):
     assert typed[typed.index("--key-columns") + 1] == key
 
 
+def test_a_reader_meets_the_campaign_again():
+    """The README's campaign and text are those of the pages after it, of an example and of the pictures."""
+    shown = [dags(ROOT / "docs" / f"{page}.md")[0] for page in ("quickstart", "testing")]
+    shown.append((ROOT / "dags" / "example_sms_from_dataframe.py").read_text())
+    pictured = (ROOT / "tests" / "support" / "screenshots" / "campaigns.py").read_text()
+    for name in ("campaign", "message"):
+        (value,) = re.findall(rf'^ +{name}="(.*?)",', dags(README)[0], re.MULTILINE)
+        assert all(f'{name}="{value}"' in code for code in shown)
+        assert f'"{name}": "{value}"' in pictured
+    for page in ("before-sending", "unknown", "closing-unknowns", "ledger-command", "what-to-do"):
+        assert re.search(r"\b[Cc]ampaign `?reminders\b", (ROOT / "docs" / f"{page}.md").read_text()), page
+
+
 def test_the_order_is_that_of_the_first_half_hour():
     """Install, connect, run, fail; then where to go."""
     assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == ["Install", "Connect", "Run", "Fail", "Next", "Licence"]

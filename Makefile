@@ -1,14 +1,14 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test test-all test-shuffled check wheel test-most test-whole test-faults test-oldest \
+.PHONY: help env demo test test-all test-shuffled check wheel test-most test-slow test-whole test-faults test-oldest \
 	test-benchmarks test-demo coverage matrix commands docs screenshots bench bench-quick faults faults-quick several-machines clean
 
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test           style, types, layers, documentation, wheel, and the tests on both kinds of ledger"
-	@echo "make test-all       make test, then a whole Airflow, pages in a browser, faults, the oldest Airflow, benchmarks"
+	@echo "make test-all       make test, then slow tests, a whole Airflow, pages in a browser, faults, the oldest Airflow, benchmarks"
 	@echo "make test-shuffled  the tests three times in random order, once beside a load; TESTS='tests/ledger' for a part"
-	@echo "make coverage       report the lines that no test of make test runs"
+	@echo "make coverage       report the lines that no test of make test runs, slow ones included"
 	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(2.11.2)' for one"
 	@echo "make commands       write the reference of the commands, docs/commands.md, from their definitions"
 	@echo "make docs           build the documentation, docs/_build/html/docs/index.html; a broken link is an error"
@@ -56,7 +56,7 @@ wheel: env
 # Processes of pytest: more than cores, since many tests wait for a server or a thread; but the lots of .ci/rest run beside
 # each other. A file stays in one process, since it may share an Airflow.
 WORKERS ?= 3
-test-faults test-oldest: WORKERS := 2
+test-slow test-faults test-oldest: WORKERS := 2
 PYTEST := .venv/bin/pytest
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 
@@ -68,12 +68,14 @@ WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/accept
 # They run pytest as a team's own repository does, a process of Airflow for each.
 NESTED := tests/docs/test_testing.py tests/testing/test_plugin.py
 LATER := $(sort $(BROWSER) $(WHOLE) $(NESTED)) tests/faults
+# Files with tests that have the marker of pyproject.toml.
+SLOW := $(filter-out $(LATER),$(sort $(shell grep -rl --include='test_*.py' '@pytest\.mark\.slow' tests)))
 
-test-most test-whole test-faults: export PYTHONPATH := $(CURDIR)/build/wheel
-test-most test-whole test-faults: export PYTHONSAFEPATH := 1
+test-most test-slow test-whole test-faults: export PYTHONPATH := $(CURDIR)/build/wheel
+test-most test-slow test-whole test-faults: export PYTHONSAFEPATH := 1
 
 test-most:
-	@$(PYTEST) $(PARALLEL) $(LATER:%=--ignore=%)
+	@$(PYTEST) $(PARALLEL) -m "not slow" $(LATER:%=--ignore=%)
 
 # The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed.
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
@@ -81,6 +83,9 @@ PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 test-whole:
 	@$(PYTEST) $(PARALLEL) --no-loadscope-reorder \
 		$(LONGEST) $(filter-out $(LONGEST),$(sort $(BROWSER) $(WHOLE) $(NESTED))) $(PRINTED)
+
+test-slow:
+	@$(PYTEST) $(PARALLEL) -m slow $(SLOW) $(PRINTED)
 
 test-faults:
 	@$(PYTEST) $(PARALLEL) tests/faults $(PRINTED)

@@ -107,6 +107,7 @@ def test_masking_twice_changes_nothing(text):
 HOSTILE = ["1", "1 ", "-", "1a", "1&", "1%2", "%2D", "&aaaaaaaa", "1\\u00a0", "*****1", "27821234567,", "1" * 7 + "a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_masking_takes_time_in_proportion_to_the_text(piece):
     """Ten times the text takes no more than some ten times as long, so no response can keep a task busy."""

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from airflow_provider_sms.reporting.summary import COUNTS
 
 
@@ -34,6 +36,7 @@ def test_a_process_killed_in_the_middle_texts_nobody_twice(airflow, people, sand
     assert (status, "may have been sent" in runs.log()) == (1, True)
 
 
+@pytest.mark.slow
 def test_two_live_copies_send_each_message_once(airflow, people, sandbox, witnessed):
     """The same send started twice at the same time: the two together text everybody once."""
     source = people(2000)

@@ -24,6 +24,7 @@ def bench(tmp_path, postgres_server, monkeypatch):
         yield made
 
 
+@pytest.mark.slow
 def test_senders_of_one_campaign_are_compared_with_a_campaign_each(bench, monkeypatch):
     """Two processes send their own people at once, and the figure is the ratio of both ways."""
     monkeypatch.setattr(case, "SETTINGS", (SETTING,))

@@ -16,6 +16,7 @@ from benchmarks.sizes import CHUNK
 CAMPAIGNS, MESSAGES = 1_000, 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
     """Pages and tasks can use the full ledger like any other, and all that pages count is in it."""

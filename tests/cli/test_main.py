@@ -25,6 +25,7 @@ def found_in(folder, words):
     return found.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_airflow_has_the_commands_from_3_2_on(airflow):
     """``airflow sms`` is there where Airflow takes commands of providers; before that Airflow says that it is not."""
     said = airflow("sms", "ledger", "--help")
@@ -32,6 +33,7 @@ def test_airflow_has_the_commands_from_3_2_on(airflow):
     assert (said.status, unknown) == ((0, False) if HAS_COMMANDS_OF_PROVIDERS else (2, True))
 
 
+@pytest.mark.slow
 def test_data_is_all_that_is_on_stdout(ledger_command, sent_to_file):
     """JSON can be read by a program; the hint for a person is on stderr."""
     sent_to_file(people(3))
@@ -41,6 +43,7 @@ def test_data_is_all_that_is_on_stdout(ledger_command, sent_to_file):
     assert "1 request is unknown" in said.err
 
 
+@pytest.mark.slow
 def test_a_number_that_is_asked_about_stays_out_of_airflows_database(
     ledger_command, airflow, airflow_home, sent_to_file
 ):
@@ -55,6 +58,7 @@ def test_a_number_that_is_asked_about_stays_out_of_airflows_database(
     assert found_in(airflow_home, somebody.destination) == []
 
 
+@pytest.mark.slow
 def test_what_is_not_done_has_its_status_in_airflow_too(ledger_command, file_store):
     """Status 1, one line on stderr, no traceback."""
     said = ledger_command("status", "sprign")
@@ -63,6 +67,7 @@ def test_what_is_not_done_has_its_status_in_airflow_too(ledger_command, file_sto
     assert (said.status, said.out, last) == (1, "", "The ledger has no campaign 'sprign'")
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_at_a_terminal(console_script, sent_to_file):
     """The console script asks at a real terminal, and does what it is told there."""
     request = sent_to_file(people(3), UNKNOWN)
@@ -76,6 +81,7 @@ def test_a_person_is_asked_at_a_terminal(console_script, sent_to_file):
     assert (process.returncode, f"Request {request} is closed as not sent: 3 messages" in words) == (0, True)
 
 
+@pytest.mark.slow
 def test_the_console_script_has_the_same_commands(console_script, sent_to_file):
     """Where Airflow does not take commands of providers, the script gives the same data and statuses."""
     sent_to_file(people(3), UNKNOWN)
@@ -87,6 +93,7 @@ def test_the_console_script_has_the_same_commands(console_script, sent_to_file):
     assert (wrong.returncode, wrong.stdout) == (2, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["json", "table"])
 def test_a_full_disk_under_stdout_is_an_error_of_one_line(console_script, sent_to_file, output):
     """What was done is in the ledger: neither a traceback nor a second complaint of Python says otherwise."""

@@ -49,6 +49,7 @@ def outage(store):
     return outage
 
 
+@pytest.mark.slow
 def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_terminal):
     """The command first says how many, when and why; then each closed request records the person."""
     outage(*[BAD_GATEWAY] * (OUTAGE - 7), *[TIMEOUT] * 7)

@@ -86,6 +86,7 @@ def test_another_text_in_the_same_campaign_is_refused(send, witnessed):
     assert witnessed() == {(NUMBERS[0], WATER): 1, (NUMBERS[0], "No water from 10"): 1}
 
 
+@pytest.mark.slow
 def test_nobody_is_texted_whom_no_question_named(send, sms_default, sandbox, at_terminal, witnessed):
     """The plan had nobody to text, so nothing was asked; the balance shows then that the first request was lost."""
     sms_default(extra={"timeout": 1, "connect_timeout": 1})
@@ -382,6 +383,7 @@ def test_a_connection_of_airflows_database_is_found(send, sms_default, monkeypat
     assert (len(witnessed()), "AIRFLOW_CONN_STORED" in os.environ) == (1, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_command_that_is_told_to_stop_records_what_is_in_flight(send, sandbox, witnessed, console, told):
     """However often it is told: claims are recorded, and the same command sends the rest."""
@@ -409,6 +411,7 @@ def test_a_command_that_is_told_to_stop_records_what_is_in_flight(send, sandbox,
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_keeps_stdout_for_data(console_script, sms_default, ledger_path, people_file):
     """The summary is all that is on stdout; the plan and the log are lines on stderr, without times and places."""
     command = [*console_script, "send", "--campaign", "water", "--message", "Hi {first_name}", "--yes", "-o", "json"]

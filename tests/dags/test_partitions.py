@@ -57,6 +57,7 @@ def test_partitions_that_overlap_text_each_person_once(run_partitions, sandbox, 
     assert (700, {1}) == (len(texted), set(texted.values()))
 
 
+@pytest.mark.slow
 def test_a_partition_that_is_new_is_sent_by_the_next_run_of_the_campaign(run_partitions, sandbox, tmp_path):
     """Files that shift the others to another index, and are in the same campaign, text only the people who are new."""
     for part in (1, 2):

@@ -34,6 +34,7 @@ def test_airflow_knows_the_decorator(airflow_home):
     assert task.bulk_sms is bulk_sms_task
 
 
+@pytest.mark.slow
 def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
     """A path, a URI, an asset, a list of paths, a table, a frame and a list of dicts are one campaign."""
     from airflow.providers.common.compat.sdk import Asset

@@ -35,6 +35,7 @@ def checkout(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_wheel_installs_beside_airflow(checkout):
     """With the versions of this project as constraints, pip would install the package and change nothing else."""
     only_report = {"PIP_DRY_RUN": "1", "PIP_REPORT": "report.json"}

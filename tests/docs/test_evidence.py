@@ -127,6 +127,7 @@ def shown(text):
     return lines
 
 
+@pytest.mark.slow
 def test_the_trial_goes_as_the_page_says(trial, sandbox):
     """What the page shows after its commands is what they print: tasks, the ledger's commands, and its two scripts."""
     for block in [*section("By the balance"), *section("By hand")]:

@@ -38,6 +38,7 @@ def people(tmp_path, sandbox, monkeypatch):
     return [(row.mobile, f"Hi {row.first_name}, R{row.amount:.2f} is due.") for row in frame.itertuples()]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*operator_helpers.determine_kwargs")  # the HTTP provider's own import
 @pytest.mark.parametrize(("code", "again"), [(LOOP, 2), (MAPPED_HTTP, 2), (AFTER, 1)], ids=["loop", "http", "after"])
 def test_before_and_after_send_the_same_and_only_ours_remembers(run_file, sandbox, people, code, again):
@@ -67,6 +68,7 @@ def test_who_was_texted_is_noted_in_the_ledger(run_file, sandbox, people, monkey
     assert Counter(people[TEXTED:]) == Counter(sandbox.state.accepted_messages)
 
 
+@pytest.mark.slow
 def test_another_ledger_is_told_who_was_texted(run_file, sandbox, people, tmp_path, monkeypatch):
     """After a report with the old ledger, and its rows noted in the new one, the campaign texts the others alone."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 403, "persistent": True}])

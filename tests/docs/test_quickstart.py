@@ -68,6 +68,7 @@ def test_a_lost_answer_fails_the_scheduled_dag_once_and_alerts(run_file, sandbox
     ]
 
 
+@pytest.mark.slow
 def test_a_parquet_file_of_the_table_texts_nobody_again(run_file, sandbox, table):
     """With the file that the page makes and the format that it names, the DAG knows all invoices, as the page says."""
     (code,) = re.findall(r"^python - <<'PYTHON'\n(.*?)^PYTHON$", COMMANDS, re.MULTILINE | re.DOTALL)

@@ -222,6 +222,7 @@ def granted(server, role):
     return {(row["name"], row["at"]) for row in rows if row["name"] != "SELECT"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_pooler(), reason="pgbouncer is not installed")
 def test_a_pooler_between_hands_out_the_path_of_the_database(server):
     """In mode transaction the ledger is found by the database's own search_path, and options are refused."""
@@ -408,6 +409,7 @@ def test_one_role_makes_its_own_tables(bare, name):
         bare.run("postgres", [f"DROP DATABASE {database} WITH (FORCE)", "DROP ROLE sms"], database="postgres")
 
 
+@pytest.mark.slow
 def test_the_dump_of_the_page_takes_the_ledgers_place(server, tmp_path):
     """With its rights and its claims, and without the rows that came later: the page's query says where it ends."""
     with server.open("sms_task") as store:

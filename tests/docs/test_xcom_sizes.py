@@ -35,6 +35,7 @@ def sms_sandbox_config():
     return SandboxConfig(token="sandbox-token-0123", balance=900_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figures", SIZES, ids="-".join)
 def test_the_xcoms_are_as_large_as_the_page_says(run_file, sandbox, tmp_path, figures):
     """What a task pushes grows with its requests up to ``max_xcom_responses``, and is small beyond."""

@@ -89,6 +89,7 @@ def test_a_person_treats_what_is_unknown_as_sent(send, people, lost, ledger_path
     assert (len(questions), ran.summary["requests"]) == (1, 5)
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_what_an_earlier_attempt_lost_and_a_person_calls_sent_repeats_nothing(send, people, lost, witnessed):
     """A table without repeats has none in its summary: all of it was sent before, by decision or not."""
@@ -139,6 +140,7 @@ def test_what_the_command_closes_as_accepted_repeats_nothing(send, people, lost,
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_a_person_has_what_is_unknown_sent_again(send, people, lost, ledger_path, witnessed):
     """Exactly what was unknown is posted once more; the ledger keeps that it was a decision."""
@@ -387,6 +389,7 @@ def test_a_question_in_the_middle_of_a_send_does_not_say_that_nothing_was_sent(s
     assert "now. Nothing more was sent" in ran.log
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_an_approval_is_of_no_more_people_than_were_shown(send, people, tmp_path, ledger_path, witnessed):
     """Where the list of those not to be texted has shrunk meanwhile, the person is asked again."""
@@ -449,6 +452,7 @@ def misses_a_question(monkeypatch):
     monkeypatch.setattr(hitl, "upsert_hitl_detail", upsert)
 
 
+@pytest.mark.slow
 @needs_an_answer
 @pytest.mark.usefixtures("misses_a_question")
 def test_a_question_that_never_reached_airflow_is_not_the_first_one(send, people, tmp_path, sandbox):
@@ -464,6 +468,7 @@ def test_a_question_that_never_reached_airflow_is_not_the_first_one(send, people
     assert (ran.state, len(questions), len(sandbox.state.accepted)) == ("success", 1, 115)
 
 
+@pytest.mark.slow
 @needs_an_answer
 @pytest.mark.usefixtures("misses_a_question")
 @pytest.mark.parametrize("has_field", [True, False])
@@ -493,6 +498,7 @@ def test_what_a_person_writes_into_the_field_is_not_logged(send, people):
     assert "ann approved a plan, but the field of the form names none that this task asked about" in ran.log
 
 
+@pytest.mark.slow
 @needs_an_answer
 @pytest.mark.parametrize("listed", [range(0), range(10)], ids=["an empty list", "a list of the people texted"])
 def test_an_approval_is_of_none_of_the_people_whom_the_list_held_back(send, people, tmp_path, listed, witnessed):
@@ -537,6 +543,7 @@ def test_a_list_that_swaps_people_is_asked_about(send, people, sandbox, tmp_path
     assert (len(questions), len(witnessed())) == (1, 100)
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_an_approval_is_of_nobody_who_was_unknown(send, people, sandbox, witnessed):
     """The plan showed them as people who may have been texted, and not among the messages to send."""
@@ -660,6 +667,7 @@ FAILURES = {
 """What an attempt calls, and the error with which that ends, by what fails."""
 
 
+@pytest.mark.slow
 @needs_an_answer
 @pytest.mark.parametrize("no", ["Stop", NOBODY])
 @pytest.mark.parametrize("fails", ["the balance", *FAILURES])
@@ -734,6 +742,7 @@ def test_a_source_that_is_empty_after_the_approval_is_no_success(send, people, l
     assert recorded(ledger_path) == []
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_a_source_that_is_empty_after_a_wait_for_approved_hours_is_no_success(send, people, ledger_path, sandbox):
     """The approval was given before the task waited once more: the source can lose its rows in that wait, too."""
@@ -751,6 +760,7 @@ def test_a_source_that_is_empty_after_a_wait_for_approved_hours_is_no_success(se
     assert recorded(ledger_path) == [("send", "ann", 2)]
 
 
+@pytest.mark.slow
 @needs_an_answer
 @pytest.mark.parametrize("is_emptied", [False, True])
 def test_what_is_decided_about_another_mapped_copy_says_nothing_of_this_one(

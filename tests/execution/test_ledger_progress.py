@@ -185,6 +185,7 @@ def test_a_wait_is_the_last_that_its_part_says(send, people, sandbox, notes, bal
     assert min(seen[topped_up:]) == 800
 
 
+@pytest.mark.slow
 def test_a_wait_before_the_first_text_is_noted(send, people, notes):
     """With the plan, and the hour at which it ends."""
     hours = OpensLater(seconds=3)
@@ -208,6 +209,7 @@ def test_a_question_is_a_wait(send, people, sandbox, sms_default, notes):
     assert (states[0][1], states[2][1]["unknown"]) == ({"to_send": 5}, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "statement"), [("sms_progress", "UPDATE"), ("sms_balance", "INSERT"), ("sms_balance", "UPDATE")]
 )

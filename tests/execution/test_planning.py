@@ -56,6 +56,7 @@ def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
     assert plan["cost"] == ran.summary["cost"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "answers"),
     [

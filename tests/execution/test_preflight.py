@@ -81,6 +81,7 @@ def test_a_task_waits_for_credit_before_the_first_text(send, people, sandbox, wi
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("balance", "cost_per_part", "spent"), [(600, 1, True), (350, 0.5, False)], ids=["foreseen", "said by the service"]
 )
@@ -180,6 +181,7 @@ def test_a_person_who_opts_out_after_the_text_counts_as_texted(send, people, san
     assert statuses == ["accepted"] * 390 + ["suppressed"] * 10 + ["accepted"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_unknown", ["fail", "resend"])
 def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path, on_unknown):
     """The person may have been texted before the wait: the task says so, even if it may text them no more."""
@@ -203,6 +205,7 @@ def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path, on
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["some", "nobody"])
 def test_rows_that_leave_the_source_hide_no_unknown_message(send, people, sandbox, left):
     """People whom the task may have texted before its wait: it names the request, even if nothing is left to send."""
@@ -306,6 +309,7 @@ class Closes:
         return self._until if self._until and now < self._until else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opts_out", [0, 50, 100])
 @pytest.mark.parametrize(
     ("lost", "is_charged"),
@@ -343,6 +347,7 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
     assert (ran.summary["cost"], ran.summary["requests"]) == (expected["accepted"], requests)
 
 
+@pytest.mark.slow
 def test_a_task_without_xcoms_counts_once_it_ends(send, people, sandbox, metrics):
     """The leg after a wait does not know what the leg before it has told the metrics, so that leg tells nothing."""
     window = Closes(sandbox, lambda: None)
@@ -373,6 +378,7 @@ def test_what_was_lost_once_before_a_wait_is_posted_once_more(send, people, sand
     assert [each for each in ran.log.splitlines() if "of 100 messages, is unknown" in each]
 
 
+@pytest.mark.slow
 def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, ledger_path):
     """A late response shows it, and then the hours end: the task fails, since the next leg would not know of it."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "delay", "seconds": 4}])
@@ -459,6 +465,7 @@ def upgrade_the_ledger(path, ledger_path):
         connection.execute("UPDATE sms_ledger_version SET version = 99")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "options", "error"),
     [
@@ -487,6 +494,7 @@ def test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent(
     assert not pd.read_parquet(report)["reason"].str.contains("othing was sent").any()
 
 
+@pytest.mark.slow
 def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sandbox, monkeypatch):
     """The leg after the wait is told to stop while it compares texts: 200 people were texted before."""
     real, stops = delivery.refuse_changed_texts, []
@@ -505,6 +513,7 @@ def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sa
     assert "Told to stop, so nothing more was sent" in ran.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "on_unknown", ["fail", pytest.param("ask", marks=pytest.mark.skipif(not CAN_ASK, reason="asks nobody"))]
 )
@@ -567,6 +576,7 @@ class Zones:
         return self._until if int(destination) % 3 and now < self._until else None
 
 
+@pytest.mark.slow
 def test_people_are_texted_in_the_hours_of_their_own_zone(send, people, sandbox, witnessed):
     """Whose hours it is now is texted at once; the others stay for theirs, and the task with them."""
     ran = send(people(300), send_window=Zones(), chunk_size=50)

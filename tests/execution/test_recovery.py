@@ -182,6 +182,7 @@ def test_a_ledger_that_cannot_be_written_to_leaves_a_file(folder, monkeypatch, c
     assert files_in(folder) == [path]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_while_its_ledger_is_silent_loses_no_answer(
     way, sms_default, sandbox, witnessed, tmp_path
 ):

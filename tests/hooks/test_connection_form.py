@@ -79,6 +79,7 @@ def test_airflow_2_makes_the_form_of_the_hooks_fields(airflow_home):
     assert manager.field_behaviours["sms"] == {key.replace("-", "_"): value for key, value in behaviour.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(AIRFLOW < (3, 0), reason="Airflow 2 has no such API: the test before this is of its form")
 @pytest.mark.skipif(AIRFLOW == (3, 0), reason="Airflow 3.0 asks no hook where libraries of Airflow 2 are missing")
 def test_the_api_gives_the_form(airflow_home, monkeypatch):

@@ -338,6 +338,7 @@ def test_a_wrong_statement_of_sqlite(sqlite, sql):
     failure(SqlSource(sqlite, sql))
 
 
+@pytest.mark.slow
 def test_a_database_that_is_locked(sqlite, connect):
     """It is worth a retry."""
     path = json.loads(os.environ["AIRFLOW_CONN_PEOPLE_DB"])["host"]
@@ -403,6 +404,7 @@ SERIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", SERIES)
 def test_memory_does_not_grow_with_the_rows(request, database):
     """Ten times the rows take no more memory: a few MiB more, where they weigh forty."""

@@ -441,6 +441,7 @@ def test_campaigns_that_run_at_once_text_each_person_once(campaign, open_store):
     assert sorted(texts["a"] + texts["b"]) == sorted(m.destination for m in messages)
 
 
+@pytest.mark.slow
 def test_releases_beside_claims_in_several_groups_wait_in_no_circle(campaign, open_store, rows):
     """Campaigns that have been in two groups give back in both while others claim in both: none is a victim."""
     messages = people(60)
@@ -475,6 +476,7 @@ def busy(postgres_url, clock):
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["claim", "record", "finish", "resolve"])
 def test_whoever_writes_of_a_group_waits_for_its_lock(busy, what, monkeypatch):
     """On a server, transactions of other campaigns may write of the same people at the same time."""

@@ -77,6 +77,7 @@ def write(store, *statements):
             connection.execute(text(each))
 
 
+@pytest.mark.slow
 def test_a_silent_network_ends_a_wait_for_a_connection(store, way):
     """A connection that lies in the pool is asked whether it stands, and that, too, is bounded."""
     way.fall_silent()
@@ -119,6 +120,7 @@ def test_a_silent_network_ends_a_wait_for_rows(store, way):
     assert seconds_until_it_fails(fall_silent_between) < BOUND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["first mark", "mark", "report"])
 def test_a_silent_network_ends_what_a_task_reads_around_its_send(store, way, enter, what):
     """The high-water mark, and what a row report looks up: no server that hangs keeps the task for minutes."""
@@ -135,12 +137,14 @@ def test_a_silent_network_ends_what_a_task_reads_around_its_send(store, way, ent
     assert seconds_until_it_fails(reads[what]) < BOUND
 
 
+@pytest.mark.slow
 def test_a_silent_network_ends_the_opening(url, way):
     """A server that takes the connection and never answers is an error before anything is claimed."""
     way.fall_silent()
     assert seconds_until_it_fails(lambda: open_postgres(url, wait_seconds=WAIT)) < BOUND + 2.0
 
 
+@pytest.mark.slow
 def test_a_silent_server_is_not_asked_again_at_once(store, way):
     """What a task does after its send, such as its notes, does not wait anew each time."""
     way.fall_silent()
@@ -151,6 +155,7 @@ def test_a_silent_server_is_not_asked_again_at_once(store, way):
     assert time.monotonic() - began < BOUND
 
 
+@pytest.mark.slow
 def test_the_last_outcomes_are_recorded_as_soon_as_the_network_is_back(store, way, enter):
     """A send that was told to stop has three seconds for it, and so does not wait until silence may be asked again."""
     ledger = enter(into=store, clock=None)
@@ -232,6 +237,7 @@ def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, send
     assert (service.duplicates, len(service.taken)) == (0, 100)
 
 
+@pytest.mark.slow
 def test_a_wait_for_others_is_longer_than_one_for_the_server(url):
     """A lock that others hold is asked for again and again; whoever gets it in the end commits as ever."""
     # The server also ends a transaction that does nothing for that long, as its process does on a busy machine.
@@ -256,6 +262,7 @@ def test_a_wait_for_others_is_longer_than_one_for_the_server(url):
             assert connection.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 1
 
 
+@pytest.mark.slow
 def test_a_look_at_much_of_the_ledger_may_take_longer(store):
     """A statement that reads for long on a server that lives is no silence."""
     with store.read() as connection:

@@ -45,6 +45,7 @@ def claim(store, numbers):
         ledger.commit(chunks=[Chunk(keys, some)], claim_seconds=60.0)
 
 
+@pytest.mark.slow
 def test_deleted_numbers_are_in_no_file_of_the_ledger(file_store, path):
     """Rows that have moved to another page before left no copy behind, and the log is emptied at once."""
     numbers = [str(27821000000 + 7919 * n) for n in range(4000)]

@@ -92,6 +92,7 @@ def test_a_slice_is_a_column(contents, start):
     assert expected(contents[start:-1]) == found(pa.array(contents)[start:-1])
 
 
+@pytest.mark.slow
 def test_every_character_has_its_size():
     """Every character that UTF-8 can hold takes as many septets or units as it does in a text by itself."""
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]

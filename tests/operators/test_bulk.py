@@ -359,6 +359,7 @@ def test_a_file_that_is_no_parquet_is_refused(send, tmp_path, sandbox):
     assert "people.parquet" in ran.log
 
 
+@pytest.mark.slow
 def test_sources_of_every_kind_send_the_same(send, people, tmp_path, witnessed):
     """A path, a directory, a glob, a URI, a list of paths, a table, a frame and a list of dicts are one campaign."""
     path = people(20)
@@ -678,6 +679,7 @@ def test_sigterm_while_rows_are_checked_sends_nothing(send, people, sandbox):
     assert (SIGTERM_RAISED if RAISES_ON_SIGTERM else "Told to stop while the rows were checked") in ran.log
 
 
+@pytest.mark.slow
 def test_an_execution_timeout_records_what_was_in_flight(send, people, sandbox, witnessed):
     """Airflow's timeout stops new claims; requests that are under way are awaited and recorded, and XComs pushed."""
     # The slowest machine has posted something by then.

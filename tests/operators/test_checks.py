@@ -113,6 +113,7 @@ def test_a_ledger_has_an_id(kind, conn_id):
     assert kind(task_id="t", **TASKS[kind], ledger_conn_id=None).ledger_conn_id is None
 
 
+@pytest.mark.slow
 def test_checking_loads_nothing_heavy():
     """A DAG file is loaded every few seconds, with all arguments of all tasks."""
     program = """

@@ -52,6 +52,7 @@ def test_a_campaign_texts_a_forgotten_person_once(send, people, witnessed, tmp_p
     assert sorted(exported) == [*OTHERS, "forgotten"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "texts"), [("fail", 1), ("resend", 2)])
 def test_an_unknown_message_to_a_forgotten_person_follows_the_policy(send, people, sandbox, witnessed, policy, texts):
     """It is sent again where everybody else's is, and nowhere else; nothing remembers the number afterwards."""
@@ -81,6 +82,7 @@ def test_a_retry_texts_nobody_again(send, people, sandbox, witnessed):
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 def test_released_as_not_sent_the_person_is_texted_like_everybody(send, people, sandbox, witnessed):
     """A decision frees the message, key and all: who must not be texted has to be out of the table."""
     sandbox.state.set_faults([{"kind": "status", "status": 500}])
@@ -92,6 +94,7 @@ def test_released_as_not_sent_the_person_is_texted_like_everybody(send, people, 
     assert sorted(number for number, _ in witnessed()) == OTHERS
 
 
+@pytest.mark.slow
 def test_a_frequency_cap_no_longer_protects_a_forgotten_person(send, people, witnessed):
     """The cap remembers a person by the number alone, and so it forgets them."""
     cap = {"campaign_group": "all", "min_interval": timedelta(days=1)}

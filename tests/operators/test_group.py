@@ -156,6 +156,7 @@ def test_a_lost_answer_fails_and_is_not_sent_again(text, sandbox):
     assert "1 message in the ledger's request 1 may have been sent" in ran.log
 
 
+@pytest.mark.slow
 def test_resending_is_possible(text, sandbox):
     """Asked for, a send whose answer was lost is posted again."""
     sandbox.state.set_faults([{"kind": "drop_after"}])
@@ -163,6 +164,7 @@ def test_resending_is_possible(text, sandbox):
     assert (ran.state, len(sends(sandbox))) == ("success", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "posts"), [("drop_after", 1), ("drop_before", 2)])
 def test_a_lost_answer_is_closed_by_the_balance(text, sandbox, fault, posts):
     """A group that was charged for was texted, and one that was not is texted by the same attempt."""

@@ -61,6 +61,7 @@ def test_the_text_of_a_file_is_rendered_and_sent(text, witnessed, message):
     assert ran.rendered["message"] == "Welcome, {first_name}: Acacia"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("message", "sent"),
     [

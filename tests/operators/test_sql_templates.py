@@ -103,6 +103,7 @@ def test_the_plan_and_the_send_see_the_same_rows(send, sandbox, replace_one, wit
     assert ("27820000000", "Hi Name0") in witnessed()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_rows_that_were_not_approved_are_asked_about_again(send, replace_one, witnessed):
     """A task that was away while a person decided keeps no rows; the query runs again, and its rows are compared."""

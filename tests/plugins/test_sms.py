@@ -24,6 +24,7 @@ print(json.dumps([[plugin.name for plugin in plugins], ours]))
 """
 
 
+@pytest.mark.slow
 def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
     """Schedulers and workers load plugins as well: they import only the module that declares the pages."""
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
@@ -35,6 +36,7 @@ def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
     }
 
 
+@pytest.mark.slow
 def test_the_plugin_imports_nothing_heavy(airflow_home):
     """Modules of the pages are imported when the web server asks for them."""
     heavy = "{'fastapi', 'jinja2', 'itsdangerous', 'pandas', 'pyarrow', 'sqlalchemy'}"

@@ -310,6 +310,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows():
     """Ten times the rows take no more memory: a few MiB more, where they weigh forty."""
 

@@ -299,6 +299,7 @@ def anything(chance):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_report_counts_as_the_summary_does(campaign, service, seed):
     """Whatever happens to whichever requests, in whichever try: each row is under the status that counted it."""
@@ -461,6 +462,7 @@ def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
     assert {row["sent_at"].timestamp() for row in found} == {clock.now - 30}
 
 
+@pytest.mark.slow
 def test_a_block_may_be_of_any_number_of_requests(campaign, enter):
     """Requests of one message each are all found, though a database takes only so many parameters."""
     send, ledger = campaign(table_of(numbers(2500))), enter()

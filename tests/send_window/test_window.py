@@ -30,6 +30,7 @@ def answer(window, moment, destination):
         return "never"
 
 
+@pytest.mark.slow
 @given(windows(), st.lists(moments, max_size=2), st.lists(st.integers(0, 2 * 24 * 3600), max_size=6))
 def test_what_it_remembers_is_what_it_would_find(window, begins, seconds):
     """Whatever it was asked before, for whom and in whatever order, it answers as a new one does."""

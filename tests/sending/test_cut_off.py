@@ -95,6 +95,7 @@ def test_a_task_that_is_back_in_time_fails_no_other(postgres_ledger_url, way, se
     assert (len(service.taken), service.duplicates) == (COUNT, 0)
 
 
+@pytest.mark.slow
 def test_a_task_that_stays_away_is_named_and_worth_a_retry(postgres_ledger_url, service, cut_off, monkeypatch):
     """The other one ends at the bound; who makes the next attempt takes the request for unknown, and texts nobody."""
     monkeypatch.setattr(flush, "FLUSH_SECONDS", 1.0)

@@ -545,6 +545,7 @@ def test_outcomes_are_recorded_once_the_ledger_answers_again(sender, service, en
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [1, 2, 3])
 def test_a_lock_that_is_not_had_is_waited_for_again(sender, service, enter, caplog, first):
     """Nothing of the commit has happened, and it is made in the end: the send goes on, and nobody is posted twice."""
@@ -564,6 +565,7 @@ def test_a_lock_that_is_kept_for_minutes_ends_the_send(sender, service, enter):
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
 
 
+@pytest.mark.slow
 def test_waits_for_a_lock_are_counted_in_a_row(sender, service, enter):
     """A campaign that is busy now and then, for hours, goes on."""
     busy = {*range(1, 5), *range(6, 10), *range(11, 15)}

@@ -456,6 +456,7 @@ def test_the_log_names_the_file_and_the_command(sender, enter, folder, stop, cap
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_silent_server_costs_no_response(driver, postgres_url, enter, sender, service, folder, monkeypatch):
     """A network that is silent for longer than the send waits: what was answered meanwhile is recorded afterwards."""

@@ -26,6 +26,7 @@ def recorded(ledger_path):
         return connection.execute("SELECT conn_id, amount FROM sms_balance ORDER BY id").fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", MODES, ids=str)
 def test_what_it_sees_is_recorded(wait, sandbox, ledger_path, arguments):
     """In each mode: what was too little, and what suffices, of which a triggerer tells."""

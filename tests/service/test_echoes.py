@@ -131,6 +131,7 @@ def test_a_short_piece_stays():
     assert blanked(words, ["Dear Thandi, the account is credited"]) == words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["%41", "%", "\\u0041", "\\", "&amp;", "&a", "&#1"])
 def test_blanking_takes_time_in_proportion_to_the_text(piece):
     """Ten times the text takes no more than some ten times as long."""

@@ -138,6 +138,7 @@ def test_what_breaks_after_the_request_is_an_unknown_outcome(serve, connect, ans
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.slow
 def test_breaking_off_over_tls_is_an_unknown_outcome(serve, connect, wire, certificate):
     """TLS changes nothing: the request was read."""
     server = serve(wire.reset, wire.close, tls=certificate[1])
@@ -173,6 +174,7 @@ def test_silence_is_an_unknown_outcome(serve, connect, wire):
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head", [b"", HEAD, HEAD + b"Content-Length: 1000\r\n\r\n", HEAD + b"Transfer-Encoding: chunked\r\n\r\n"]
 )

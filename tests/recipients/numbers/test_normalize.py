@@ -238,6 +238,7 @@ def test_reprs_show_no_numbers():
     assert NUMBER not in repr(clean_destinations(pa.array([NUMBER]), None))
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.text(), st.from_regex(r"\+?[0-9][0-9 ./()-]{5,18}(\.0)?", fullmatch=True))))
 @pytest.mark.parametrize("region", [None, "ZA", "BR"])
 def test_any_text_is_judged(region, texts):

@@ -30,6 +30,9 @@ EXAMINED = 1_000
 """Campaigns that one page of the list looks at: a tenth of a second in a file, whatever is searched for."""
 _FIRST_WINDOW, _LARGEST_WINDOW = 50, 800
 """Campaigns that are read at a time: few at first, which is enough for a page if nothing is searched for."""
+_ENDS = 100
+"""A page that looked at as many campaigns as it may ends at a multiple of this: it tells the id of none that the reader
+may not see."""
 
 
 class NamedCampaign(NamedTuple):
@@ -42,9 +45,10 @@ class NamedCampaign(NamedTuple):
 class CampaignPage(NamedTuple):
     """A page of the list.
 
-    :param older: the campaign before which the next page begins; None means that there are no older ones.
-    :param examined_since: when the oldest campaign that was looked at was created, seconds since the epoch, if the page
-        may lack older ones because it looked at as many as it may; None if it does not.
+    :param older: the id before which the next page begins; None means that there are no older campaigns.
+    :param examined_since: if the page may lack older ones because it looked at as many as it may: when the oldest of
+        these that the reader may see was created, seconds since the epoch. Nothing tells when others were created. None
+        if the reader may see none of them, or the page lacks none.
     """
 
     campaigns: Sequence[Campaign]
@@ -71,13 +75,15 @@ def list_campaigns(
     """
     part = name.casefold()
     matching: list[tuple[Any, str, Any]] = []
+    seen: list[Any] = []
     examined, older, since = 0, None, None
     with ledger.read() as connection:
         now = ledger.clock()
         for rows in newest_first(connection, before):
-            named = [row for row in rows if part in row.name.casefold()]
-            visible = visible_ids(connection, [row.id for row in named], may_see)
-            reported = progress_by_campaign(connection, sorted(visible))
+            visible = visible_ids(connection, [row.id for row in rows], may_see)
+            seen += [row for row in rows if row.id in visible]
+            named = [row for row in rows if row.id in visible and part in row.name.casefold()]
+            reported = progress_by_campaign(connection, [row.id for row in named])
             current = {each: current_attempts(attempts, now) for each, attempts in reported.items()}
             flags = campaign_flags(connection, now, sorted(current))
             for row in (each for each in named if each.id in current):
@@ -89,7 +95,9 @@ def list_campaigns(
                 older = matching[limit - 1][0].id
                 break
             if examined >= EXAMINED:
-                older, since = rows[-1].id, rows[-1].created_at
+                older = rows[-1].id + -rows[-1].id % _ENDS
+                matching = [each for each in matching if each[0].id >= older]
+                since = next((row.created_at for row in reversed(seen) if row.id >= older), None)
                 break
         shown = matching[:limit]
         counts = counts_of(connection, [row.id for row, *_ in shown], now)

@@ -74,22 +74,56 @@ def test_campaigns_are_listed_newest_first_in_pages(store, ledger):
     assert {page.examined_since for page in pages} == {None}
 
 
-def test_a_page_looks_at_a_bounded_number_of_campaigns(store, ledger):
-    """However many there are: the page says how far back it looked, and the next one goes on from there."""
-    tell(store, "rare", state="failed")
+def _fill(store, count, *, first=2):
+    """Add campaigns like the first one, each with a claimant of its own, that were created a second apart."""
     with store.write(1) as connection:
-        many = [{"id": 2 + n, "name": f"c{n}", "created_at": 1000.0 + n} for n in range(2 * EXAMINED)]
+        many = [{"id": first + n, "name": f"c{n}", "created_at": 1000.0 + n} for n in range(count)]
         connection.execute(insert(campaign), many)
         dated = [{"campaign_id": each["id"], "claimant_id": each["id"]} for each in many]
         who = select(*(each for each in claimant.c if each.name != "id")).where(claimant.c.id == 1).subquery()
-        copies = select(campaign.c.id, *who.c).select_from(campaign.join(who, campaign.c.id > 1))
+        copies = select(campaign.c.id, *who.c).select_from(campaign.join(who, campaign.c.id >= first))
         connection.execute(insert(claimant).from_select(["id", *who.c.keys()], copies))
         connection.execute(insert(progress), [{**each, "state": "ended", "updated_at": 1.0} for each in dated])
+
+
+def test_a_page_looks_at_a_bounded_number_of_campaigns(store, ledger):
+    """However many there are: the page says how far back it looked, and the next one goes on from there."""
+    tell(store, "rare", state="failed")
+    _fill(store, 2 * EXAMINED)
     page, pages = listed(ledger, name="rare"), 1
     while page.older:
         assert (page.campaigns, page.examined_since) == ([], 1000.0 + page.older - 2)
         page, pages = listed(ledger, name="rare", before=page.older), pages + 1
     assert (names(page), pages) == (["rare"], 2)
+
+
+def test_a_page_tells_nothing_of_hidden_campaigns(store, ledger):
+    """Neither the time nor the id of one that the reader may not see, though that is where the page stopped."""
+    tell(store, "rare", state="failed", dag_id="seen")
+    tell(store, "other", dag_id="hidden")
+    with store.write(1) as connection:
+        connection.execute(update(claimant).where(claimant.c.id == 1).values(dag_id="hidden"))
+    _fill(store, 2 * EXAMINED + 37, first=3)
+    with store.write(1) as connection:
+        last = select(claimant.c.id).order_by(claimant.c.id.desc()).limit(1).scalar_subquery()
+        connection.execute(update(claimant).where(claimant.c.id.in_((1, last))).values(dag_id="seen"))
+    page = listed(ledger, hidden=["hidden"])
+    assert (names(page), page.examined_since) == ([f"c{2 * EXAMINED + 36}"], 1000.0 + 2 * EXAMINED + 36)
+    first = page.older
+    page = listed(ledger, hidden=["hidden"], name="c", before=first)
+    assert (names(page), page.examined_since, first % 100) == ([], None, 0)
+    assert names(listed(ledger, hidden=["hidden"], before=page.older or first)) == ["rare"]
+
+
+def test_pages_that_end_anywhere_leave_out_no_campaign(store, ledger):
+    """The campaigns between the last one that a page looked at and its end are on the next page, and on that alone."""
+    tell(store, "rare", state="failed")
+    _fill(store, 2 * EXAMINED + 37)
+    pages = [listed(ledger, limit=3 * EXAMINED)]
+    while pages[-1].older:
+        pages.append(listed(ledger, limit=3 * EXAMINED, before=pages[-1].older))
+    found = [each for page in pages for each in names(page)]
+    assert found == [*(f"c{n}" for n in reversed(range(2 * EXAMINED + 37))), "rare"]
 
 
 @pytest.mark.parametrize(

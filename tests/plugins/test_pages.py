@@ -15,6 +15,8 @@ from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import PlanExtent, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.pauses import pause
+from airflow_provider_sms.monitoring import campaigns
+from airflow_provider_sms.plugins.authorization import Access
 
 HOSTILE = '"><script>document.title="pwned"</script><img src=x onerror=alert(1)>{{ 7 * 7 }}'
 PLAN = {
@@ -68,6 +70,19 @@ def test_the_list_is_filtered_by_name_and_state_and_has_pages(vic, store):
     assert len(re.findall(r"since <time", answer.text + rest.text)) == 30
     assert "There are no older campaigns" in text(vic.get("/?before=1"))
     assert "c59" in vic.get("/?before=x").text
+
+
+def test_a_page_that_stops_before_a_visible_campaign_says_so(vic, store, monkeypatch):
+    """Without the time at which a hidden one was created; the link leads on to older campaigns."""
+    for name in ("shown", "hidden"):
+        tell(store, name, dag_id=name)
+    for name in ("EXAMINED", "_FIRST_WINDOW", "_ENDS"):
+        monkeypatch.setattr(campaigns, name, 1)
+    monkeypatch.setattr(Access, "may_see", lambda self, dag_id: dag_id != "hidden")
+    answer = vic.get("/")
+    assert "You may see none of the campaigns that this page looked at" in text(answer)
+    assert ("<time" in answer.text, "before=2" in answer.text) == (False, True)
+    assert "None of the campaigns since" in text(vic.get("/?before=2", **{"x-sms-name": "none"}))
 
 
 def test_a_name_in_an_address_is_not_searched_for(vic, store):

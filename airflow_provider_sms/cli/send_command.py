@@ -228,7 +228,9 @@ def _log_for_a_person() -> Iterator[None]:
 
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        print_message(*record.getMessage().splitlines())
+        # Nobody may read it any more, or its disk may be full: no reason for a send to end, or to count as failed.
+        with suppress(OSError):
+            print_message(*record.getMessage().splitlines())
 
 
 @contextmanager

@@ -420,3 +420,17 @@ def test_a_process_of_its_own_keeps_stdout_for_data(console_script, sms_default,
     assert json.loads(done.stdout)[0]["accepted"] == 2
     assert "\nPlan " in done.stderr
     assert "Campaign water, remembered in" in done.stderr
+
+
+def test_a_send_goes_on_where_nobody_reads_its_log(console_script, sms_default, ledger_path, sandbox, console):
+    """As with ``| head``, or a log on a full disk: everybody is texted, so the command succeeds."""
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.5}])
+    command = [*console_script, "send", "--campaign", "water", "--message", WATER, "--yes", "-o", "json"]
+    more = ["--to", ANN, BOB, "--default-region", "ZA"]
+    with subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while "remembered in" not in process.stderr.readline():
+            pass
+        process.stderr.close()
+        told = json.loads(process.stdout.read())
+    assert (process.returncode, told[0]["accepted"]) == (0, 2)
+    assert console("ledger", "status", "water", "-o", "json").data[0]["state"] == "complete"

@@ -93,9 +93,11 @@ def pause_campaign(args: Namespace) -> None:
             f"At most {counted(done.requests, 'request')} with {counted(done.messages, 'message')} may still be under "
             "way: requests claimed before the pause are still posted, and their outcomes recorded."
         )
+    # After the two dashes, a name that begins with a dash is no option.
+    dashes = "-- " if args.campaign.startswith("-") else ""
     print_message(
         "Nothing is lost: tasks that send it wait, holding their slots, until you run",
-        f"  airflow-sms ledger resume {shlex.quote(args.campaign)}",
+        f"  airflow-sms ledger resume {dashes}{shlex.quote(args.campaign)}",
     )
 
 

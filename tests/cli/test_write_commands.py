@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 import time
 from decimal import Decimal
 
@@ -88,6 +89,15 @@ def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
     )
     assert pause_of(store, "spring") is None
     assert rows("SELECT paused_by, resumed_by FROM sms_pause") == [(getpass.getuser(), getpass.getuser())]
+
+
+def test_the_command_that_resumes_works_as_it_is_printed(ledger, sent):
+    """Even for a name that begins like an option, or holds signs of a shell."""
+    for name in ("--spring", "-s", "a 'b' $c"):
+        sent(people(3), campaign=name)
+        *_, resume = ledger("pause", "--", name).err.splitlines()
+        _, *words = shlex.split(resume)
+        assert (words[:2], ledger(*words[1:]).status) == (["ledger", "resume"], 0)
 
 
 def test_pausing_or_resuming_twice_is_reported(ledger, sent, store):

@@ -64,6 +64,16 @@ def parse_limit(written: str) -> int:
     return int(written)
 
 
+def parse_map_index(written: str) -> int:
+    """Return the index of a mapped task, or -1, which Airflow gives to a task that is not mapped.
+
+    :raises argparse.ArgumentTypeError: it is neither.
+    """
+    if not re.fullmatch(r"-1|[0-9]{1,9}", written):
+        raise argparse.ArgumentTypeError(f"{written!r} is not the index of a mapped task")
+    return int(written)
+
+
 def _arg(*flags: str, **arguments: Any) -> Arg:
     return Arg(flags, **arguments)  # type: ignore[no-untyped-call]  # Airflow's own
 
@@ -282,7 +292,7 @@ def _write_commands() -> list[ActionCommand]:
             _arg("dag_id", metavar="DAG_ID", help="Id of the DAG"),
             _arg("task_id", metavar="TASK_ID", help="Id of the task"),
             _arg("run_id", metavar="RUN_ID", help="Id of the DAG run"),
-            _arg("--map-index", type=int, default=-1, metavar="INDEX", help="Index of a mapped task"),
+            _arg("--map-index", type=parse_map_index, default=-1, metavar="INDEX", help="Index of a mapped task"),
             _YES,
         ),
         _command(

@@ -162,7 +162,8 @@ def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        found = requests_among(connection, set(ids), store.clock())
+        # A database refuses to compare its column with an id that this cannot hold.
+        found = requests_among(connection, {each for each in ids if 0 < each < 2**63}, store.clock())
     missing = sorted(set(ids) - {row.request_id for row in found})
     if missing:
         raise InputError(f"The ledger has no request {missing[0]}")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from airflow_provider_sms.cli.definitions import get_cli_commands, parse_age, parse_limit, parse_time
+from airflow_provider_sms.cli.definitions import get_cli_commands, parse_age, parse_limit, parse_map_index, parse_time
 from airflow_provider_sms.get_provider_info import get_provider_info
 
 
@@ -79,6 +79,14 @@ def test_a_limit_is_a_whole_number_above_0():
     for written in ("0", "-1", "1.5", "all", "", "9999999999"):
         with pytest.raises(ArgumentTypeError, match="not a whole number above 0"):
             parse_limit(written)
+
+
+def test_a_map_index_is_one_that_airflow_has():
+    """A task that is not mapped has -1; no database holds an index beyond that of its column."""
+    assert [parse_map_index(written) for written in ("-1", "0", "12")] == [-1, 0, 12]
+    for written in ("-2", "1.5", "all", "", "9999999999"):
+        with pytest.raises(ArgumentTypeError, match="not the index of a mapped task"):
+            parse_map_index(written)
 
 
 @pytest.mark.parametrize(

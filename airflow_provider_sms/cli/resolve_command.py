@@ -164,17 +164,25 @@ def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
     """Print what closing requests means, and ask for confirmation."""
     state, name = _outcome(args)
     messages = sum(row.messages for row in rows)
+    to_groups = sum(row.messages for row in rows if row.kind == "group")
+    people = messages + to_groups  # a message to groups has several: only the service knows how many
     if state == NOT_SENT:
         print_message(
             f"Not sent frees {_messages_of(rows)}: the next attempt texts "
-            f"{by_count(messages, 'this person', 'these people')}. If the service did take "
-            f"{by_count(messages, 'it, that person gets', 'any of them, those people get')} the text twice."
+            f"{by_count(people, 'this person', 'these people')}. If the service did take "
+            f"{by_count(messages, 'it', 'any of them')}, "
+            f"{by_count(people, 'that person gets', 'those people get')} the text twice."
         )
     else:
         them = by_count(messages, "it", "them")
         print_message(
             f"Accepted counts {_messages_of(rows)} as sent: the campaign never sends {them} again. If the service did "
-            f"not take {them}, {by_count(messages, 'that person never gets', 'those people never get')} the text."
+            f"not take {them}, {by_count(people, 'that person never gets', 'those people never get')} the text."
+        )
+    if to_groups:
+        print_message(
+            f"{counted(to_groups, 'message goes', 'messages go')} to groups, however many people are in them: only the "
+            "service knows."
         )
     contrary = CHARGED if state == NOT_SENT else NOT_CHARGED
     if contradicted := [row for row in rows if row.evidence is not None and row.evidence.verdict == contrary]:

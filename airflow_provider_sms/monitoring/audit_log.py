@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import case, select
 
 from airflow_provider_sms.ledger.account import BALANCE
 from airflow_provider_sms.ledger.account_history import kept_evidence
@@ -29,7 +29,7 @@ class AuditEntry(NamedTuple):
     :param action: ``approved``, ``refused``, ``was sent``, ``was not sent``, ``resend``, ``fail``, ``paused`` or
         ``resumed``.
     :param subject: the request or the plan; None means the campaign.
-    :param people: people concerned; None means not recorded.
+    :param people: people concerned; None means not recorded, or not known, as with a message to groups.
     :param why: what the balance told, where it decided.
     """
 
@@ -105,7 +105,9 @@ def _approvals(connection: Connection, campaign_id: int) -> list[AuditEntry]:
 
 
 def _resolutions(connection: Connection, campaign_id: int, limit: int) -> list[AuditEntry]:
-    columns = (request.c.id, request.c.submitted, request.c.evidence)
+    # Only the service knows how many people are in a group.
+    people = case((request.c.kind != "group", request.c.submitted))
+    columns = (request.c.id, people, request.c.evidence)
     query = (
         select(decision.c.decided_at, decision.c.decided_by, decision.c.decision, *columns)
         .select_from(decision.join(request, request.c.id == decision.c.request_id))

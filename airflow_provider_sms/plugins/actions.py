@@ -124,10 +124,9 @@ def resolve_requests(access: VerifiedViewer, campaign_id: CampaignId, resolution
             failed = failed_on_unknown(store, [campaign.name]) if closed else []
     outcome = "sent" if state == ACCEPTED else "not sent"
     next_step = " Now clear the task: its next attempt texts them." if state == NOT_SENT and closed else ""
-    recorded = (
-        f"Recorded as {outcome}: {counted(len(closed), 'request')} to {counted(sum(closed), 'person', 'people')}."
-        f"{next_step}"
-    )
+    # Only the service knows who is in a group.
+    to = "groups" if any(row.kind == "group" for row in rows) else counted(sum(closed), "person", "people")
+    recorded = f"Recorded as {outcome}: {counted(len(closed), 'request')} to {to}.{next_step}"
     others = _other_tasks(failed, rows, access)
     return {"message": " ".join([recorded, *others, *errors]), "people": sum(closed)}
 

@@ -3,8 +3,10 @@ from __future__ import annotations
 import getpass
 
 import pytest
+from sqlalchemy import update
 from support.sending import claimant, people
 
+from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.attempts import register
@@ -60,6 +62,17 @@ def test_one_message_is_said_in_the_singular(ledger, sent):
     assert "Not sent frees 1 message: the next attempt texts this person. If the service did take it, that" in freed
     closed = ledger("resolve", sent(people(1, 10), UNKNOWN), "--as", "accepted", "--yes").err
     assert "never sends it again. If the service did not take it, that person never gets the text.\n" in closed
+
+
+@pytest.mark.parametrize("outcome", ["accepted", "not-sent"])
+def test_a_message_to_groups_is_not_called_a_person(ledger, sent, store, outcome):
+    """Only the service knows how many people are in a group."""
+    request = sent(people(1), UNKNOWN)
+    with store.write(1) as connection:
+        connection.execute(update(schema.request).values(kind="group"))
+    said = ledger("resolve", request, "--as", outcome, "--yes")
+    assert "person" not in said.err
+    assert "1 message goes to groups, however many people are in them: only the service knows.\n" in said.err
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from sqlalchemy import update
 from support.told import tell
 
 from airflow_provider_sms.ledger.account import KeptEvidence
@@ -9,6 +10,7 @@ from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import PlanExtent, note_question, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.monitoring.audit_log import audit_log, latest_asked_plan
 
 
@@ -29,6 +31,15 @@ def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
         ("bob", "paused", None, None),
         ("ann", "approved", "plan p1", 7),
     ]
+
+
+def test_a_decision_about_groups_counts_no_people(store, ledger):
+    """Only the service knows how many people are in a group."""
+    (sent,) = tell(store, claims=[(1, "unknown")])
+    with store.write(1) as connection:
+        connection.execute(update(request).values(kind="group"))
+    resolve(store, sent, "accepted", "dan")
+    assert [(entry.user, entry.people) for entry in audit_log(ledger, 1)] == [("dan", None)]
 
 
 def test_the_last_question_or_decision_about_a_plan_counts(store, ledger):

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from support.plugins import Person
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.pauses import pause_of
-from airflow_provider_sms.ledger.schema import decision
+from airflow_provider_sms.ledger.schema import decision, request
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins import actions
 from airflow_provider_sms.plugins.authorization import Access
@@ -36,6 +36,15 @@ def test_a_decision_about_a_request_is_applied_and_recorded(ed, store):
     assert other.json()["message"].endswith("Now clear the task: its next attempt texts them.")
     assert decisions(store) == [(sent, "accepted", "ed"), (unsent, "not_sent", "ed")]
     assert status(store, "spring").counts.accepted == 3
+
+
+def test_a_send_to_groups_is_not_said_to_be_to_a_person(ed, store):
+    """Only the service knows how many people are in a group."""
+    (sent,) = tell(store, claims=[(1, "unknown")])
+    with store.write(1) as connection:
+        connection.execute(update(request).values(kind="group"))
+    answer = ed.post("/campaigns/1/resolve", {"requests": [sent], "outcome": "accepted", "people": 1})
+    assert answer.json()["message"] == "Recorded as sent: 1 request to groups."
 
 
 def test_other_tasks_that_failed_on_unknown_requests_are_named(ed, store, monkeypatch):

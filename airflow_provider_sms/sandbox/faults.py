@@ -81,6 +81,8 @@ class Fault:
             _require(isinstance(getattr(self, name), bool), f"{name} must be true or false")
         for name in ("retry_after", "body"):
             _require(isinstance(getattr(self, name), str | None), f"{name} must be a string")
+        header = self.retry_after or ""
+        _require(header.isascii() and header.isprintable(), "retry_after must be printable ASCII")
 
 
 def parse_fault(fields: Any) -> Fault:

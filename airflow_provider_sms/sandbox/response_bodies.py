@@ -52,11 +52,11 @@ def balance_body(balance: Decimal, config: SandboxConfig) -> dict[str, Any]:
 
 
 def json_number(amount: Decimal) -> int | float:
-    """Return an amount as a JSON number.
+    """Return an amount as a JSON number: an integer if it is a whole number of at most 64 bits, which is all that fits.
 
     :param amount: credits.
     """
-    return int(amount) if amount == int(amount) else float(amount)
+    return int(amount) if amount == int(amount) and abs(amount) < 2**63 else float(amount)
 
 
 def _breakdown(messages: FilteredMessages) -> list[dict[str, Any]]:

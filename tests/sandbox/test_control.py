@@ -54,6 +54,14 @@ def test_the_balance_can_be_set(client):
     assert client.bulk((NUMBER, "Hello")).status_code == 200
 
 
+@pytest.mark.parametrize("balance", [10**20, 1e300])
+def test_a_balance_may_be_as_large_as_it_likes(client, balance):
+    """It is stated rounded beyond 64 bits, and the sandbox goes on: no balance keeps a request from a response."""
+    assert client.control("PUT", "/balance", json={"balance": float(balance)}).json()["balance"] == float(balance)
+    assert client.bulk((NUMBER, "Hello")).json()["RemainingBalance"] == float(balance)
+    assert client.control("GET", "/state").status_code == 200
+
+
 @pytest.mark.parametrize("body", [{}, {"balance": "5"}, {"balance": -1}, {"balance": True}, {"balance": 5, "x": 1}, 5])
 def test_a_balance_must_be_a_number_of_at_least_zero(client, body):
     """Any other balance gets 400 and changes nothing."""

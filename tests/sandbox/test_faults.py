@@ -262,6 +262,8 @@ def test_faults_can_wait_for_other_operations(start):
         {"kind": "status", "status": 99},
         {"kind": "status", "status": "500"},
         {"kind": "status", "retry_after": 1},
+        {"kind": "status", "retry_after": "soon…"},
+        {"kind": "status", "retry_after": "1\r\nX: 2"},
         {"kind": "status", "body": {}},
         {"kind": "none", "times": 0},
         {"kind": "none", "times": True},

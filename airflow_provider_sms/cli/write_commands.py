@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.audit import audited_command, user_name
 from airflow_provider_sms.cli.console import (
+    NotConfirmedError,
     command,
     confirm,
     join_some,
@@ -235,16 +236,21 @@ def purge(args: Namespace) -> None:
 
     with existing_ledger(args) as store:
         before = store.clock() - args.older_than
-        failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
-        _purge_balances(store, before, yes=args.yes)
+        forgotten, failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
+        try:
+            _purge_balances(store, before, yes=args.yes)
+        except NotConfirmedError:
+            if not forgotten:
+                raise
+            print_message("The balances are kept")
         # Even if nothing was forgotten: an earlier purge may have been kept from it.
         print_message(remove_remains(store).words)
     if failures:
         raise InputError(f"{counted(failures, 'campaign')} could not be forgotten")
 
 
-def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_waiting: bool) -> int:
-    """Forget campaigns, and return the number of campaigns that could not be forgotten.
+def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_waiting: bool) -> tuple[int, int]:
+    """Forget campaigns, and return how many were forgotten, and how many could not be.
 
     :param include_waiting: also forget campaigns for which a task is waiting.
     """
@@ -270,7 +276,7 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
         )
     if not going:
         print_message(f"No campaign can be forgotten: each is kept, or has been active since {iso(before)}")
-        return 0
+        return 0, 0
     print_message(
         f"To be forgotten: {counted(len(going), 'campaign')} with "
         f"{counted(sum(old.messages for old in going), 'message')}, without activity since "
@@ -292,7 +298,7 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
             print_message(f"Forgotten: {old.name}, {counted(messages, 'message')}")
     attempts = counted(forget_claimants(store, before), "attempt")
     print_message(f"Also forgotten: {attempts} that nothing refers to any more")
-    return failed
+    return len(going) - failed, failed
 
 
 def _purge_balances(store: LedgerBackend, before: float, *, yes: bool) -> None:

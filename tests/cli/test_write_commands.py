@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import getpass
 import shlex
+import sys
 import time
 from decimal import Decimal
 
@@ -190,6 +191,23 @@ def test_old_balances_are_forgotten(ledger, sent, store, rows, monkeypatch):
     assert (said.status, "Forgotten: 2 balances that tasks read before" in said.err) == (0, True)
     assert rows("SELECT amount FROM sms_balance") == [("3",)]
     assert "balance" not in ledger("purge", "--older-than", "90d").err
+
+
+def test_a_person_who_keeps_the_balances_has_forgotten_the_campaigns(
+    ledger, sent, store, rows, at_terminal, monkeypatch, ledger_path
+):
+    """So nobody is told that nothing was done, and nothing of the campaigns is left in the file."""
+    sent(people(3), campaign="old", at=LONG_AGO)
+    monkeypatch.setattr(store, "clock", lambda: LONG_AGO)
+    record_balance(store, "sms_default", Decimal(1))
+    at_terminal("")
+    monkeypatch.setattr(sys.stdin, "readline", iter(["y\n", "n\n"]).__next__)
+    said = ledger("purge", "--older-than", "90d")
+    assert (said.status, rows("SELECT name FROM sms_campaign"), len(rows("SELECT id FROM sms_balance"))) == (0, [], 1)
+    assert "Forgotten: old, 3 messages\n" in said.err
+    assert "The balances are kept\n" in said.err
+    assert "Nothing was done" not in said.err
+    assert ("its -wal file is emptied\n" in said.err) == ledger_path.exists()
 
 
 def test_many_campaigns_are_counted_not_all_named(ledger, sent, at_terminal, monkeypatch):

@@ -21,6 +21,7 @@ from airflow_provider_sms.cli.console import (
 )
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.cli.terminal_task import DAG_ID, run_id_of
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count, counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
@@ -44,6 +45,8 @@ def resolve_requests(args: Namespace) -> None:
         rows = _resolve_all(store, args) if args.all else _resolve_by_number(store, args)
         if rows:
             _print_tasks_to_clear(store, rows)
+    if args.requests and (left := len({*args.requests}) - len(rows)):
+        raise InputError(f"{counted(left, 'request')} could not be closed")
 
 
 def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
@@ -80,7 +83,7 @@ def _usage_error(args: Namespace) -> str | None:
 
 
 def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
-    """Close requests by their numbers, and return them."""
+    """Close requests by their numbers, and return the closed ones; those that have an outcome by then keep it."""
     from airflow_provider_sms.ledger.decisions import require_unknown, resolve
     from airflow_provider_sms.ledger.request_queries import named_requests
 
@@ -91,11 +94,17 @@ def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow
     _print_evidence(rows)
     state, name = _outcome(args)
     _confirm_closing(args, rows)
+    closed: list[RequestRow] = []
     with _audited_closing(args, rows):
         for row in rows:
-            held = resolve(store, row.request_id, state, user_name())
-            print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
-    return rows
+            try:
+                held = resolve(store, row.request_id, state, user_name())
+            except InputError as error:  # the response has arrived, or somebody else has decided
+                print_message(str(error))
+            else:
+                print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
+                closed.append(row)
+    return closed
 
 
 def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import getpass
+import sys
 
 import pytest
 from sqlalchemy import update
@@ -10,6 +11,7 @@ from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.ledger.progress import note_progress
 
@@ -133,3 +135,20 @@ def test_a_request_named_twice_is_closed_once(ledger, sent, rows):
     request = sent(people(3), UNKNOWN)
     assert ledger("resolve", request, request, "--as", "accepted", "--yes").status == 0
     assert len(rows("SELECT * FROM sms_decision")) == 1
+
+
+def test_a_request_that_has_an_outcome_by_the_answer_keeps_it(ledger, sent, store, rows, at_terminal, monkeypatch):
+    """The others are closed, and the tasks to clear are named: nobody has to guess which requests are left."""
+    first, second, third = (sent(people(1, start), UNKNOWN) for start in (0, 10, 20))
+    at_terminal("")
+
+    def answer():
+        resolve(store, second, ACCEPTED, "bob")
+        return "y\n"
+
+    monkeypatch.setattr(sys.stdin, "readline", answer)
+    said = ledger("resolve", first, second, third, "--as", "not-sent")
+    states = [("not_sent",), ("accepted",), ("not_sent",)]
+    assert (said.status, rows("SELECT state FROM sms_request ORDER BY id")) == (1, states)
+    assert f"Request {second} is not unknown: it is accepted\n" in said.err
+    assert said.err.endswith("  task t of DAG d, run r\n1 request could not be closed\n")

@@ -103,9 +103,16 @@ def _print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
         print_data(_as_data(rows))
     else:
         shown = [
-            {name: None if value is None else printable(str(value)) for name, value in row.items()} for row in rows
+            {name: None if value is None else _encodable(printable(str(value))) for name, value in row.items()}
+            for row in rows
         ]
         console.print_as(data=shown, output=output)
+
+
+def _encodable(text: str) -> str:
+    """Return a text with the characters that stdout cannot encode as escapes, as Python prints them on stderr."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _as_data(value: Any) -> Any:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 import time
 
 import pytest
@@ -25,6 +27,16 @@ def test_names_are_shown_as_they_are(ledger, sent_to_file):
     name = "[red]spring :bomb:"
     sent_to_file(people(1), ACCEPTED, campaign=name)
     assert name in ledger("status", name).out
+
+
+@pytest.mark.parametrize("output", ["table", "plain"])
+def test_a_terminal_that_lacks_a_character_shows_an_escape(ledger, sent_to_file, monkeypatch, output):
+    """As of a locale from before UTF-8: the command shows what it can, and does not end with an error."""
+    sent_to_file(people(1), UNKNOWN, campaign="frühling ✓ 🎉")
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    assert ledger("list", "-o", output).status == 0
+    assert "frühling \\u2713 \\U0001f389" in written.getvalue().decode("latin-1")
 
 
 HOSTILE = "spring\x1b[2K\x1b]0;title\x07\x9b1A\u202egnirps\u2066\rold\nForgotten: nothing\x7f"

@@ -30,9 +30,8 @@ EXAMINED = 1_000
 """Campaigns that one page of the list looks at: a tenth of a second in a file, whatever is searched for."""
 _FIRST_WINDOW, _LARGEST_WINDOW = 50, 800
 """Campaigns that are read at a time: few at first, which is enough for a page if nothing is searched for."""
-_ENDS = 100
-"""A page that looked at as many campaigns as it may ends at a multiple of this: it tells the id of none that the reader
-may not see."""
+_ENDS = 50
+"""See :func:`place_above`; no more than the campaigns of the smallest window, so that each page goes on from there."""
 
 
 class NamedCampaign(NamedTuple):
@@ -95,7 +94,7 @@ def list_campaigns(
                 older = matching[limit - 1][0].id
                 break
             if examined >= EXAMINED:
-                older = rows[-1].id + -rows[-1].id % _ENDS
+                older = place_above(rows[-1].id)
                 matching = [each for each in matching if each[0].id >= older]
                 since = next((row.created_at for row in reversed(seen) if row.id >= older), None)
                 break
@@ -124,6 +123,14 @@ def newest_first(connection: Connection, before: int | None = None) -> Iterator[
             return
         before = rows[-1].id
         size = min(2 * size, _LARGEST_WINDOW)
+
+
+def place_above(campaign_id: int) -> int:
+    """Return the multiple of :data:`_ENDS` at or above an id, as the place from which a reader goes on.
+
+    The id itself would tell of a campaign that the reader may not see.
+    """
+    return campaign_id + -campaign_id % _ENDS
 
 
 def visible_ids(connection: Connection, ids: Sequence[int], may_see: Callable[[str], bool]) -> set[int]:

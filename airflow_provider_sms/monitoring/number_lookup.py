@@ -16,7 +16,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.backend import IDS_AT_ONCE, in_pieces
 from airflow_provider_sms.ledger.request_queries import RequestRow, count_messages_to, requests_to
 from airflow_provider_sms.ledger.schema import campaign, message, request
-from airflow_provider_sms.monitoring.campaigns import newest_first, visible_ids
+from airflow_provider_sms.monitoring.campaigns import newest_first, place_above, visible_ids
 from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class NumberMatch(NamedTuple):
 class Position(NamedTuple):
     """A place from which a look-up goes on, to older campaigns.
 
-    :param campaign_id: the campaign with which it begins.
+    :param campaign_id: the campaign with which it begins; there need not be one of this id.
     :param first_byte: the first byte of the keys with which it begins in this campaign.
     """
 
@@ -135,6 +135,7 @@ def look_up_number(
 
 
 def _pieces(connection: Connection, may_see: Callable[[str], bool], start: Position | None) -> Iterator[_Piece]:
+    above = float("inf") if start is None else start.campaign_id
     for rows in newest_first(connection, start.campaign_id + 1 if start else None):
         visible = visible_ids(connection, [row.id for row in rows], may_see)
         sizes = _requests(connection, sorted(visible))
@@ -153,9 +154,11 @@ def _pieces(connection: Connection, may_see: Callable[[str], bool], start: Posit
                 together.append(row)
         if together:
             yield _whole(together)
-        if not visible:
+        if visible:
+            above = min(visible)
+        else:
             # Finding that out takes time as well, and may be where a look-up stops.
-            yield _Piece(Position(rows[0].id), None, None)
+            yield _Piece(Position(int(min(place_above(rows[0].id), above - 1))), None, None)
 
 
 def _whole(rows: Sequence[Any]) -> _Piece:

@@ -80,6 +80,24 @@ def test_a_look_up_does_not_tell_when_a_hidden_campaign_was_created(store, ledge
     assert (whole.looked_back_to, len(whole.matches), whole.rest) == (2, 1, None)
 
 
+def test_a_look_up_goes_on_from_no_hidden_campaign(store, ledger, monkeypatch):
+    """The place where it stopped is told to the reader, so it is not the id of a campaign that is hidden."""
+    for window in ("_FIRST_WINDOW", "_LARGEST_WINDOW"):
+        monkeypatch.setattr(campaigns, window, 3)
+    monkeypatch.setattr(campaigns, "_ENDS", 3)
+    for name in ("mine", *map(str, range(9)), "mine too"):
+        tell(store, name, dag_id=name[:4], claims=[(1, "accepted")])
+    places, found, start = [], [], None
+    while start is not None or not places:
+        part = look_up_number(
+            ledger, "+27820000000", None, may_see=lambda dag_id: dag_id == "mine", start=start, seconds=-1.0
+        )
+        start = part.rest
+        places.append(start and start.campaign_id)
+        found += [each.request.campaign for each in part.matches]
+    assert (places, found) == ([9, 6, 1, None], ["mine too", "mine"])
+
+
 def test_text_that_is_no_number_is_refused_without_quoting_it(ledger):
     """The error gives the reason, and not the number."""
     with pytest.raises(InputError, match="This number cannot be read") as error:

@@ -5,7 +5,7 @@ Apart from the commands, because commands that read, write, resolve and recover 
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.console import did_you_mean
@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 def existing_ledger(args: Namespace) -> Iterator[LedgerBackend]:
     """Open the ledger of ``--ledger-conn-id`` or of the configuration; never create one.
 
+    The campaign in the arguments becomes the name that a task which is given the same one would use.
+
     :raises InputError: there is no ledger; or it has no such campaign, and the error suggests the name that was
         probably meant.
     :raises LedgerError: it cannot be opened.
     """
-    from airflow_provider_sms.ledger.campaign_names import latest_names
+    from airflow_provider_sms.ledger.campaign_names import given_name_in, latest_names
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        if getattr(args, "campaign", None) is not None:
+            with suppress(InputError):  # an earlier version allowed names that are refused now
+                args.campaign = given_name_in(store, args.campaign)
         try:
             yield store
         except NoCampaignError as error:

@@ -55,7 +55,10 @@ def write(value: Any, spec: str = "") -> str:
         return _write_number(value, spec)
     if isinstance(value, dt.datetime) and not spec:
         return str(value.date()) if value.tzinfo is None and value.time() == dt.time() else str(value)
-    return format(value, spec)
+    text = format(value, spec)
+    if spec and text == spec and isinstance(value, (dt.date, dt.time)):
+        raise ValueError("a format of dates or times is needed")  # Python writes any other in place of the value
+    return text
 
 
 class _NumberFormat(NamedTuple):
@@ -172,12 +175,10 @@ def fits_text(spec: str) -> bool:
 def fits_value_in_text(spec: str) -> bool:
     """Return whether a format is for numbers, dates or times, which a text may hold."""
     try:
-        if is_number_format(spec):
-            write(0, spec)
-            return True
-        return write(_SOME_DAY, spec) != spec
+        write(0 if is_number_format(spec) else _SOME_DAY, spec)
     except (ValueError, TypeError, OverflowError):
         return False
+    return True
 
 
 def key_text(text: str) -> str:

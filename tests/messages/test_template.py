@@ -217,6 +217,14 @@ def test_a_format_that_does_not_fit():
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize("spec", [".2f", "8", ">10", ",", "d"])
+@pytest.mark.parametrize("value", [dt.date(2025, 3, 1), at(2025, 3, 1, 9, 30), dt.time(9, 30)], ids=repr)
+def test_a_format_of_numbers_or_text_does_not_fit_dates(spec, value):
+    """Python would write the format itself in place of the date, and everybody would read it."""
+    with pytest.raises(TemplateError, match=r"does not fit column 'due' of type .*, first in row 0$"):
+        rendered("You owe {due:" + spec + "}", due=[value])
+
+
 def test_a_format_is_tried_only_on_values():
     """Where a column has no values, no format can fail to fit."""
     assert rendered("{x:.2f}", x=[None, None]) == [None, None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar, o
 from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, plain, redacted
+from airflow_provider_sms.execution.redaction import Rows, plain, redacted, without_shown_rows
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.recipients.forms import FORMS, is_rows
@@ -194,7 +194,7 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
         python_callable=python_callable,
         multiple_outputs=False,  # else Airflow infers it from what the function returns
         decorated_operator_class=BulkSmsDecoratedOperator,
-        **kwargs,
+        **without_shown_rows(kwargs),
     )
 
 

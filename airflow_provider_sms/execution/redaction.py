@@ -120,6 +120,15 @@ def redacted_source(value: Any) -> Any:
     return Rows(value)
 
 
+def without_shown_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task that may be mapped, with numbers and rows wrapped: Airflow stores them as given.
+
+    An asset is left as it is, since each mapped task derives its inlet from it.
+    """
+    sources = {name: redacted_source(arguments.get(name)) for name in ("source", "suppress")}
+    return {**arguments, **{name: source for name, source in sources.items() if isinstance(source, Rows)}}
+
+
 def located(source: Any, argument: str = "source") -> Any:
     """Return a source as :func:`open_source` takes it.
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, redacted_source, with_assets
+from airflow_provider_sms.execution.redaction import redacted_source, with_assets, without_shown_rows
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.bulk_options import BULK_CHECKS, MAX_CHUNK, read_bulk_options
@@ -261,15 +261,8 @@ class BulkSmsOperator(SmsOperatorBase):
 
     @classmethod
     def partial(cls, **kwargs: Any) -> OperatorPartial:
-        """Return the operator to map, as Airflow does; numbers and rows are wrapped, so that Airflow cannot show them.
-
-        An asset is left as it is, since each mapped task derives its inlet from it.
-        """
-        for name in ("source", "suppress"):
-            wrapped = redacted_source(kwargs.get(name))
-            if isinstance(wrapped, Rows):
-                kwargs[name] = wrapped
-        made: OperatorPartial = super().partial(**kwargs)
+        """Return the operator to map, as Airflow does; rows in memory are wrapped, so that Airflow cannot show them."""
+        made: OperatorPartial = super().partial(**without_shown_rows(kwargs))
         return made
 
     @property

@@ -19,7 +19,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
-from airflow_provider_sms.execution.redaction import located, redacted_source
+from airflow_provider_sms.execution.redaction import located, redacted_source, without_shown_rows
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
+    from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from airflow_provider_sms.execution.ledger_progress import BalanceNotes
     from airflow_provider_sms.service.responses import Balance
@@ -108,6 +109,12 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
         self._needed: Decimal | None = None
         self._notes: BalanceNotes | None = None
         check_loaded(self, SENSOR_CHECKS)
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> OperatorPartial:
+        """Return the sensor to map, as Airflow does; rows in memory are wrapped, so that Airflow cannot show them."""
+        made: OperatorPartial = super().partial(**without_shown_rows(kwargs))
+        return made
 
     @property
     def source(self) -> Any:

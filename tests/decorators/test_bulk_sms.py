@@ -167,6 +167,23 @@ def test_rows_among_the_arguments_are_not_copied_into_the_dag(airflow_home):
     assert dag.get_task("send").upstream_task_ids == {"first"}
 
 
+def test_numbers_that_mapped_tasks_suppress_are_not_copied_into_the_dag(sms_default, ledger_path, witnessed):
+    """The serialised DAG holds none of them, and each mapped task texts none of them."""
+    import json
+
+    from airflow.providers.common.compat.sdk import DAG, task
+
+    def make():
+        send = task.bulk_sms(task_id="send", message="Hi", suppress=[ANN["destination"]])(lambda copy: [ANN, BEN])
+        return send.expand(copy=[1, 2]).operator
+
+    with DAG("d", schedule=None) as dag:
+        make()
+    assert ANN["destination"] not in json.dumps(serialized(dag), default=str)
+    run = run_task(make, only=None)
+    assert (str(run.state), witnessed()) == ("success", {("27820000002", "Hi"): 1})
+
+
 def test_arguments_are_overridden_for_one_use(text, witnessed):
     """``override`` makes another task of the same function, with its own arguments; the decorator needs none."""
     from airflow.providers.common.compat.sdk import task

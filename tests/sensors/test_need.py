@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import threading
 
 import pandas as pd
 import pytest
-from support.airflow import run_task
+from airflow.providers.common.compat.sdk import DAG
+from support.airflow import run_task, serialized
 
 from airflow_provider_sms.sensors.balance import BalanceSensor
 
@@ -81,3 +83,20 @@ def test_recipients_are_kept_out_of_sight(sms_default, sandbox):
     assert ran.state == "success"
     assert ran.rendered["source"] == "list of 1 row"
     assert "27829999999" not in str(ran.rendered) + ran.log
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [["27829999999"], [{"destination": "27829999999"}], pd.DataFrame({"destination": ["27829999999"]})],
+    ids=["numbers", "rows", "frame"],
+)
+def test_recipients_of_a_mapped_sensor_are_kept_out_of_sight(sms_default, sandbox, rows):
+    """The serialised DAG holds no number that is written in partial(…), and each mapped task reads the rows."""
+
+    def make():
+        return BalanceSensor.partial(task_id="wait", source=rows, message="Hi").expand(cost_per_part=[1, 2])
+
+    with DAG("d", schedule=None) as dag:
+        make()
+    assert "27829999999" not in json.dumps(serialized(dag), default=str)
+    assert str(run_task(make, only=None).state) == "success"

@@ -169,20 +169,26 @@ class SmsSandbox:
         :param conf: the run's configuration, ``dag_run.conf`` in templates.
         :param xcoms: what other tasks returned, by task id, as far as this one asks for it; None means nothing.
         :param context: additions to the context, for templates and for the task's own code. Dates, ``params``,
-            ``dag_run``, ``run_id`` and ``ti`` are there already.
+            ``dag_run``, ``run_id``, ``ti``, ``macros``, ``var`` and ``conn`` are there already.
         :param answer: the button that a person presses when the task asks: ``Send`` or ``Stop`` about a plan;
             ``Resend``, ``Treat as sent`` or ``Fail`` about messages whose response was lost. None means that nobody
             answers.
         :raises LookupError: the task asks for an XCom that is not in ``xcoms``, and nothing was run; or it asks a
             person, and ``answer`` is not one of the options; or ``xcoms`` names a task that the DAG lacks, and for
             whose XCom the task did not ask.
-        :raises ValueError: the task's connection does not lead to this machine, or it has a ledger of its own.
+        :raises ValueError: the task's connection does not lead to this machine, it has a ledger of its own, or it is
+            mapped.
         """
         from airflow_provider_sms.execution.deferral import gives_up_slot
         from airflow_provider_sms.testing.questions import answer_event, questions_in_memory
         from airflow_provider_sms.testing.task_context import task_context
 
         operator = getattr(task, "operator", task).prepare_for_execution()
+        if hasattr(operator, "partial_kwargs"):
+            raise ValueError(
+                f"Task {operator.task_id!r} is mapped, and run_task executes a single task. Nothing was run. Run the "
+                "DAG with run()"
+            )
         own = task_context(operator, logical_date or self._started, conf or {}, xcoms or {})
         full = {**own, **(context or {})}
         operator.render_template_fields(full)

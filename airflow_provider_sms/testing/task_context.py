@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -104,6 +105,7 @@ def task_context(
     params = {**(dag.params.dump() if dag else {}), **task.params.dump(), **conf}
     ds = date.strftime("%Y-%m-%d")
     return {
+        **_accessors(),
         "dag": dag,
         "dag_run": SimpleNamespace(
             dag_id=task.dag_id,
@@ -130,3 +132,14 @@ def task_context(
         "ts": date.isoformat(),
         "ts_nodash": date.strftime("%Y%m%dT%H%M%S"),
     }
+
+
+def _accessors() -> dict[str, Any]:
+    """Return what gives templates Airflow's macros, variables and connections."""
+    try:
+        context: Any = import_module("airflow.sdk.execution_time.context")
+        macros: Any = context.MacrosAccessor()
+    except ModuleNotFoundError:  # Airflow 2
+        context, macros = import_module("airflow.utils.context"), import_module("airflow.macros")
+    variables = {kind: context.VariableAccessor(deserialize_json=kind == "json") for kind in ("json", "value")}
+    return {"conn": context.ConnectionAccessor(), "macros": macros, "var": variables}

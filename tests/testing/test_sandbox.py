@@ -183,6 +183,18 @@ class TestRunTask:
         sms_sandbox.run_task(made, xcoms={"overdue": PEOPLE})
         assert sms_sandbox.texts() == EVERYBODY
 
+    def test_a_mapped_task_is_refused(self, sms_sandbox):
+        """It is many tasks, and Airflow's own words would be about its arguments."""
+        from airflow.providers.common.compat.sdk import DAG
+
+        from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+        with DAG("reminders", schedule=None):
+            mapped = BulkSmsOperator.partial(task_id="text", source=PEOPLE).expand(message=["Hi", "Bye"])
+        with pytest.raises(ValueError, match=r"^Task 'text' is mapped.*Run the DAG with run\(\)$"):
+            sms_sandbox.run_task(mapped)
+        assert sms_sandbox.texts() == {}
+
     def test_what_a_task_that_there_is_not_returned_is_refused(self, sms_sandbox, make_dag):
         """A mistyped task id would be ignored in silence; the error names the tasks that there are."""
         with pytest.raises(LookupError, match=r"no other task 'unknown' or 'text', .* It has no other task$"):

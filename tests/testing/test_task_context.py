@@ -38,6 +38,23 @@ def test_params_are_merged_as_in_airflow(task):
     assert (context["params"]["name"], context["dag_run"].conf) == ("Cedar", {"name": "Cedar"})
 
 
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{{ macros.ds_add(ds, 1) }}", "2026-01-06"),
+        ("{{ var.value.shop }} {{ var.json.shops.first }}", "Acacia Baobab"),
+        ("{{ conn.shop.host }}", "shop.invalid"),
+    ],
+    ids=["macros", "variables", "connections"],
+)
+def test_templates_have_what_airflow_gives_all_tasks(task, monkeypatch, template, text):
+    """Macros, and the variables and connections of the environment."""
+    monkeypatch.setenv("AIRFLOW_VAR_SHOP", "Acacia")
+    monkeypatch.setenv("AIRFLOW_VAR_SHOPS", '{"first": "Baobab"}')
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", '{"conn_type": "http", "host": "shop.invalid"}')
+    assert task.render_template(template, task_context(task, MONDAY, {}, {})) == text
+
+
 def test_xcoms_of_tasks_that_there_are_not(task):
     """They are an error that names the others, unless the task asked for them: another DAG may have such a task."""
     from airflow.providers.common.compat.sdk import BaseOperator

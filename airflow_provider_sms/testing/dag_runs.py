@@ -33,7 +33,7 @@ def run_dag(
 
 
 def returned_values(run: Any) -> dict[tuple[str, int], Any]:
-    """Return what the tasks of a run returned, by task id and map index, as Airflow keeps it.
+    """Return what the tasks of a run returned, by task id and map index, as other tasks would get it.
 
     :param run: Airflow's row of the run.
     """
@@ -42,10 +42,21 @@ def returned_values(run: Any) -> dict[tuple[str, int], Any]:
 
     model: Any = vars(xcom)["XCom" if _airflow() < (3, 0) else "XComModel"]
     with create_session() as session:
-        rows = session.query(model).filter_by(dag_id=run.dag_id, run_id=run.run_id, key="return_value")
-        # Rows of Airflow 2 are read with their value.
-        read = (lambda row: row.value) if _airflow() < (3, 0) else model.deserialize_value
-        return {(row.task_id, row.map_index): read(row) for row in rows}
+        # Columns alone: Airflow 2 would read the value of a row in a shortened form.
+        rows = session.query(model.task_id, model.map_index, model.value)
+        rows = rows.filter_by(dag_id=run.dag_id, run_id=run.run_id, key="return_value")
+        return {(row.task_id, row.map_index): _value_of(row) for row in rows}
+
+
+def _value_of(row: Any) -> Any:
+    """Return the value of an XCom; of a class that Airflow may not load, what Airflow has stored."""
+    from airflow.providers.common.compat.sdk import XCom
+
+    try:
+        # Not by the model of Airflow 3, which reads a text as JSON.
+        return XCom.deserialize_value(row)
+    except ImportError:
+        return row.value
 
 
 def register(dag: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -115,9 +116,17 @@ def redacted_source(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, (list, tuple, bytes, bytearray)):
         # The results of a mapped upstream task come as a lazy sequence.
         return redacted_source(list(value))
-    if isinstance(value, (list, tuple)) and value and all(map(_names_rows, value)) and not _has_number(value):
-        return [redacted_source(item) for item in value] if any(isinstance(item, Asset) for item in value) else value
+    if isinstance(value, (list, tuple)) and value and all(map(_names_rows, value)):
+        return _redacted_places(value)
     return Rows(value)
+
+
+def _redacted_places(places: Sequence[Any]) -> Any:
+    """Return several places as a template field may hold them; wrapped if one of them is a number, or rows."""
+    table = next(filter(_is_table, places), None)
+    if table is not None or _has_number(places):
+        return Rows(places if table is None else table)
+    return [redacted_source(item) for item in places] if any(isinstance(item, Asset) for item in places) else places
 
 
 def without_shown_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,8 +150,8 @@ def located(source: Any, argument: str = "source") -> Any:
     if isinstance(source, Rows):
         if isinstance(source.data, str):
             raise InputError(
-                "source was rendered into the text of rows, which cannot be read back. Pass the upstream task's "
-                "output itself (source=task.output), or set render_template_as_native_obj=True on the DAG"
+                f"{argument} was rendered into the text of rows, which cannot be read back. Pass the upstream task's "
+                f"output itself ({argument}=task.output), or set render_template_as_native_obj=True on the DAG"
             )
         return source.take(argument)
     if isinstance(source, SqlSource):
@@ -174,9 +183,24 @@ def _has_number(values: Sequence[Any]) -> bool:
     return any(isinstance(value, str) and could_be_number(value) for value in values)
 
 
+def _is_table(value: Any) -> bool:
+    """Return whether an element of a list is rows that a template wrote out; a glob may begin with a bracket, too."""
+    return isinstance(value, str) and _is_written_out(value) and any(mark in value for mark in "'\"\n")
+
+
+_TUPLE = re.compile(r"\([\[({'\"]")
+"""The beginning of a tuple of rows or of texts, as Python writes it; the name of a file may begin with a bracket."""
+
+
 def _is_written_out(text: str) -> bool:
-    """Return whether a text is rows that a template wrote out, as ``{{ ti.xcom_pull(…) }}`` does."""
-    return text.startswith(("[", "{")) and not text.startswith(("{{", "{%", "{#"))
+    """Return whether a text is rows that a template wrote out, as ``{{ ti.xcom_pull(…) }}`` does.
+
+    They are a list, a dict or a tuple, or a table, which has a line for each row.
+    """
+    text = text.strip()
+    if text.startswith(_TEMPLATE):
+        return False
+    return text.startswith(("[", "{")) or bool(_TUPLE.match(text)) or ("\n" in text and not is_to_be_rendered(text))
 
 
 def is_reference(value: Any) -> bool:

@@ -59,6 +59,36 @@ def test_rows_are_counted_not_shown(rows, shown):
     assert wrapped.data is rows
 
 
+WRITTEN_OUT = {
+    "list": str([{"destination": "27820000001", "name": "Ann"}]),
+    "tuple": str(({"destination": "27820000001", "name": "Ann"},)),
+    "dict": str({"destination": ["27820000001"], "name": ["Ann"]}),
+    "frame": str(pd.DataFrame({"destination": ["27820000001"], "name": ["Ann"]})),
+    "table": str(pa.table({"destination": ["27820000001"], "name": ["Ann"]})),
+}
+
+
+@pytest.mark.parametrize("around", ["{}", "\n  {}\n"], ids=["alone", "among blanks"])
+@pytest.mark.parametrize("written", WRITTEN_OUT.values(), ids=WRITTEN_OUT)
+def test_rows_that_a_template_writes_out_are_not_shown(written, around):
+    """Whatever type they were of: the error says how to pass them, and quotes none of them."""
+    text = around.format(written)
+    for source in (text, [text], ["people.parquet", text]):
+        wrapped = redacted_source(source)
+        assert (type(wrapped), str(wrapped)) == (Rows, "str")
+        with pytest.raises(InputError, match=r"^suppress was rendered into .*\(suppress=task\.output\)") as caught:
+            located(wrapped, "suppress")
+        assert "Ann" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "source", ["(old)/people.parquet", "\n{% if a %}\n{{ b }}\n{% endif %}", ["[ab].parquet", "c"]]
+)
+def test_places_that_begin_like_rows_are_shown(source):
+    """A name may begin with a bracket, and a template may have several lines."""
+    assert redacted_source(source) is source
+
+
 def test_a_number_alone_is_a_row():
     """It is the most natural first try, and no path."""
     wrapped = redacted_source("+27 82 000 0001")

@@ -165,9 +165,12 @@ def located(source: Any, argument: str = "source") -> Any:
             # Resolved here: its connection can be read in the main thread only.
             _ = path.fs
         except (ValueError, ImportError, AirflowException) as error:
+            # Airflow's words for a scheme that nothing is installed for say no more than these.
+            is_unknown = isinstance(error, ValueError) and str(error).rstrip("'").endswith(scheme)
+            cause = None if is_unknown else error
             raise InputError(
                 f"{argument}: no file system for {scheme}://; is its Airflow provider installed?"
-            ) from error
+            ) from cause
         return path
     if isinstance(source, (list, tuple)):
         return [located(item, argument) for item in source]

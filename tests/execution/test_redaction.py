@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from airflow.providers.common.compat.sdk import Asset
+from airflow.providers.common.compat.sdk import AirflowException, Asset
 from support.airflow import run_task
 from support.assets import read_by
 from support.versions import KEEPS_USER_OF_ASSETS
@@ -166,6 +166,27 @@ def test_an_asset_that_names_no_place_is_refused_by_its_name():
     assert redacted_source(asset) is asset
     with pytest.raises(InputError, match=r"^list: asset 'people' has no file location: its URI is 'people'; it should"):
         located([asset], "list")
+
+
+@pytest.mark.parametrize("scheme", ["gopher", "hdfs"])
+def test_a_scheme_that_nobody_knows_is_one_error(scheme):
+    """Airflow's words behind it would say the same once more, with a traceback."""
+    with pytest.raises(InputError, match=f"^suppress: no file system for {scheme}://; is its") as refused:
+        located(f"{scheme}://bucket/people.csv", "suppress")
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("error", [ValueError("Invalid endpoint"), ImportError("no s3fs"), AirflowException("no s3")])
+def test_a_file_system_that_cannot_be_made_has_its_reason(error, monkeypatch):
+    """Such as a wrong endpoint, which the words do not say."""
+
+    def refuse(uri):
+        raise error
+
+    monkeypatch.setattr("airflow_provider_sms.execution.redaction.ObjectStoragePath", refuse)
+    with pytest.raises(InputError, match="no file system for s3://") as refused:
+        located("s3://bucket/people.csv")
+    assert refused.value.__cause__ is error
 
 
 def test_an_asset_is_an_inlet_once():

@@ -672,30 +672,33 @@ def shown(case: Case, output: str) -> list[str]:
     return sorted(secret for secret in {NUMBER, LOCAL, "token-4711", *given} if secret in output)
 
 
-def said_of(case: Case, folder: Path) -> tuple[str, type[Exception], str]:
-    """Return when the mistake was found, the class of its error, and the words."""
+def said_of(case: Case, folder: Path) -> tuple[str, Exception]:
+    """Return when the mistake was found, and its error."""
     options = {"source": [ROW], "message": "Hi", "campaign": "c", **case.options}
     try:
         made = BulkSmsOperator(task_id="t", **{name: placed(value, folder) for name, value in options.items()})
     except Exception as error:  # noqa: BLE001  # whatever it is, it is judged
-        return LOAD, type(error), str(error)
+        return LOAD, error
     context = task_context(made, datetime.now(timezone.utc), {}, {})
     made.render_template_fields(context)
     with pytest.raises(Exception) as raised:
         made.execute(context)
     when = FAILS if isinstance(raised.value, AirflowFailException) else RETRIED
-    return when, type(raised.value), str(raised.value)
+    return when, raised.value
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_mistake_is_told(name: str, folder: Path, connections: None, sms_sandbox: SmsSandbox) -> None:
-    """The error comes as early as it can, has its class and its words, hides numbers and texts nobody."""
+    """The error comes as early as it can, alone, has its class and its words, hides numbers and texts nobody."""
     case = CASES[name]
     if case.options.get("sms_conn_id") == "poor":
         sms_sandbox.service.state.set_balance(0)
     with everything_logged() as output:
-        when, error, words = said_of(case, folder)
-    assert (when, error) == (case.when, case.error), words
+        when, error = said_of(case, folder)
+    words = str(error)
+    assert (when, type(error)) == (case.when, case.error), words
+    assert error.__cause__ is None
+    assert error.__context__ is None or error.__suppress_context__
     assert words.replace(str(folder), "FOLDER")[: len(case.words)] == case.words
     assert shown(case, f"{words}{output.getvalue()}") == []
     assert sms_sandbox.texts() == {}

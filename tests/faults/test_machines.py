@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from support.machines.__main__ import by_engine
 from support.machines.network import SERVICES, Relays, lacking
 from support.machines.scenarios import SCENARIOS
 from support.machines.stage import TASK_SECONDS, Played, Scenario, Stage, unexcused
+from support.pages import ROOT
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
@@ -215,6 +217,13 @@ def test_the_version_before_has_todays_ledger(tmp_path, monkeypatch):
     monkeypatch.setattr(versions, "SCHEMA_VERSION", 1000)
     with pytest.raises(RuntimeError, match="not 1000: set BEFORE to another"):
         versions.before(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/several-machines.md"])
+def test_pages_name_the_version_before(name):
+    """Whoever reads of the scenario finds the revision that it runs."""
+    told = re.findall(r"the package of\s+`([0-9a-f]+)`", (ROOT / name).read_text())
+    assert told == [versions.FIRST[:7]]
 
 
 def test_unknown_scenarios_are_named(capsys):

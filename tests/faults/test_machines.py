@@ -235,6 +235,15 @@ def test_unknown_scenarios_are_named(capsys):
     assert "no-such-thing" in capsys.readouterr().err
 
 
+def test_the_packages_that_are_installed_are_those_that_are_needed():
+    """Where one of them is left out, all tests on several machines are skipped; Debian always has util-linux."""
+    needed = {f"{command}:{package}" for command, package in packages.COMMANDS.items() if package != "util-linux"}
+    in_ci = re.search(r'^servers="(.*)"$', (ROOT / ".ci" / "rest").read_text(), re.MULTILINE)[1]
+    told = re.search(r"`apt-get install (redis-server .*)`", (ROOT / "CONTRIBUTING.md").read_text())[1]
+    assert set(in_ci.split()) == needed
+    assert set(told.split()) == {each.partition(":")[2] for each in needed}
+
+
 def test_what_cannot_be_installed_is_named(monkeypatch, capsys):
     """Where a server is missing and may not be installed, the command says which, and starts nothing."""
     from support.machines import __main__

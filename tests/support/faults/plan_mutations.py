@@ -86,8 +86,8 @@ PLAN_MUTATIONS = (
     Mutation(
         "an outage is closed without a question",
         "cli/resolve_command.py",
-        "    _confirm_closing(args, rows)\n    closed",
-        "    closed",
+        "    _confirm_closing(args, rows)\n    closed: dict",
+        "    closed: dict",
         (RESOLVE_ALL,),
         first="test_nothing_is_closed_without_a_yes",
     ),

@@ -18,6 +18,7 @@ import pytest
 from support.faults.rest import until
 from support.machines import packages, page, versions
 from support.machines.__main__ import by_engine
+from support.machines.engine import Engine
 from support.machines.network import SERVICES, Relays, lacking
 from support.machines.scenarios import SCENARIOS
 from support.machines.stage import TASK_SECONDS, Played, Scenario, Stage, unexcused
@@ -162,6 +163,16 @@ def _living(processes):
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def test_what_a_killed_process_leaves_lies_in_its_home(tmp_path):
+    """Temporary files, too, go with the folder of the engine."""
+    with Relays() as network:
+        engine = Engine(tmp_path, network, SimpleNamespace(pooler=None), {})
+        environment = engine.environment(tmp_path / "middle", network.place)
+    code = "import tempfile; print(tempfile.mkdtemp())"
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert Path(ran.stdout.strip()).parent == tmp_path / "middle"
 
 
 def test_every_scenario_has_a_name_of_its_own():

@@ -191,6 +191,8 @@ class Engine(RestApi):
             **deployed.settings(),
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
             "HOME": str(home),
+            # A process that is killed removes none of its temporary files: they go with this folder.
+            "TMPDIR": str(home),
             "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
             "PYTHONPATH": str(Path(airflow_provider_sms.__file__).parents[1]),
             "AIRFLOW_HOME": str(home),

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from support.faults import partitions
 from support.faults.rest import until
 from support.machines import packages, page, versions
 from support.machines.__main__ import by_engine
@@ -179,6 +180,11 @@ def test_every_scenario_has_a_name_of_its_own():
     """A scenario is chosen by its id, which is also its campaign and DAG."""
     ids = [each.id for each in SCENARIOS]
     assert len(set(ids)) == len(ids) > len(SERVICES)
+
+
+def test_the_scenario_of_the_example_has_its_id():
+    """It is found by the id of its DAG, which stands in the example."""
+    assert [each.id for each in SCENARIOS if each.example] == [partitions.DAG_ID]
 
 
 def test_each_engine_is_started_once():

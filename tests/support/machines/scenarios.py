@@ -33,8 +33,18 @@ def scenario(name, **details):
     return add
 
 
-@scenario("nothing: the mapped example, over tables that overlap")
+@scenario("nothing: mapped tasks, over tables that overlap")
 def nothing(_):
+    pass
+
+
+@scenario(
+    "nothing: the example of mapped partitions as it stands, over tables that overlap",
+    example=True,
+    begins=Stage.busy,
+    proves=Stage.require_several,
+)
+def example_sms_partitions(_):
     pass
 
 

@@ -12,11 +12,13 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
 
 from airflow_provider_sms.ledger.model import UNKNOWN
+from support.faults import partitions
 from support.faults.campaigns import MESSAGE, Campaign
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.verdict import judge
@@ -77,6 +79,7 @@ class Scenario:
     :param proves: raises, once all tasks have ended, where what the scenario is about has not happened.
     :param kinds: kinds of links with which it can be played.
     :param recovers: whether nobody may be unknown once the recovery files of all workers have been recorded.
+    :param example: whether the DAG is the example of mapped partitions as it stands, whose id the scenario then has.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Scenario:
     proves: Callable[[Any], None] = lambda _: None
     kinds: tuple[str, ...] = ("relays", "namespaces")
     recovers: bool = False
+    example: bool = False
 
     @property
     def id(self):
@@ -167,7 +171,9 @@ class Stage:
 
         :param begins: returns whether it is; None means once every worker sends and some people have been texted.
         """
-        self.engine.trigger(self.dag_id, RUN)
+        # What the example asks for; the other DAGs have no params.
+        tables = Path(self.campaign.tables[0]).parent
+        self.engine.trigger(self.dag_id, RUN, directory=str(tables), campaign=self.campaign.name)
         ready = begins or Stage.is_under_way
         until(lambda: ready(self), seconds=RUN_SECONDS, what="it is time for the disturbance", every=0.5)
         self.began = time.time()
@@ -218,6 +224,14 @@ class Stage:
     def busy(self):
         """Return the workers whose tasks have sent something, by name."""
         return {host for _, host in self._hosts(OF_REQUESTS)}
+
+    def require_several(self):
+        """Check that tasks have sent on more than one machine.
+
+        :raises RuntimeError: all did on the same one.
+        """
+        if len(self.busy()) < 2:
+            raise RuntimeError("all tasks sent on one machine")
 
     def require_moved(self):
         """Check that an attempt went on, after it had waited, on another machine than it had begun on.
@@ -375,6 +389,11 @@ def _shown(instances):
     return ", ".join(f"{n} {state} (attempt {attempt})" for (state, attempt), n in sorted(found.items()))
 
 
+def _dag_of(scenario, campaign):
+    known = {"message": MESSAGE, "chunk": CHUNK, "requests": REQUESTS, "more": scenario.operator()}
+    return DAG.format(dag_id=scenario.id, sources=campaign.tables, **known)
+
+
 def play(engine, scenarios, people=PEOPLE, announce=lambda _: None, first=0):
     """Play scenarios one after the other, and return what each came to.
 
@@ -384,18 +403,19 @@ def play(engine, scenarios, people=PEOPLE, announce=lambda _: None, first=0):
     :param first: number of the first scenario, whose people no other engine's scenario has.
     """
     parts = PARTITIONS_OF_WORKER * len(engine.workers)
-    tables = engine.folder / "tables"
-    tables.mkdir(exist_ok=True)
     played = []
     for number, each in enumerate(scenarios, first):
-        campaign = Campaign(each.id, number, people, parts, tables, engine.services.witness, engine.services.ledger)
+        tables = engine.folder / "tables" / each.id
+        tables.mkdir(parents=True)
+        records = engine.services.witness, engine.services.ledger
+        texts = {"message": partitions.MESSAGE, "same": partitions.SAME} if each.example else {}
+        campaign = Campaign(each.id, number, people, parts, tables, *records, **texts)
         more = {name: dict(made(engine.folder)) for name, made in {"worker-1": each.first_worker}.items()}
         if played or each.settings or any(more.values()):
             engine.restore(more, **each.settings)
         stage = Stage(engine, campaign)
         each.before(stage)
-        known = {"message": MESSAGE, "chunk": CHUNK, "requests": REQUESTS, "more": each.operator()}
-        engine.add_dags(f"{each.id}.py", DAG.format(dag_id=each.id, sources=campaign.tables, **known))
+        engine.add_dags(f"{each.id}.py", partitions.EXAMPLE.read_text() if each.example else _dag_of(each, campaign))
         stage.trigger(each.begins)
         each.play(stage)
         result = stage.judge(each, stage.await_end())

@@ -17,6 +17,7 @@ from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base_options import BASE_CHECKS
 from airflow_provider_sms.operators.checks import check_rendered
 from airflow_provider_sms.operators.links import SmsSandboxLink
+from airflow_provider_sms.operators.mapping import CanBeMapped
 from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
 from airflow_provider_sms.stop_flag import StopFlag
@@ -50,7 +51,7 @@ def _no_retry_after_refusal(task: SendingTask) -> Iterator[None]:
         raise AirflowFailException(f"{error}. No retry follows, since nobody approved the plan") from error
 
 
-class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
+class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
     """The base of the operators that send; the sending itself is left to subclasses.
 
     :param send_options: the service's Send Options, passed through.

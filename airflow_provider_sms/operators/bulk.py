@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import redacted_source, with_assets, without_shown_rows
+from airflow_provider_sms.execution.redaction import redacted_source, with_assets
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.bulk_options import BULK_CHECKS, MAX_CHUNK, read_bulk_options
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from airflow.providers.common.compat.sdk import BaseNotifier, Context
-    from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnUnknown, SendingTask
     from airflow_provider_sms.operators.checks import Check
@@ -258,12 +257,6 @@ class BulkSmsOperator(SmsOperatorBase):
         self.report = report
         self.max_xcom_responses = max_xcom_responses
         check_loaded(self, self.argument_checks)
-
-    @classmethod
-    def partial(cls, **kwargs: Any) -> OperatorPartial:
-        """Return the operator to map, as Airflow does; rows in memory are wrapped, so that Airflow cannot show them."""
-        made: OperatorPartial = super().partial(**without_shown_rows(kwargs))
-        return made
 
     @property
     def argument_checks(self) -> tuple[Check, ...]:

@@ -19,7 +19,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
-from airflow_provider_sms.execution.redaction import located, redacted_source, without_shown_rows
+from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
@@ -32,6 +32,7 @@ from airflow_provider_sms.operators.checks import (
     form_of,
     require_whole,
 )
+from airflow_provider_sms.operators.mapping import CanBeMapped
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
@@ -41,13 +42,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
-    from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from airflow_provider_sms.execution.ledger_progress import BalanceNotes
     from airflow_provider_sms.service.responses import Balance
 
 
-class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
+class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperator):
     """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
 
     The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.
@@ -109,12 +109,6 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
         self._needed: Decimal | None = None
         self._notes: BalanceNotes | None = None
         check_loaded(self, SENSOR_CHECKS)
-
-    @classmethod
-    def partial(cls, **kwargs: Any) -> OperatorPartial:
-        """Return the sensor to map, as Airflow does; rows in memory are wrapped, so that Airflow cannot show them."""
-        made: OperatorPartial = super().partial(**without_shown_rows(kwargs))
-        return made
 
     @property
     def source(self) -> Any:

@@ -250,10 +250,15 @@ class SmsNotifier(BaseNotifier):
                 self._sleep(wait)
 
 
+_AROUND_ITEMS = "[]'\""
+"""The characters around the items of a list, as Python and JSON write it."""
+
+
 def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the numbers of a few people as digits with country code, and rejected numbers with their reasons.
 
-    :param to: one number or several, also as text with commas between them; each is returned once, in this order.
+    :param to: one number or several, also as text with commas between them, or as the text of a list, to which a
+        template renders one; each is returned once, in this order.
     :param default_region: the country of numbers without a country code, as an ISO 3166 alpha-2 code; None means that
         every number has its country code.
     :raises InputError: the region is unknown.
@@ -263,7 +268,8 @@ def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], li
     from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
 
     entries = to if isinstance(to, (list, tuple, set)) else [to]
-    written = [number for entry in entries for item in str(entry).split(",") if (number := item.strip())]
+    items = [item.strip().strip(_AROUND_ITEMS).strip() for entry in entries for item in str(entry).split(",")]
+    written = [item for item in items if item]
     cleaned = clean_destinations(pa.array(written, pa.string()), default_region)
     reasons = zip(written, cleaned.reasons.to_pylist(), strict=True)
     return (

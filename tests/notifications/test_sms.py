@@ -418,12 +418,15 @@ def test_the_name_that_airflows_providers_use():
         (["0821234567", 27831234567], [FIRST, SECOND]),
         (("0831234567,0821234567", "+27821234567"), [SECOND, FIRST]),
         ("0821234567,\n +27 (0)82 123 4567,, ", [FIRST]),
+        (str(["082 123 4567", 27831234567, "(083) 123-4567"]), [FIRST, SECOND]),
+        ('["0821234567", "0831234567"]', [FIRST, SECOND]),
+        ("[]", []),
         ("", []),
         ([], []),
     ],
 )
 def test_numbers_are_read_as_people_write_them(to, expected):
-    """One or several, as text with commas or as a list, each person once, in the order given."""
+    """One or several, as text with commas, a list or the text of one, each person once, in the order given."""
     assert (expected, []) == parse_recipients(to, "ZA")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from support.campaign_site import CampaignSite
 from support.pages import ROOT, dags
-from support.screenshots import campaigns, digests
+from support.screenshots import campaigns, digests, traffic
 from support.screenshots.shots import take
 
 IMAGES = ROOT / "docs" / "images"
@@ -76,6 +77,8 @@ def test_the_pictures_show_the_campaign_of_the_readme(tmp_path):
     for name in ("message", "campaign"):
         assert re.findall(rf'^ +{name}="(.*?)",', dag, re.MULTILINE) == [shown[name]]
     assert f"key_columns={shown['key_columns']}".replace("'", '"') in dag
+    pattern = re.sub(r"\\{.*?\\}", ".+", re.escape(shown["message"]))
+    assert re.fullmatch(pattern, traffic._reminder(random.Random(traffic.SEED)))
 
 
 def files_of(shots):

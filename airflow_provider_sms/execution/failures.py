@@ -235,7 +235,8 @@ def _what_is_resent(counts: SendCounts) -> str:
 
 
 def _what_to_do(campaign: str, messages: int, ledger_conn_id: str | None, *, reconciles: bool) -> str:
-    command = f"airflow-sms ledger unknown --campaign {quote(campaign)}"
+    # With an equals sign, a name that begins with a dash is no option.
+    command = f"airflow-sms ledger unknown --campaign{'=' if campaign.startswith('-') else ' '}{quote(campaign)}"
     if reconciles:  # the balance may tell later what it does not tell now
         command += " --read-balance"
     if ledger_conn_id is not None:

@@ -124,6 +124,13 @@ def test_the_error_for_unknown_messages_names_the_command_and_the_page(arguments
     assert ("on_unknown='reconcile'" in words) is not arguments.get("reconciles", False)
 
 
+def test_the_command_takes_a_name_with_a_dash_for_a_name():
+    """Not for an option: the command can be pasted for every campaign."""
+    counts = SendCounts(unknown=1, unknown_requests={3})
+    words = failure("--spring", counts, None, stopped=False, resend_unknown=False).words
+    assert "airflow-sms ledger unknown --campaign=--spring, then" in words
+
+
 def test_repeats_of_an_unknown_message_are_no_further_messages():
     """Two rows of a message that was lost before a wait are one text; whoever was lost beside others is named."""
     counts = SendCounts(unknown=200, unknown_requests={2}, lost=100, met_lost=200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import time
 import zlib
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 KeyCase = Literal["pascal", "camel"]
 
+DESTINATION = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164: country code first, at most 15 digits
 TOKEN_MINUTES = 1440
 """Lifetime of a fetched token in minutes: one day."""
 KEEP_ALIVE_SECONDS = 5
@@ -66,7 +68,7 @@ class SandboxConfig:
     :param latency: seconds, at least 0, by which every response to a send request is delayed; default 0.
     :param log: the witness, a file to which every accepted message is appended; None, the default, writes no file.
     :param groups: the numbers of each known group; default ``customers`` and ``staff``, five made-up numbers each.
-    :param opted_out: numbers that have opted out of messages; default none.
+    :param opted_out: numbers that have opted out of messages, in digits with country code; default none.
     :param host: loopback address to listen on; default ``127.0.0.1``.
     :param port: TCP port; 0, the default, picks a free one.
     :param client_id: client id that may fetch tokens; None, the default, refuses every client.
@@ -109,7 +111,9 @@ class SandboxConfig:
             raise ValueError("a client id and a client secret belong together: set both or neither")
         if self.token is None and self.client_id is None:
             raise ValueError("no client could authenticate: set a token, or a client id and secret")
-        if min(self.latency, self.token_minutes, self.keep_alive) < 0:
+        if isinstance(self.opted_out, str) or not all(map(DESTINATION.fullmatch, self.opted_out)):
+            raise ValueError("numbers that have opted out must be digits with country code, such as 27820000001")
+        if not all(each >= 0 for each in (self.latency, self.token_minutes, self.keep_alive)):
             raise ValueError("latency, token_minutes and keep_alive must be at least 0")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
+from airflow_provider_sms.sandbox.config import DESTINATION
 from airflow_provider_sms.sandbox.errors import FORMAT, REQUIRED, TYPE, RefusalError, bad_request
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ Kind = Literal["bulk", "group"]
 
 MAX_MESSAGES = 100
 """Messages in one request, at most, by the service's contract."""
-DESTINATION = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164: country code first, at most 15 digits
 OPTION_LIMITS = {"SenderId": 11, "CampaignName": 100, "CostCentre": 100}
 """Maximum characters of each text in ``SendOptions``, by the service's contract."""
 CUSTOMER_ID_LIMIT = 100

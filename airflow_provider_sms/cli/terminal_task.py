@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.attempts import last_try
 from airflow_provider_sms.ledger.campaign_names import given_name_in, latest_names
-from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.ledger.model import COMMAND_DAG, Claimant
 from airflow_provider_sms.ledger.name_rules import read_name
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
 
-DAG_ID = "airflow-sms"
-"""Stands for the DAG in the ledger. On the pages, only users who may see every DAG see it."""
 TASK_ID = "send"
 _MAX_RUN_ID = 250
 """Characters of the ledger's column."""
@@ -47,7 +45,7 @@ class TerminalTaskInstance:
     run_id: str
     try_number: int
     ledger_is_new: bool = False
-    dag_id: str = DAG_ID
+    dag_id: str = COMMAND_DAG
     task_id: str = TASK_ID
     map_index: int = -1
     xcoms: dict[str, Any] = field(default_factory=dict)
@@ -84,7 +82,7 @@ def next_attempt(campaign: str, ledger_conn_id: str | None) -> TerminalTaskInsta
     :raises LedgerError: the ledger cannot be read.
     """
     run_id = run_id_of(campaign)
-    who = Claimant(DAG_ID, TASK_ID, run_id, -1, 0, socket.gethostname(), os.getpid())
+    who = Claimant(COMMAND_DAG, TASK_ID, run_id, -1, 0, socket.gethostname(), os.getpid())
     with open_ledger_if_present(ledger_conn_id) as store:
         if store is None:
             return TerminalTaskInstance(run_id, 1, ledger_is_new=True)

@@ -10,7 +10,17 @@ NOW = 10_000.0
 
 
 def campaign(
-    state, reports="ended", *, counts=(0,), ago=1.0, silent=False, total=None, done=None, not_sent=0, **figures
+    state,
+    reports="ended",
+    *,
+    counts=(0,),
+    ago=1.0,
+    silent=False,
+    total=None,
+    done=None,
+    not_sent=0,
+    dag_id="d",
+    **figures,
 ):
     """Return a campaign.
 
@@ -18,6 +28,6 @@ def campaign(
     :param ago: seconds since then.
     :param figures: that it reported.
     """
-    progress = AttemptProgress(1, "d", "t", "r", 2, reports, NOW - ago, not_sent)
+    progress = AttemptProgress(1, dag_id, "t", "r", 2, reports, NOW - ago, not_sent)
     attempt = Attempt(progress, silent, 1, total, done, 0, None, figures)
     return Campaign(1, "spring", NOW, state, {1: Counts(*counts)}, [attempt])

@@ -74,12 +74,24 @@ def parse_map_index(written: str) -> int:
     return int(written)
 
 
+def parse_ledger(written: str) -> str:
+    """Return the id of the connection to a ledger.
+
+    :raises argparse.ArgumentTypeError: it is empty, as of a variable that is not set. The default may be another
+        ledger, which does not know whom this one has texted.
+    """
+    if not written.strip():
+        raise argparse.ArgumentTypeError("is empty; to use the configured ledger, leave the option out")
+    return written
+
+
 def _arg(*flags: str, **arguments: Any) -> Arg:
     return Arg(flags, **arguments)  # type: ignore[no-untyped-call]  # Airflow's own
 
 
 _LEDGER = _arg(
     "--ledger-conn-id",
+    type=parse_ledger,
     metavar="ID",
     help="Airflow connection to the PostgreSQL database that holds the ledger. The default is the option "
     "ledger_conn_id of the configuration's section sms, else the file of its option ledger_path",

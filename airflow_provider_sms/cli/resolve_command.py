@@ -77,6 +77,8 @@ def _usage_error(args: Namespace) -> str | None:
         return "--all needs --campaign NAME: it closes the requests of one campaign"
     if not args.all and (args.campaign, args.since, args.until, args.reason) != (None, None, None, None):
         return "--campaign, --since, --until and --reason need --all"
+    if args.reason is not None and not args.reason.strip():
+        return "--reason needs a text: an empty one, as of a variable that is not set, would select every request"
     if not (args.all or args.requests):
         return "Give the numbers of requests, or --campaign NAME --all"
     return None

@@ -99,6 +99,7 @@ def test_a_map_index_is_one_that_airflow_has():
         ("resolve", "1", "--as", "lost"),
         ("purge",),
         ("status", "c", "-o", "csv"),
+        ("list", "--ledger-conn-id", ""),
     ],
 )
 def test_wrong_usage_is_status_2(ledger, arguments):

@@ -223,6 +223,7 @@ def test_without_anything_to_close_nothing_is_asked(ledger, outage):
     [
         ((), "Give the numbers of requests, or --campaign NAME --all"),
         ((1, "--all", "--campaign", "spring"), "not both"),
+        (("--all", "--campaign", "spring", "--reason", " "), "--reason needs a text"),
         (("--all",), "--all needs --campaign NAME"),
         ((1, "--campaign", "spring"), "need --all"),
         (("--reason", "x"), "need --all"),

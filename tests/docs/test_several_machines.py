@@ -291,6 +291,8 @@ def test_a_task_sends_with_the_role_of_tasks(server, send, people, monkeypatch, 
     capsys.readouterr()
     main(["ledger", "status", "whole", "--ledger-conn-id", "sms_ledger_page", "-o", "json"])
     assert json.loads(capsys.readouterr().out)[0]["messages_accepted"] == 250
+    main(["ledger", "list", "--ledger-conn-id", "sms_ledger_page", "-o", "json"])
+    assert "whole" in {each["campaign"] for each in json.loads(capsys.readouterr().out)}
 
 
 def test_each_table_that_the_ledgers_code_changes_is_granted(server):

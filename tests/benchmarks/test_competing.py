@@ -38,6 +38,7 @@ def test_senders_of_one_campaign_are_compared_with_a_campaign_each(bench, monkey
         assert 0 < sent["locked"] < sent["committing"] < 1
 
 
+@pytest.mark.slow
 def test_senders_that_text_somebody_twice_have_no_figure(bench, monkeypatch):
     """The service counts the people: fewer than there are rows, and the case is wrong."""
     monkeypatch.setattr(case, "SETTINGS", (SETTING,))
@@ -47,6 +48,7 @@ def test_senders_that_text_somebody_twice_have_no_figure(bench, monkeypatch):
         case.senders(bench)
 
 
+@pytest.mark.slow
 def test_a_sender_that_fails_has_no_figure(bench, monkeypatch):
     """A sender whose ledger cannot be opened ends the case, with the words of its process."""
     monkeypatch.setattr(case, "new_database", lambda server, name: server.set(database=f"no_{name}"))

@@ -422,6 +422,7 @@ def test_a_process_of_its_own_keeps_stdout_for_data(console_script, sms_default,
     assert "Campaign water, remembered in" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_send_goes_on_where_nobody_reads_its_log(console_script, sms_default, ledger_path, sandbox, console):
     """As with ``| head``, or a log on a full disk: everybody is texted, so the command succeeds."""
     sandbox.state.set_faults([{"kind": "delay", "seconds": 0.5}])

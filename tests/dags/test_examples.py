@@ -30,6 +30,7 @@ def test_every_example_explains_itself_and_waits_to_be_triggered(bag):
         assert starts_when(dag) in ("never", "an asset is written")
 
 
+@pytest.mark.slow
 def test_loading_an_example_imports_nothing_heavy():
     """Airflow loads DAG files every few seconds: pandas, pyarrow and fastapi wait until a task runs."""
     program = (

@@ -70,6 +70,7 @@ def test_a_partition_that_is_new_is_sent_by_the_next_run_of_the_campaign(run_par
     assert {1} == set(Counter(sandbox.state.accepted_messages).values())
 
 
+@pytest.mark.slow
 def test_a_person_whose_text_differs_between_partitions_gets_both(run_partitions, sandbox, tmp_path):
     """A message is its number and its text, in partitions as anywhere."""
     write(tmp_path / "a.parquet", [1], city="Durban")
@@ -78,6 +79,7 @@ def test_a_person_whose_text_differs_between_partitions_gets_both(run_partitions
     assert [message.destination for message in sandbox.state.accepted] == ["27820000001"] * 2
 
 
+@pytest.mark.slow
 def test_files_and_folders_are_partitions_and_notes_are_not(run_partitions, tmp_path):
     """Each Parquet file and each folder is one; what Spark and others leave beside them is none."""
     write(tmp_path / "b.parquet", [1])
@@ -98,6 +100,7 @@ def test_a_directory_without_partitions_is_no_success(run_partitions, sandbox, t
     assert (ran.state, ran.mapped, sandbox.state.accepted) == ("failed", {}, [])
 
 
+@pytest.mark.slow
 def test_the_table_of_the_examples_is_a_partition(run_partitions, sandbox):
     """Where nothing is said of a directory, the recipients beside the example are texted."""
     ran = run_partitions(campaign="trial")

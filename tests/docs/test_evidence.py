@@ -143,6 +143,7 @@ def test_the_trial_goes_as_the_page_says(trial, sandbox):
     assert len(sandbox.state.accepted_messages) == 800
 
 
+@pytest.mark.slow
 def test_the_error_on_the_page_is_that_of_the_trial(trial, ledger_path):
     """The error of the page on unknowns is that of the trial's first task; what the balance tells names nobody."""
     (error,) = re.findall(r"AirflowFailException: (Campaign reminders.*)$", UNKNOWN, re.MULTILINE)

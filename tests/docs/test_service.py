@@ -266,6 +266,7 @@ def test_a_message_that_the_other_service_took_without_a_response_is_unknown(oth
     assert len(other.taken) == len(set(other.taken)) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "state", "accepted"), [(429, "success", 3), (402, "failed", 0), (422, "failed", 0), (503, "failed", 2)]
 )

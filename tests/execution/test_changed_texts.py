@@ -106,6 +106,7 @@ def test_partitions_in_another_order_with_the_same_text_go_on(run_mapped, parts,
     assert (copies, texts()) == ([("success", 2)] * 2, {1: 200})
 
 
+@pytest.mark.slow
 def test_mapped_copies_may_text_the_same_people_different_things(run_mapped, parts, texts):
     """Each copy has a text of its own, on purpose: both go out once, at first tries and later ones."""
     copies = run_mapped(f"{parts}/part-0.parquet", "Hello from {{ ti.map_index }}")

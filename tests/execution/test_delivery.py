@@ -47,6 +47,7 @@ def met(ledger_path, monkeypatch):
     return claimed
 
 
+@pytest.mark.slow
 def test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good(send, people, met):
     """Its first attempt may pass by itself; the next one takes the request for unknown, which no retry makes known."""
     ran = send(people(5), campaign="spring", retries=5)

@@ -102,6 +102,7 @@ def test_what_an_earlier_attempt_lost_and_a_person_calls_sent_repeats_nothing(se
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_rows_that_repeat_a_message_of_before_the_wait_are_repeats(send, people, lost, tmp_path):
     """One row of each message that this attempt sent is accepted, each further one a repeat; others are sent before."""
@@ -127,6 +128,7 @@ def test_other_tasks_that_failed_on_the_requests_are_named(send, people, lost):
     assert "clear it once this task has ended: task send of DAG dag_" in ran.log
 
 
+@pytest.mark.slow
 def test_what_the_command_closes_as_accepted_repeats_nothing(send, people, lost, ledger_path, witnessed):
     """Likewise where a person closes it by the command, and clears the task."""
     source = people(1000)
@@ -167,6 +169,7 @@ def test_a_person_lets_the_task_fail(send, people, lost, ledger_path, witnessed)
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_what_is_lost_again_is_left_to_the_command_line(send, people, sandbox, ledger_path, witnessed):
     """Airflow would show the first question again, which is about another request: so the task fails, and says how."""
@@ -208,6 +211,7 @@ def test_the_question_says_what_is_unknown(send, people, lost):
     assert ("27820000" in question["body"], "Secretname" in question["body"]) == (False, False)
 
 
+@pytest.mark.slow
 @needs_asking
 @pytest.mark.parametrize("how", ["opt out", "leave the source"])
 def test_people_who_are_not_texted_again_are_asked_about_once(send, people, sandbox, tmp_path, how):
@@ -363,6 +367,7 @@ def test_a_source_that_has_changed_is_asked_about_again(send, people, ledger_pat
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_a_question_in_the_middle_of_a_send_does_not_say_that_nothing_was_sent(send, people, sandbox):
     """Airflow shows the first question again once the source has changed during a wait, and people were texted."""
@@ -414,6 +419,7 @@ def test_an_approval_is_of_no_more_people_than_were_shown(send, people, tmp_path
     assert "it would text 115 people now, some of whom it left out then" in ran.log
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_an_answer_about_some_messages_is_none_about_as_many_others(send, people, tmp_path, witnessed):
     """The list swaps people twice: what the form named then does not mean those whom nobody has seen."""
@@ -515,6 +521,7 @@ def test_an_approval_is_of_none_of_the_people_whom_the_list_held_back(send, peop
     assert (ran.state, len(questions), len(witnessed())) == ("failed", 1, 10)
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_an_approval_is_of_no_second_text_under_another_key(send, people, witnessed):
     """Other key columns make every message of an approved campaign a new one: the person is asked about these."""
@@ -525,6 +532,7 @@ def test_an_approval_is_of_no_second_text_under_another_key(send, people, witnes
     assert (ran.state, len(questions), set(witnessed().values())) == ("failed", 1, {1})
 
 
+@pytest.mark.slow
 @needs_an_answer
 def test_a_list_that_swaps_people_is_asked_about(send, people, sandbox, tmp_path, witnessed):
     """As many people are left out as before, and one of the people who were left out then would be texted."""

@@ -499,6 +499,7 @@ def told_soon():
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waits_in", ["note", "mark"])
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_stop_is_not_kept_waiting_by_a_note_to_a_silent_ledger(

@@ -174,6 +174,7 @@ def test_a_task_whose_job_alone_is_told_of_a_clear_claims_nothing_more(
     assert 0 < ran.summary["accepted"] == len(witnessed()) == rows - ran.summary["not_sent"]
 
 
+@pytest.mark.slow
 def test_a_mapped_task_goes_on_when_another_of_its_operator_is_taken_away(
     sms_default, ledger_path, people, befalls, witnessed
 ):

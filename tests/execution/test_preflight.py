@@ -113,6 +113,7 @@ def test_credit_that_runs_out_in_the_middle_is_waited_for(
     assert "Waiting for credit" in ran.log
 
 
+@pytest.mark.slow
 def test_a_wait_for_credit_begins_although_the_balance_cannot_be_read(send, people, sandbox):
     """The service says that credit is out, and does not tell the balance just then: the task waits for more of it."""
     sandbox.state.set_balance(250)
@@ -129,6 +130,7 @@ def test_a_wait_for_credit_begins_although_the_balance_cannot_be_read(send, peop
     assert "Waiting for credit: the balance has to be at least 100.0" in ran.log
 
 
+@pytest.mark.slow
 def test_a_wait_that_cannot_begin_hides_no_unknown_message(send, people, sandbox):
     """The token is refused at the moment when credit runs out: the error says, too, who may have been texted."""
     sandbox.state.set_balance(250)
@@ -225,6 +227,7 @@ def test_rows_that_leave_the_source_hide_no_unknown_message(send, people, sandbo
     assert "airflow-sms ledger unknown --campaign" in ran.log
 
 
+@pytest.mark.slow
 def test_a_leg_that_fails_in_its_check_hides_no_unknown_message(send, people, sandbox, tmp_path):
     """The summary and the report are of the whole attempt: they say who may have been texted before the wait."""
     sandbox.state.set_balance(250)
@@ -266,6 +269,7 @@ def test_opt_outs_that_leave_nothing_to_send_hide_no_unknown_message(send, peopl
     assert "100 messages in the ledger's request 2 may have been sent earlier by this task" in ran.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["opt out", "leave the source"])
 def test_a_retry_hides_no_unknown_message(send, people, sandbox, tmp_path, how):
     """Every later attempt fails until each unknown request is decided, whoever is left to be texted."""
@@ -555,6 +559,7 @@ class Opening:
         return self._until if self._until is not None and now < self._until else None
 
 
+@pytest.mark.slow
 def test_hours_that_end_in_the_middle_are_waited_for(send, people, witnessed):
     """What is under way ends, the rest goes out when they begin again."""
     ran = send(people(300), send_window=Opening(looks=150), concurrency=1)
@@ -651,6 +656,7 @@ def test_an_outage_costs_a_handful_of_requests_and_a_retry_sends_the_rest(send, 
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox):
     """A 200 with ``Messages: 0`` fails the task with the service's reasons, and the next run sends these messages."""
     body = {"Cost": 0, "RemainingBalance": 900, "EventId": 5, "Messages": 0, "Parts": 0}

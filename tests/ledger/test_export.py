@@ -158,6 +158,7 @@ def test_many_blocks_make_one_file(store, enter, file, monkeypatch):
     assert sorted(destinations) == [m.destination for m in people(100)]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_campaign(store, enter, tmp_path, monkeypatch):
     """Four times the messages take about the same memory."""
     monkeypatch.setattr(export, "ROWS_AT_ONCE", 500)

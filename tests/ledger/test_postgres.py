@@ -123,6 +123,7 @@ def test_a_connection_that_is_lost_between_two_waits_for_a_lock_is_an_error_of_t
     other.close()
 
 
+@pytest.mark.slow
 @tells_why
 def test_a_machine_that_pauses_within_a_claim_claims_again(postgres_url, service, sender, monkeypatch):
     """The server has undone the claim, and nothing was posted: the send goes on, and everybody is texted once."""

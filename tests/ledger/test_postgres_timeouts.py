@@ -191,6 +191,7 @@ def test_the_ledger_is_written_to_again_once_the_network_is_back(store, way):
         assert connection.execute(text("SELECT name FROM sms_campaign WHERE name = 'after'")).scalar() == "after"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["statement", "commit"])
 def test_a_server_that_hangs_ends_the_wait_though_its_machine_answers(store, postgres_url, at):
     """Its kernel acknowledges every packet, so neither keepalives nor TCP's own bound would see it."""

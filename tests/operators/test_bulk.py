@@ -113,6 +113,7 @@ def test_what_cannot_be_known_is_called_unknown(send, people, sandbox, witnessed
     assert set(witnessed().values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_slow_answer_is_unknown_after_the_timeout(send, people, sandbox, sms_default, witnessed):
     """A read timeout does not mean that the request was not processed: it is not repeated."""
     sms_default(extra={"timeout": 0.3})

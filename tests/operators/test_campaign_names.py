@@ -47,6 +47,7 @@ def test_a_campaign_that_runs_while_the_package_is_upgraded_goes_on(sms_default,
     assert (campaigns(ledger_path), "/" in ran.summary["campaign"]) == ([ran.summary["campaign"]], False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "campaign",
     ["{{ dag_run.conf.get('name') }}", " {{ '' }} ", "{{ none }}", "sale{{ '\\x1f' }}spring", "{{ 'x' * 1001 }}"],

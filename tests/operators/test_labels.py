@@ -24,6 +24,7 @@ def labels(sms_default, ledger_path):
     return labels
 
 
+@pytest.mark.slow
 def test_mapped_tasks_are_labelled_by_their_files(labels, people):
     """A template sees the source as the task does, so that its file's name is a label."""
     sources = [people(2), people(3)]

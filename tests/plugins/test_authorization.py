@@ -159,6 +159,7 @@ def test_a_campaign_of_several_dags_needs_permission_to_edit_all(some_dags, stor
 class TestTeams:
     """A multi-team deployment: the teams *a* and *b*, a DAG of each, a DAG of no team, and a DAG that was deleted."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("dag_id", "seen_by"),
         [

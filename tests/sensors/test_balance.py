@@ -99,6 +99,7 @@ def test_a_service_that_stays_broken_is_what_never_fail_is_for(wait, sandbox, op
     assert wait(1, max_failures=1, **{option: True}).state == state
 
 
+@pytest.mark.slow
 def test_silent_fail_rides_out_any_number(wait, sandbox):
     """With ``silent_fail`` only what is permanent ends the wait."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 6}])

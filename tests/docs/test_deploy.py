@@ -69,6 +69,7 @@ CHART = only(
     fernetKeySecretName=STRING,
     apiSecretKeySecretName=STRING,
     jwtSecretName=STRING,
+    createUserJob=only(enabled=BOOLEAN),
     # A text that the chart expands as a template, and not a list.
     extraEnvFrom=STRING,
     config={"type": "object", "additionalProperties": {"type": "object"}},

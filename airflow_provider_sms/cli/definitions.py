@@ -270,7 +270,7 @@ def _write_commands() -> list[ActionCommand]:
     return [
         _command(
             "migrate",
-            "migrate_command.migrate",
+            "write_commands.migrate",
             "Create or upgrade the tables of a ledger in PostgreSQL",
             _YES,
         ),

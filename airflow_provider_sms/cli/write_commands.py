@@ -1,4 +1,4 @@
-"""The commands that change the ledger: adopt, pause, resume, forget, purge.
+"""The commands that change the ledger: adopt, pause, resume, forget, purge, migrate.
 
 Each explains what it changes, and asks for confirmation of a change that no other command undoes. Airflow's audit log
 has the change before it is made.
@@ -24,6 +24,7 @@ from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import AuditLogError, InputError
 from airflow_provider_sms.formatting import by_count, counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
+from airflow_provider_sms.hooks.ledger import ledger_server, open_ledger_server
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -308,3 +309,35 @@ def _purge_balances(store: LedgerBackend, before: float, *, yes: bool) -> None:
     if seen:
         confirm(f"Forget {counted(seen, 'balance')} that tasks read before {iso(before)}?", yes=yes)
         print_message(f"Forgotten: {counted(forget_balances(store, before), 'balance')} that tasks read before then")
+
+
+@command
+def migrate(args: Namespace) -> None:
+    """Create the tables of a ledger in PostgreSQL, or upgrade those of an older version.
+
+    Tasks do both themselves where their role may. Where it may not, the owner of the tables does it with this command.
+    """
+    from airflow_provider_sms.ledger.open import check_version, stored_version
+    from airflow_provider_sms.ledger.postgres_engine import describe
+    from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
+
+    url = ledger_server(args.ledger_conn_id)
+    described, version = describe(url), stored_version(url)
+    if version == SCHEMA_VERSION:
+        print_message(f"{described} holds a ledger of version {version}, which is this package's: nothing to do")
+        return
+    if version is None:
+        print_message(f"{described} holds no ledger. This creates its tables, of version {SCHEMA_VERSION}.")
+        confirm("Create the tables?", yes=args.yes)
+    else:
+        check_version(version)
+        print_message(
+            f"{described} holds a ledger of version {version}. This upgrades it to version {SCHEMA_VERSION}.",
+            "Tasks with an older airflow-provider-sms that start afterwards refuse the ledger, and send nothing. Those "
+            "that are sending go on.",
+        )
+        confirm("Upgrade the ledger?", yes=args.yes)
+    with audited_command("sms.migrate", from_version=version, to_version=SCHEMA_VERSION) as act:
+        act.begin()
+        open_ledger_server(url).close()
+    print_message(f"{described} holds a ledger of version {SCHEMA_VERSION}. Grant the rights on new tables now")

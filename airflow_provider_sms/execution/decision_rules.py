@@ -2,7 +2,7 @@
 
 Airflow refuses the decision of a user who is not assigned to the question. But it keeps the users of a task instance's
 first question for ever, lets everybody answer where all users are admins, and knows no four-eyes principle. So each
-decision is checked here as well, when the task resumes.
+decision is checked here as well, when the task resumes. DAG files load this module, so it loads nothing of the ledger.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_sms.exceptions import InputError, LedgerError, ServiceError, SmsError
 from airflow_provider_sms.execution.failures import failure, log_unforeseen
 from airflow_provider_sms.execution.human_input import ask_about_requests
-from airflow_provider_sms.execution.liveness import Liveness
+from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push_link, sandbox_url
 from airflow_provider_sms.formatting import by_count
@@ -131,14 +131,14 @@ class Delivery:
         elif self.ledger.has_unknown():
             stop_conditions.caution = Caution(on=True)
         progress = Progress(self.total, time.monotonic, done=counts.done)
-        liveness = Liveness(self.task.context, stop)
+        replacement = ReplacementCheck(self.task.context, stop)
 
         def guard() -> None:
             is_command = self.task.confirm is not None
             refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys, is_command=is_command)
 
         def heartbeat() -> None:
-            liveness.beat()
+            replacement.beat()
             self.telemetry.beat(counts)
             self.session.mark.beat()
             paused = sender.stop_conditions.paused is not None

@@ -1,6 +1,8 @@
 """What the ledger knows of an account: its balance as it was seen, and the requests that may have been charged for.
 
 From these, :mod:`airflow_provider_sms.sending.evidence` infers which unknown requests the service took.
+:mod:`~airflow_provider_sms.ledger.account_history` reads and writes its records; operators load this module, which does
+without SQLAlchemy.
 """
 
 from __future__ import annotations

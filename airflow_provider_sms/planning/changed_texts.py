@@ -1,7 +1,12 @@
-"""Changed texts: recipients whom an earlier attempt of the task texted, and who would now get another text.
+"""Changed texts and repeats: recipients who have had a text of the campaign, and would now get another one.
+
+A text is part of a message, so another wording is another message.
 
 A retry whose message holds the time of day, or whose rows were divided anew, has new keys, which the ledger has never
 seen: it would text everybody twice. So before the first request the table is compared with earlier attempts' claims.
+
+A *repeat* is a text from another task, or from another run of the task. It may be intended, so it is only counted. A
+*duplicate* is something else, the same message in two rows of a table: :mod:`~airflow_provider_sms.messages.keys`.
 """
 
 from __future__ import annotations
@@ -22,8 +27,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from airflow_provider_sms.ledger.attempts import EarlierClaims
+    from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.stop_flag import StopFlag
+
 
 T = TypeVar("T")
 
@@ -150,3 +157,31 @@ def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierCl
     of_same_people = [keys[position] for position in np.flatnonzero(are_in(gone, numbers)).tolist()]
     held = earlier.held(of_same_people)
     return sum(key not in held for key in of_same_people)
+
+
+def count_repeats(
+    preview: CampaignPreview, table: TableKeys, people: DiskBackedIntegers[np.int64], stop: StopFlag
+) -> int:
+    """Return how many people have had another text of the campaign.
+
+    A text counts if another task or run sent it, or may have, and the table does not hold it as well: a person with
+    several messages in one table gets them on purpose. The messages of the campaign are read once, a block at a time,
+    and only where others hold any.
+
+    :param table: the messages of the table.
+    :param people: the numbers that are about to be texted.
+    :param stop: ends the count early.
+    :raises StoppedError: the count was stopped.
+    :raises LedgerError: the ledger cannot be read.
+    :raises OSError: there is no room in the folder for temporary files.
+    """
+    if not len(people):
+        return 0
+    with DiskBackedIntegers(np.int64) as found, closing(preview.blocks_of_others()) as blocks:
+        for halves, destinations in blocks:
+            if stop.is_set():
+                raise StoppedError("Told to stop while the rows were checked; nothing was sent")
+            again = are_in(people.sorted(), destinations)
+            again[again] = ~are_in(table.sorted(), halves[again])
+            found.add(destinations[again])
+        return found.count_distinct()

@@ -1,4 +1,7 @@
-"""Limits of a plan, checked before any of it is sent, and the thresholds above which a person must approve it."""
+"""Limits of a plan, checked before any of it is sent, and the thresholds above which a person must approve it.
+
+DAG files load this module, so it is apart from :mod:`~airflow_provider_sms.planning.plan`, which loads Arrow.
+"""
 
 from __future__ import annotations
 

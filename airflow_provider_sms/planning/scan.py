@@ -22,8 +22,7 @@ from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_ha
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, keys_with_texts
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.messages.subset import MessageSubset
-from airflow_provider_sms.planning.changed_texts import TableKeys
-from airflow_provider_sms.planning.earlier_texts import count_repeats
+from airflow_provider_sms.planning.changed_texts import TableKeys, count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.recipients.columns import integers
 

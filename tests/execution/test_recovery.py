@@ -14,8 +14,8 @@ from support.forwarder import Forwarder
 from support.stoppable import attempt, started
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.execution import recovery
-from airflow_provider_sms.execution.recovery import record_files
+from airflow_provider_sms.execution import ledger_session
+from airflow_provider_sms.execution.ledger_session import record_files
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.recovery import files_in
@@ -133,7 +133,7 @@ def test_a_file_that_another_task_records_first_is_no_news(folder, monkeypatch, 
     """Two tasks of a machine begin at once, and both find it: the second one says nothing of a file that is gone."""
     path = leave_a_file(monkeypatch, folder)
     with closing(open_ledger(None)) as store:
-        monkeypatch.setattr(recovery, "files_in", lambda _: [path, path])
+        monkeypatch.setattr(ledger_session, "files_in", lambda _: [path, path])
         caplog.clear()
         record_files(store)
     assert not path.exists()

@@ -2,7 +2,8 @@
 
 So is the 15 of an Argentine mobile number, as in +54 11 15 2345 6789.
 
-The number is the same without them, so the recipient must be the same too.
+The number is the same without them, so the recipient must be the same too. Most numbers are read without phonenumbers,
+which is slow to import, so this module does not use it.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Arena:
     def resume(self, name: str, campaign: Campaign) -> Ended:
         """Send the rest without faults once every deadline has passed; the case is judged at the end."""
         if campaign.of_table:
-            from airflow_provider_sms.execution.recovery import record_files
+            from airflow_provider_sms.execution.ledger_session import record_files
 
             # As every attempt of a task does: what it frees must be sent now, not count as lost in the end.
             with closing(self._ledgers()) as store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutation
 
-ALIVE = "tests/execution/test_liveness.py"
+ALIVE = "tests/execution/test_replaced_attempt.py"
 APPROVAL = "tests/execution/test_human_input.py"
 APPROVALS = "tests/ledger/test_approvals.py"
 MARKDOWN = "tests/execution/test_markdown.py"
@@ -445,7 +445,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a task does not look whether it is still to run",
         "execution/delivery.py",
-        "            liveness.beat()\n",
+        "            replacement.beat()\n",
         "",
         (ALIVE,),
         first="test_a_task_that_was_taken_away_claims_nothing_more",

@@ -7,7 +7,7 @@ from support.faults.mutation import KEYS, Mutation
 TABLE = "tests/planning/test_scan.py"
 CHANGED_SOURCE = "tests/execution/test_changed_source.py"
 RESOLVE_ALL = "tests/cli/test_resolve_command_all.py"
-REPEATS = "tests/planning/test_earlier_texts.py"
+REPEATS = "tests/planning/test_repeats.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
 _REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
@@ -69,7 +69,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "a message that the table holds as well is another text",
-        "planning/earlier_texts.py",
+        "planning/changed_texts.py",
         "            again[again] = ~are_in(table.sorted(), halves[again])\n",
         "",
         (REPEATS,),

@@ -231,7 +231,7 @@ RECOVERY_MUTATIONS = (
     ),
     Mutation(
         "a file that another task has recorded first is an error",
-        "execution/recovery.py",
+        "execution/ledger_session.py",
         "            if not path.exists():\n",
         "            if False:\n",
         (ATTEMPTS,),
@@ -239,7 +239,7 @@ RECOVERY_MUTATIONS = (
     ),
     Mutation(
         "what is half written of a file stays for ever",
-        "execution/recovery.py",
+        "execution/ledger_session.py",
         "    remove_half_written(folder)\n",
         "",
         (ATTEMPTS,),
@@ -247,7 +247,7 @@ RECOVERY_MUTATIONS = (
     ),
     Mutation(
         "a file that was not recorded is removed",
-        "execution/recovery.py",
+        "execution/ledger_session.py",
         "    recorded = record(store, unrecorded)\n    try:\n",
         "    path.unlink(missing_ok=True)\n    recorded = record(store, unrecorded)\n    try:\n",
         (ATTEMPTS,),

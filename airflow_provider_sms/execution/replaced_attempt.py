@@ -1,8 +1,8 @@
-"""The check that an attempt still counts as running in Airflow, which notices seconds before Airflow ends the process.
+"""The check whether Airflow has replaced an attempt, which notices seconds before Airflow ends the process.
 
-An attempt that Airflow has replaced stops claiming here. Until then it is a second copy beside its successor: each
-posts the messages that it claimed (:mod:`airflow_provider_sms.ledger.claims`), and waits for the outcomes of the other
-one's claims (:mod:`airflow_provider_sms.sending.pending`).
+An attempt that no longer counts as running in Airflow stops claiming here. Until then it is a second copy beside its
+successor: each posts the messages that it claimed (:mod:`airflow_provider_sms.ledger.claims`), and waits for the
+outcomes of the other one's claims (:mod:`airflow_provider_sms.sending.pending`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESTARTING = "restarting"
 """Airflow 2's state of a job whose task was cleared while it ran."""
 
 
-class Liveness:
+class ReplacementCheck:
     """Sets a stop flag once the task is failed, cleared, or otherwise no longer this attempt's to run. Never raises.
 
     It belongs in the main thread, which alone may talk to Airflow. A question that fails is no reason to stop, since

@@ -13,8 +13,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.planning.changed_texts import TableKeys
-from airflow_provider_sms.planning.earlier_texts import count_repeats
+from airflow_provider_sms.planning.changed_texts import TableKeys, count_repeats
 from airflow_provider_sms.stop_flag import StopFlag
 
 FIVE = [number(n) for n in range(5)]

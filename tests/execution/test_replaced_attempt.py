@@ -8,7 +8,7 @@ from support.airflow import run_task
 from support.faults.rest import PATIENCE, until
 from support.versions import IS_AIRFLOW_3
 
-from airflow_provider_sms.execution.liveness import Liveness
+from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.stop_flag import StopFlag
@@ -25,7 +25,7 @@ class Server:
         ti = types.SimpleNamespace(
             dag_id="d", task_id="t", run_id="r", map_index=map_index, try_number=1, get_task_states=self._states
         )
-        self.alive = Liveness({"ti": ti}, self.stop, clock=lambda: self.now)
+        self.alive = ReplacementCheck({"ti": ti}, self.stop, clock=lambda: self.now)
 
     def _states(self, *, dag_id, task_ids, run_ids, map_index):
         self.looks.append(self.now)

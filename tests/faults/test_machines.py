@@ -15,6 +15,8 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.pool import StaticPool
 from support.faults import partitions
 from support.faults.rest import until
 from support.machines import packages, page, versions
@@ -222,6 +224,33 @@ def test_a_scenario_of_copies_needs_a_copy_that_met_its_task(tmp_path, outputs, 
     else:
         with pytest.raises(RuntimeError, match="no worker received a copy"):
             stage.require_copies()
+
+
+@pytest.fixture
+def ledger():
+    """A ledger in which one task began at 100, and had a request in flight from 110 to 120."""
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE sms_claimant (id, dag_id, started_at)")
+        connection.exec_driver_sql("CREATE TABLE sms_request (claimant_id, state, claimed_at, finished_at)")
+        connection.exec_driver_sql("INSERT INTO sms_claimant VALUES (1, 'played', 100), (2, 'another', 900)")
+        connection.exec_driver_sql("INSERT INTO sms_request VALUES (1, 'accepted', 110, 120), (2, 'accepted', 1, 999)")
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("require", "held", "missed"),
+    [(Stage.require_in_flight, 115, 105), (Stage.require_in_flight, 111, 121), (Stage.require_begun_later, 99, 101)],
+)
+def test_a_scenario_needs_something_to_disturb(ledger, require, held, missed):
+    """A session that no request used, or a queue that no task waited in, tries nothing."""
+    stage = Stage(SimpleNamespace(services=None), SimpleNamespace(name="played", ledger=ledger))
+    stage.began = held
+    require(stage)
+    stage.began = missed
+    with pytest.raises(RuntimeError, match="the disturbance"):
+        require(stage)
 
 
 def test_the_version_before_has_todays_ledger(tmp_path, monkeypatch):

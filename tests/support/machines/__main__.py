@@ -8,13 +8,14 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from support.machines import page
+from support.machines import page, rates
 from support.machines.engine import KINDS, running_engine
 from support.machines.network import enter_namespaces, lacking
 from support.machines.packages import install, missing
@@ -38,6 +39,7 @@ def main(arguments=None):
     parser.add_argument(
         "--write", action="store_true", help="play nothing: write the documentation's table from --rows"
     )
+    parser.add_argument("--rate", action="store_true", help="play nothing: measure rates by workers and tasks")
     parser.add_argument("--list", action="store_true", help="list the scenarios, and end")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("only", nargs="*", metavar="SCENARIO", help="default: all")
@@ -64,7 +66,8 @@ def main(arguments=None):
     if why:
         print(f"Relays take the place of networks, since there can be no namespaces here: {why}")  # noqa: T201
     scenarios = [each for name, each in known.items() if name in given.only or not given.only]
-    return _play(kind, [each for each in scenarios if kind in each.kinds], given)
+    act = _measure if given.rate else _play
+    return act(kind, [each for each in scenarios if kind in each.kinds], given)
 
 
 def _write(file):
@@ -77,10 +80,7 @@ def _write(file):
 
 
 def _play(kind, scenarios, given):
-    # A process that receives SIGTERM still ends its children.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    console = Console(width=max(WIDTH, Console().width))
+    console = _console()
     begun = time.monotonic()
     played = []
 
@@ -93,19 +93,51 @@ def _play(kind, scenarios, given):
                 rows.write(page.line_of(_row(played)))
 
     for services, same in by_engine(scenarios):
-        folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-machines-"))
-        folder.chmod(0o755)
-        try:
-            with running_engine(kind, folder, workers=given.workers, **services) as engine:
-                console.print(f"{time.monotonic() - begun:.0f} s: Airflow and {given.workers} workers run", style="dim")
-                played += play(engine, same, given.people, announce, first=len(played))
-        finally:
-            if given.keep_logs:
-                shutil.copytree(folder, given.keep_logs / f"from-{len(played)}", dirs_exist_ok=True)
-            shutil.rmtree(folder)
+        logs = given.keep_logs and given.keep_logs / f"from-{len(played)}"
+        with _folder(logs) as folder, running_engine(kind, folder, workers=given.workers, **services) as engine:
+            console.print(f"{time.monotonic() - begun:.0f} s: Airflow and {given.workers} workers run", style="dim")
+            played += play(engine, same, given.people, announce, first=len(played))
     places = [each.id for each in scenarios]
     console.print(_table(kind, sorted(played, key=lambda each: places.index(each.scenario.id)), given))
     return int(any(each.is_broken for each in played))
+
+
+def _measure(kind, _, given):
+    console = _console()
+    table = Table(title=f"One campaign, by workers and tasks; links: {kind}")
+    for name in rates.COLUMNS:
+        table.add_column(name, justify="right")
+    engine = {"workers": given.workers, "latency": rates.LATENCY}
+    with _folder(given.keep_logs) as folder, running_engine(kind, folder, **engine) as running:
+        setups = [each for each in rates.SETUPS if each[0] <= given.workers]
+        for rate in rates.measure(running, setups):
+            table.add_row(*rates.row(rate))
+            console.print(", ".join(rates.row(rate)), style="dim")
+    console.print(table)
+    return 0
+
+
+def _console():
+    """Return the console, of a process that still ends its children when it receives SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return Console(width=max(WIDTH, Console().width))
+
+
+@contextmanager
+def _folder(logs):
+    """Make a folder into which any user may look, and remove it at the end.
+
+    :param logs: where to copy it to before; None means nowhere.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-machines-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        if logs:
+            shutil.copytree(folder, logs, dirs_exist_ok=True)
+        shutil.rmtree(folder)
 
 
 def by_engine(scenarios):
@@ -138,8 +170,10 @@ def _table(kind, played, given):
         table.add_column(name, justify="right")
     table.add_column("what Airflow showed")
     table.add_column("unknown after recover", justify="right")
+    table.add_column("each task")
     for each in played:
-        table.add_row(*_row(each), str(each.left), style="bold red" if each.is_broken else None)
+        ended = " ".join("not ended" if end is None else f"{end:.0f}" for end in each.seconds)
+        table.add_row(*_row(each), str(each.left), ended, style="bold red" if each.is_broken else None)
     return table
 
 

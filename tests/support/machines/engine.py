@@ -39,6 +39,8 @@ from pathlib import Path
 
 import psutil
 import requests
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
 
 import airflow_provider_sms
 from support.faults.rest import POLL_SECONDS, READY_SECONDS, RUN_SECONDS, RestApi, until
@@ -249,6 +251,21 @@ class Engine(RestApi):
     def start(self, component):
         """Start a component, even if another such one runs."""
         self._run(component, *(["--skip-serve-logs"] if component in ("scheduler", "triggerer") else []))
+
+    def await_schedulers(self, number):
+        """Return once so many schedulers have a heartbeat."""
+        alive = (
+            "SELECT count(*) FROM job WHERE job_type = 'SchedulerJob' AND state = 'running' "
+            "AND latest_heartbeat > now() - interval '5 seconds'"
+        )
+        what = f"{number} schedulers live"
+        until(lambda: self.ask_metadata(alive) >= number, seconds=READY_SECONDS, what=what, every=1.0)
+
+    def ask_metadata(self, statement):
+        """Return the one value that a statement reads from Airflow's database."""
+        metadata = create_engine(self.services.ledger.url.set(database=deployed.METADATA), poolclass=NullPool)
+        with metadata.connect() as connection:
+            return connection.exec_driver_sql(statement).scalar()
 
     def kill(self, component):
         """Kill all processes of a component that was started as such; what the workers run continues."""

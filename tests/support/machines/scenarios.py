@@ -58,6 +58,10 @@ def worker_vanishes(stage):
     stage.worker.machine.cut()
 
 
+QUEUED = {"engine": {"concurrency": 1}, "proves": Stage.require_begun_later}
+"""One slot a worker, so that half the tasks wait in the queue at the disturbance."""
+
+
 def _add_cuts():
     all_but = ("database", "pooler", "broker", "api")
     kinds = {
@@ -79,12 +83,14 @@ def _add_cuts():
         for_a_while.__name__, for_good.__name__ = f"loses_{key}_60", f"loses_{key}"
         # Whether the service took a request whose response was cut off, nobody can know.
         lost = OF_WORKER if key == "messaging" else 0
-        scenario(f"a worker loses {name} for {CUT_SECONDS:.0f} s", requests=lost)(for_a_while)
+        more = QUEUED if key == "broker" else {}
+        scenario(f"a worker loses {name} for {CUT_SECONDS:.0f} s", requests=lost, **more)(for_a_while)
         # A service that cannot be reached is tried for minutes before a task fails.
         seconds = None if key == "messaging" else TASK_SECONDS
         # What the service answered lies on the worker's disk, where the ledger alone is out of reach.
         kept = key in ("database", "all_but_messaging")
-        scenario(f"a worker loses {name} for good", requests=OF_WORKER, seconds=seconds, recovers=kept)(for_good)
+        details = {"requests": OF_WORKER, "seconds": seconds, "recovers": kept, **more}
+        scenario(f"a worker loses {name} for good", **details)(for_good)
 
 
 _add_cuts()
@@ -100,13 +106,22 @@ ROOMY = {"concurrency": 2 * CONCURRENCY}
 
 
 @scenario(
-    "Celery delivers tasks again that still run, as after visibility_timeout",
+    "visibility_timeout is shorter than a send, so Celery delivers tasks again that still run",
     engine=ROOMY,
+    settings={
+        f"AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__{name}": value
+        # Seconds; and how often a worker looks, which is every 100 s by default.
+        for name, value in (
+            ("VISIBILITY_TIMEOUT", "5"),
+            ("UNACKED_RESTORE_INTERVAL", "1"),
+            ("UNACKED_RESTORE_THROTTLE", "1"),
+        )
+    },
     begins=Stage.is_sending,
     proves=Stage.require_copies,
 )
-def visibility_timeout(stage):
-    _deliver_again(stage)
+def visibility_timeout(_):
+    pass
 
 
 @scenario("workers are restarted one after the other, by warm shutdowns")
@@ -129,18 +144,27 @@ def broker_restarted(stage):
     _deliver_again(stage)
 
 
-@scenario(f"the scheduler is killed, and another started {OUT_SECONDS:.0f} s later")
+@scenario(
+    f"the scheduler is killed, and another started {OUT_SECONDS:.0f} s later",
+    engine=QUEUED["engine"],
+    proves=Stage.require_adopted,
+)
 def scheduler_killed(stage):
     stage.engine.kill("scheduler")
     stage.later(OUT_SECONDS, lambda: stage.engine.start("scheduler"))
 
 
-@scenario("a second scheduler")
-def two_schedulers(stage):
+def _add_scheduler(stage):
     stage.engine.start("scheduler")
+    stage.engine.await_schedulers(2)
 
 
-@scenario("PostgreSQL is restarted at once")
+@scenario("two schedulers", before=_add_scheduler)
+def two_schedulers(stage):
+    stage.engine.await_schedulers(2)
+
+
+@scenario("PostgreSQL is restarted at once", proves=Stage.require_in_flight)
 def database_restarted(stage):
     stage.services.database.stop()
     stage.services.database.start()
@@ -221,17 +245,25 @@ def window_elsewhere(stage):
 POOLED = {"pooler": True}
 
 
-@scenario("pgbouncer, in transaction mode, is restarted", engine=POOLED)
+@scenario("pgbouncer, in transaction mode, is restarted", engine=POOLED, proves=Stage.require_in_flight)
 def pooler_restarted(stage):
     stage.services.pooler.stop()
     stage.services.pooler.start()
 
 
-@scenario("PostgreSQL fails over to a synchronous standby", engine={"standby": "synchronous"})
+@scenario(
+    "PostgreSQL fails over to a synchronous standby",
+    engine={"standby": "synchronous"},
+    proves=Stage.require_in_flight,
+)
 def fails_over_synchronous(stage):
     stage.services.fail_over()
 
 
-@scenario("PostgreSQL fails over to an asynchronous standby", engine={"standby": "asynchronous"})
+@scenario(
+    "PostgreSQL fails over to an asynchronous standby",
+    engine={"standby": "asynchronous"},
+    proves=Stage.require_in_flight,
+)
 def fails_over_asynchronous(stage):
     stage.services.fail_over()

@@ -251,6 +251,41 @@ class Stage:
         if not copies(said):
             raise RuntimeError("no worker received a copy of a task while the task ran")
 
+    def require_in_flight(self):
+        """Check that tasks had requests in flight at the disturbance, and recorded them over other connections.
+
+        :raises RuntimeError: none had, so no session of the ledger was in use.
+        """
+        query = (
+            "SELECT count(DISTINCT r.claimant_id) FROM sms_request r JOIN sms_claimant k ON k.id = r.claimant_id "
+            f"WHERE k.dag_id = '{self.dag_id}' AND r.state = 'accepted' "
+            f"AND r.claimed_at < {self.began} AND r.finished_at > {self.began}"
+        )
+        with self.campaign.ledger.connect() as connection:
+            if not connection.exec_driver_sql(query).scalar():
+                raise RuntimeError("no request was in flight at the disturbance")
+
+    def require_begun_later(self):
+        """Check that tasks began after the disturbance, so that a queue was needed.
+
+        :raises RuntimeError: all had begun before.
+        """
+        query = f"SELECT count(*) FROM sms_claimant WHERE dag_id = '{self.dag_id}' AND started_at > {self.began}"
+        with self.campaign.ledger.connect() as connection:
+            if not connection.exec_driver_sql(query).scalar():
+                raise RuntimeError("no task began after the disturbance")
+
+    def require_adopted(self):
+        """Check that a scheduler has adopted tasks of one that died.
+
+        :raises RuntimeError: it has adopted none.
+        """
+        latest = "SELECT max(id) FROM job WHERE job_type = 'SchedulerJob'"
+        if not self.engine.ask_metadata(
+            f"SELECT count(*) FROM task_instance WHERE dag_id = '{self.dag_id}' AND queued_by_job_id = ({latest})"
+        ):
+            raise RuntimeError("the new scheduler has adopted no task")
+
     def _hosts(self, joined=""):
         """Return the machines of each attempt, in the ledger.
 

@@ -58,10 +58,14 @@ _INSERT_MESSAGES = (
     "WITH ORDINALITY AS new (destination, request_id, place) ORDER BY 2, new.place "
     "ON CONFLICT DO NOTHING"
 )
+# Key by key, in the unique index, however large the server takes the campaign to be: one that its statistics do not
+# have yet counts as a row at most, and for so few rows the server would compare a list of keys with each row instead.
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at, r.finished_at FROM sms_message m "
-    "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
-    "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at, r.finished_at "
+    "FROM generate_series(1, %s) AS place "
+    "CROSS JOIN LATERAL (SELECT message_key, request_id FROM sms_message "
+    "WHERE campaign_id = %s AND message_key = substring(%s::bytea FROM 16 * place - 15 FOR 16) LIMIT 1) AS m "
+    "CROSS JOIN LATERAL (SELECT * FROM sms_request WHERE id = m.request_id LIMIT 1) AS r"
 )
 # The list comes second: SQLAlchemy 1.4 takes a tuple that begins with one for many sets of parameters.
 _OWN_STATES = (
@@ -243,7 +247,7 @@ class PostgresBackend(LedgerBackend):
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Return the requests that hold any of the keys."""
-        rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, joined(keys), len(keys)))
+        rows = connection.exec_driver_sql(_HOLDERS, (len(keys), campaign_id, joined(keys)))
         for key, *rest in cast("Iterable[HolderRow]", rows):
             # psycopg2 returns a memoryview.
             yield cast("HolderRow", (bytes(key), *rest))

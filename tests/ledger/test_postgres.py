@@ -6,7 +6,9 @@ import time
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.event import listen
 from sqlalchemy.exc import DBAPIError
+from support.cluster import running_node
 from support.postgres import DRIVER, DRIVERS
 from support.sending import claimant, people
 
@@ -300,6 +302,45 @@ def test_a_role_that_may_not_delete_a_campaign_deletes_nothing_of_it(sender_role
         forget_campaign(store, old)
     assert len(ledger.holders(chunk.keys)) == 3
     store.close()
+
+
+def look_up(url, server):
+    """Return the conditions on keys of a look-up in a campaign that the server's statistics do not have."""
+    store = open_postgres(url)
+
+    def claim(name, number):
+        ledger = CampaignLedger(store, name, claimant())
+        keys = [person.key for person in people(number)]
+        chunk = Chunk(keys, [person.destination for person in people(number)])
+        ledger.commit(chunks=[chunk], claim_seconds=60.0)
+        return ledger, keys
+
+    claim("an earlier one", 20_000)
+    server.execute(text("ANALYZE"))
+    ledger, keys = claim("a later one", 2000)
+    statements = []
+    listen(store._engine, "before_cursor_execute", lambda *call: statements.append(call[2:4]))
+    holders = ledger.holders([*keys[:500], bytes(16)])
+    assert holders.keys() == set(keys[:500])
+    ((statement, parameters),) = (each for each in statements if "FROM sms_message" in each[0])
+    plan = server.exec_driver_sql(f"EXPLAIN {statement}", parameters).scalars().all()
+    store.close()
+    return [line.partition(":")[0].strip() for line in plan if "message_key =" in line]
+
+
+def test_messages_are_looked_up_by_their_keys_without_statistics(postgres_url, server):
+    """Each key is one search of the unique index; all keys compared with each message would take minutes in the end."""
+    assert look_up(postgres_url, server) == ["Index Cond"]
+
+
+def test_older_servers_look_messages_up_by_their_keys_without_statistics():
+    """PostgreSQL before 17 compares a list of keys with each message of a campaign that it takes to be empty."""
+    with running_node() as node:
+        node.ask("CREATE DATABASE sms")
+        engine = create_engine(node.url("sms"), isolation_level="AUTOCOMMIT")
+        with engine.connect() as server:
+            assert look_up(node.url("sms"), server) == ["Index Cond"]
+        engine.dispose()
 
 
 def test_deadlines_are_by_the_servers_clock(postgres_url):

@@ -5,10 +5,12 @@ import signal
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
 import pytest
 from sqlalchemy import event, text
+from support.cluster import until
 from support.forwarder import Forwarder
 from support.postgres import DRIVERS
 from support.sending import Clock, claimant, people
@@ -51,12 +53,12 @@ def store(url):
         yield store
 
 
-def impatient(url):
+def impatient(url, busy_seconds=WAIT):
     """Open the ledger with short waits; on a busy machine the server may end its first transactions as idle."""
     for _ in range(9):
         with suppress(LedgerError):
-            return open_postgres(url, wait_seconds=WAIT, busy_seconds=WAIT)
-    return open_postgres(url, wait_seconds=WAIT, busy_seconds=WAIT)
+            return open_postgres(url, wait_seconds=WAIT, busy_seconds=busy_seconds)
+    return open_postgres(url, wait_seconds=WAIT, busy_seconds=busy_seconds)
 
 
 def file_of(connection):
@@ -94,6 +96,21 @@ def test_a_silent_network_ends_a_wait_for_a_statement(store, way):
             connection.execute(text("SELECT 1"))
 
     assert seconds_until_it_fails(fall_silent_within) < BOUND
+
+
+def test_a_silent_network_ends_a_wait_for_the_campaigns_lock(url, postgres_url, way):
+    """A lock that another session holds is waited for longer than the server, but not once the server is silent."""
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with (
+        closing(open_postgres(postgres_url)) as other,
+        closing(impatient(url, busy_seconds=60.0)) as store,
+        other.write(7) as holding,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        seconds = threads.submit(seconds_until_it_fails, lambda: write(store))
+        until(lambda: holding.execute(waiting).scalar() == 1)
+        way.fall_silent()
+        assert seconds.result() < BOUND
 
 
 def test_a_silent_network_ends_a_wait_for_a_commit(store, way):

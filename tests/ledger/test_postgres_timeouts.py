@@ -19,6 +19,8 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.attempts import HighWater, high_water, raised
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.postgres_engine import CONNECT_SECONDS, PING_SECONDS, WAIT_SECONDS
+from airflow_provider_sms.ledger.postgres_timeouts import LOOK_SECONDS
 from airflow_provider_sms.sending import flush
 
 WAIT = 0.5
@@ -77,6 +79,12 @@ def write(store, *statements):
     with store.write(7) as connection:
         for each in statements:
             connection.execute(text(each))
+
+
+def test_a_silent_server_ends_a_wait_within_30_seconds():
+    """A call waits in silence for a statement, or for a kept connection's ping and a new one: never for all three."""
+    # The time to connect is that of one address, which most host names have.
+    assert (PING_SECONDS + LOOK_SECONDS) + CONNECT_SECONDS + (WAIT_SECONDS + LOOK_SECONDS) < 30.0
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from sqlalchemy import text
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.machines.deployed import LEDGER, TASK
 
-SETUPS = ((1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2), (1, 4), (2, 4), (3, 4))
+SETUPS = ((1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2))
 """Workers, and tasks on each."""
 LATENCY = 0.5
 """Seconds of each response."""

@@ -57,7 +57,7 @@ class Rate(NamedTuple):
     """What was measured while all tasks of a campaign were sending.
 
     :param messages: messages a second.
-    :param commits: commits a second in the ledger's database.
+    :param transactions: transactions a second in the ledger's database.
     :param connections: the most connections of tasks.
     :param waiting: share of the moments looked at in which a connection waited for a lock.
     :param busy: share of the machine's processors in use.
@@ -66,7 +66,7 @@ class Rate(NamedTuple):
     workers: int
     tasks: int
     messages: float
-    commits: float
+    transactions: float
     connections: int
     waiting: float
     busy: float
@@ -117,12 +117,12 @@ def _measured(engine, tables, workers, tasks):
         begin, end = max(first for _, first, _, _ in spans), min(last for _, _, last, _ in spans)
         sent = connection.execute(_BETWEEN, {"name": name, "begin": begin, "end": end}).scalar_one()
     during = [each for each in seen if begin <= each[0] < end]
-    commits = (during[-1][1] - during[0][1]) / (during[-1][0] - during[0][0])
+    transactions = (during[-1][1] - during[0][1]) / (during[-1][0] - during[0][0])
     return Rate(
         workers=workers,
         tasks=tasks,
         messages=sent / (end - begin),
-        commits=commits,
+        transactions=transactions,
         connections=max(each[2] for each in during),
         waiting=statistics.fmean(each[3] > 0 for each in during),
         busy=statistics.fmean(each[4] for each in during) / 100,
@@ -139,11 +139,11 @@ def row(rate):
     """Return the columns of a rate as text."""
     return (
         *(str(rate.workers), str(rate.tasks), f"{rate.messages:,.0f}", f"{rate.messages / rate.tasks:,.0f}"),
-        *(f"{rate.commits:,.0f}", str(rate.connections), f"{rate.waiting:.0%}", f"{rate.busy:.0%}"),
+        *(f"{rate.transactions:,.0f}", str(rate.connections), f"{rate.waiting:.0%}", f"{rate.busy:.0%}"),
     )
 
 
 COLUMNS = (
-    *("workers", "tasks", "messages a second", "of a task", "commits a second", "connections"),
+    *("workers", "tasks", "messages a second", "of a task", "transactions a second", "connections"),
     *("waiting for a lock", "processors in use"),
 )

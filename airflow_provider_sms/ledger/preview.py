@@ -9,9 +9,9 @@ import numpy as np
 from sqlalchemy import and_, false, select
 
 from airflow_provider_sms.ledger.attempts import of_run
-from airflow_provider_sms.ledger.backend import find_campaign
+from airflow_provider_sms.ledger.backend import find_campaign, in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.schema import claimant, contact_group, message, request
+from airflow_provider_sms.ledger.schema import claimant, contact, contact_group, message, request
 from airflow_provider_sms.ledger.transitions import current_state
 from airflow_provider_sms.messages.integer_set import key_halves
 
@@ -150,3 +150,27 @@ class CampaignPreview:
         since = self._store.clock() - self._cap.min_seconds
         with self._store.read() as connection:
             return {str(each) for each in self._store.contacts_since(connection, self._group, since, destinations)}
+
+    def replaceable(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return which messages may be sent again although their recipients were texted recently.
+
+        Their own request is the one that texted the recipient last, or may have: a claim that takes the message over
+        replaces that contact.
+
+        :param keys: messages that the campaign holds.
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        if self._cap is None or self._group is None:
+            return set()
+        its_own = and_(contact.c.request_id == message.c.request_id, contact.c.destination == message.c.destination)
+        query = (
+            select(message.c.message_key)
+            .select_from(message.join(contact, its_own))
+            .where(message.c.campaign_id == self._id, contact.c.group_id == self._group)
+        )
+        found: set[bytes] = set()
+        with self._store.read() as connection:
+            for piece in in_pieces(keys):
+                rows = connection.execute(query.where(message.c.message_key.in_(piece)))
+                found.update(map(bytes, rows.scalars()))
+        return found

@@ -8,6 +8,7 @@ of its batch has been found unchanged, so nothing is sent that nobody has planne
 from __future__ import annotations
 
 from collections import Counter
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -249,8 +250,16 @@ class Scan:
             prepared = self._keeping(prepared, free)
         destinations = prepared.destinations if preview.caps else []
         if capped := preview.capped(destinations):
-            free = np.array([destination not in capped for destination in destinations], np.bool_)
-            self.capped += len(free) - int(np.count_nonzero(free))
+            held_back = [destination in capped for destination in destinations]
+            again = [key for key in compress(prepared.keys, held_back) if held.get(key) == AGAIN]
+            # No cap holds back what is sent again, unless the recipient was texted since.
+            let_through = preview.replaceable(again) if again else set()
+            free = np.array(
+                [not late or key in let_through for key, late in zip(prepared.keys, held_back, strict=True)], np.bool_
+            )
+            lost = sum(key not in let_through for key in again)
+            self.unknown += lost
+            self.capped += len(free) - int(np.count_nonzero(free)) - lost
             prepared = self._keeping(prepared, free)
         self._again.add([key for key in prepared.keys if held.get(key) == AGAIN])
         return prepared

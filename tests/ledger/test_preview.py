@@ -65,3 +65,16 @@ def test_a_look_says_who_was_texted_too_recently(store, enter, clock):
     assert CampaignPreview(store, "new", FrequencyCap("marketing", 30.0)).capped(everybody) == set()
     assert CampaignPreview(store, "new", FrequencyCap("other", WEEK)).capped(everybody) == set()
     assert CampaignPreview(store, "new").capped(everybody) == set()
+
+
+def test_a_look_says_which_messages_a_cap_lets_be_sent_again(store, enter, hold):
+    """Those whose own unknown request texted the person last, and no other campaign of the group since."""
+    cap = FrequencyCap("marketing", WEEK)
+    messages = people(3)
+    ledger = enter(cap=cap)
+    hold(ledger, messages[:2], UNKNOWN)
+    hold(enter(campaign="other", cap=FrequencyCap("marketing", 0.0)), messages[1:2])
+    keys = [m.key for m in messages]
+    assert CampaignPreview(store, "c", cap).replaceable(keys) == {messages[0].key}
+    assert CampaignPreview(store, "c").replaceable(keys) == set()
+    assert CampaignPreview(store, "new", cap).replaceable(keys) == set()

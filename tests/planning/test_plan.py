@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from support.planning import number, planned, texted
 
+from airflow_provider_sms.ledger.preview import AGAIN
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import duration
 from airflow_provider_sms.service.responses import Balance
@@ -18,15 +19,19 @@ class Preview:
     caps = True
     has_others = False
 
-    def __init__(self, held=None, capped=()):
+    def __init__(self, held=None, capped=(), replaceable=()):
         self._held = held or {}
         self._capped = set(capped)
+        self._replaceable = set(replaceable)
 
     def held(self, keys):
         return {key: state for key, state in self._held.items() if key in keys}
 
     def capped(self, destinations):
         return self._capped & set(destinations)
+
+    def replaceable(self, keys):
+        return self._replaceable & set(keys)
 
 
 def test_every_row_has_its_place_in_the_plan():
@@ -37,6 +42,15 @@ def test_every_row_has_its_place_in_the_plan():
     plan = planned(texted(rows), suppress=texted([number(2), number(9)]), preview=preview)
     assert (plan.rows, sum(plan.invalid.values()), plan.suppressed, plan.capped) == (253, 1, 3, 3)
     assert (plan.already_sent, plan.unknown, plan.duplicate, plan.to_send, plan.requests) == (2, 1, 0, 243, 3)
+
+
+def test_what_is_sent_again_is_planned_unless_its_recipient_was_texted_since():
+    """Its own unknown request is no reason against it; where another one is, it stays unknown, as in the send."""
+    rows = texted([number(1), number(2), number(3)])
+    keys = Preparation(None, "text").prepare(rows.to_batches()[0], 0).keys
+    preview = Preview(dict.fromkeys(keys[:2], AGAIN), capped=map(number, (1, 2, 3)), replaceable=keys[:1])
+    plan = planned(rows, preview=preview)
+    assert (plan.to_send, plan.unknown, plan.capped, plan.estimate.messages) == (1, 1, 1, 1)
 
 
 def test_repeats_are_counted_and_not_paid_for():

@@ -291,9 +291,11 @@ def test_an_approval_is_pushed_in_this_form():
 
 def test_the_marker_of_the_ledger_keeps_its_form():
     """A later attempt, or the leg after a wait, reads it under this key in the task state store or the XComs."""
-    stored = {"ledger": "x", "highest_request": 8, "requests": 3, "noted_at": 1.5}
-    marker = Marker("x", HighWater(8, 3), 1.5)
+    stored = {"ledger": "x", "highest_request": 8, "requests": 3, "noted_at": 1.5, "try_number": 2}
+    marker = Marker("x", HighWater(8, 3), 1.5, 2)
     assert (MARKER, marker.as_json(), Marker.read(stored)) == ("sms_ledger", stored, marker)
+    before = {name: value for name, value in stored.items() if name != "try_number"}
+    assert Marker.read(before) == marker._replace(try_number=None)
 
 
 def test_questions_keep_their_answers():

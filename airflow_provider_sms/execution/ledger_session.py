@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import conf
@@ -157,11 +157,13 @@ class Marker(NamedTuple):
     :param ledger: the ledger's description.
     :param mark: None where an older version of this package noted only the ledger.
     :param noted_at: by the ledger's clock, in seconds since the epoch.
+    :param try_number: of the attempt that noted it; None where an older version of this package did.
     """
 
     ledger: str
     mark: HighWater | None = None
     noted_at: float = 0.0
+    try_number: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the marker as it is stored: everybody who may look at the task can read it."""
@@ -171,6 +173,7 @@ class Marker(NamedTuple):
             "highest_request": mark.highest,
             "requests": mark.requests,
             "noted_at": self.noted_at,
+            "try_number": self.try_number,
         }
 
     @classmethod
@@ -179,7 +182,7 @@ class Marker(NamedTuple):
         if not isinstance(stored, dict):
             return None if stored is None else cls(str(stored))
         mark = HighWater(stored.get("highest_request", 0), stored.get("requests", 0))
-        return cls(stored.get("ledger", NOT_KNOWN), mark, stored.get("noted_at", 0.0))
+        return cls(stored.get("ledger", NOT_KNOWN), mark, stored.get("noted_at", 0.0), stored.get("try_number"))
 
 
 def refuse_without_trace(
@@ -209,6 +212,13 @@ def refuse_without_trace(
             f"task. Where no earlier attempt texted anybody, or a second text is acceptable: {adopt}"
         )
     for marker in markers:
+        if _is_elsewhere(store, who, marker):
+            raise InputError(
+                f"{this}, and {store.description} has no trace of attempt {marker.try_number}, which used "
+                f"{marker.ledger}. Nothing was sent, since people could be texted twice: this ledger does not know "
+                "whom that attempt texted. Is another ledger configured now? Configure that one again and clear the "
+                f"task. Where that attempt texted nobody, or a second text is acceptable: {adopt}"
+            )
         was = marker.mark
         if was is not None and held.is_below(was) and (adopted_at(store, who) or 0.0) <= marker.noted_at:
             raise InputError(
@@ -219,6 +229,15 @@ def refuse_without_trace(
                 "database take over that had not received everything? Bring back what is missing and clear the task. "
                 f"Where a second text is acceptable: {adopt}"
             )
+
+
+def _is_elsewhere(store: LedgerBackend, who: Claimant, marker: Marker) -> bool:
+    """Return whether another ledger has the attempt that left a note, and nobody has adopted this one since."""
+    if marker.try_number is None or marker.ledger == store.description:
+        return False
+    if has_trace(store, replace(who, try_number=marker.try_number), of_attempt=True, adopted=False):
+        return False
+    return (adopted_at(store, who) or 0.0) <= marker.noted_at
 
 
 class HighWaterMark:
@@ -291,7 +310,8 @@ class HighWaterMark:
         return self._mark != before
 
     def _marker(self) -> Marker:
-        return Marker(self._store.description, self._mark, self._store.clock())
+        try_number = getattr(self._context.get("ti"), "try_number", None)
+        return Marker(self._store.description, self._mark, self._store.clock(), try_number)
 
     def _set(self) -> None:
         if self._state is None:

@@ -95,15 +95,18 @@ def of_run(who: Claimant) -> ColumnElement[bool]:
     return and_(claimant.c.dag_id == who.dag_id, claimant.c.task_id == who.task_id, claimant.c.run_id == who.run_id)
 
 
-def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) -> bool:
+def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False, adopted: bool = True) -> bool:
     """Return whether any attempt of this task instance has used this ledger, or a person has adopted it for the task.
 
-    :param of_attempt: whether it must have been this very attempt, in a leg before a deferral.
+    :param of_attempt: whether it must have been this very attempt, such as in a leg before a deferral.
+    :param adopted: whether an adoption counts.
     :raises LedgerError: when the ledger cannot be read.
     """
     query = select(claimant.c.id).where(of_task(who))
     if of_attempt:
         query = query.where(claimant.c.try_number.in_((who.try_number, ADOPTION)))
+    if not adopted:
+        query = query.where(claimant.c.try_number != ADOPTION)
     with store.read() as connection:
         return connection.execute(query.limit(1)).scalar() is not None
 

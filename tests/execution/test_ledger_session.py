@@ -16,7 +16,7 @@ from support.versions import KEEPS_TASK_STATE
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, StoppedError
 from airflow_provider_sms.execution import ledger_session
-from airflow_provider_sms.execution.ledger_session import HighWaterMark, LedgerSession, refuse_without_trace
+from airflow_provider_sms.execution.ledger_session import HighWaterMark, LedgerSession, Marker, refuse_without_trace
 from airflow_provider_sms.ledger.attempts import HighWater, high_water, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
@@ -337,6 +337,35 @@ def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
     refuse(context, store, who(3), resumed=True)
     register(store, who(1, run_id="other"))
     refuse(context, store, who(1, run_id="other"), resumed=True)
+
+
+def test_a_ledger_that_lacks_the_attempt_that_noted_another_one_is_refused(store):
+    """It has earlier attempts, and as many requests, and knows nobody whom the one with the other ledger texted."""
+    claims(store, who(1), 3)
+    marker = Marker("PostgreSQL at db", HighWater(2, 2), store.clock(), try_number=2)
+    context = {"task_state_store": State(sms_ledger=marker.as_json())}
+    with pytest.raises(InputError, match=r"no trace of attempt 2, which used PostgreSQL at db\. .* adopt d t r$"):
+        refuse(context, store, who(3))
+    adopt(store, who(0))
+    refuse(context, store, who(3))
+
+
+def test_a_ledger_that_was_moved_with_its_attempts_goes_on(store):
+    """It has another name, and all that it had: the attempt that noted the old name is in it."""
+    claims(store, who(1), 2)
+    claims(store, who(2), 1)
+    marker = Marker("elsewhere", HighWater(3, 3), store.clock(), try_number=2)
+    refuse({"task_state_store": State(sms_ledger=marker.as_json())}, store, who(3))
+
+
+@needs_task_state
+def test_a_note_names_its_attempt(store):
+    """So that a later one can look for it in the ledger that it finds."""
+    state = State()
+    ti = TaskInstance()
+    ti.try_number = 7
+    HighWaterMark({"task_state_store": state, "ti": ti}, store, 1, HighWater()).leave()
+    assert state.kept["sms_ledger"]["try_number"] == 7
 
 
 def test_a_leg_whose_campaign_was_purged_is_refused(store):

@@ -39,6 +39,7 @@ UNREADABLE_SECONDS = 10.0
 MAX_UNREADABLE = 4
 """Failed attempts in a row to read the balance after which requests stay unknown."""
 _OTHER_ACCOUNT = "It was not sent with this account, so the balance tells nothing of it."
+_NO_ACCOUNT = "The ledger does not know the account that it was sent with, so the balance tells nothing of it."
 _POST_PAID = "The account is post-paid, so its balance does not tell what became of the request."
 
 
@@ -58,7 +59,15 @@ def weigh(
     for history in read_histories(store, key, request_ids, settle_seconds=settle_seconds):
         found.update(judge(history))
     accounts = account_of(store, set(request_ids).difference(found))
-    return found | {each: Evidence(UNDECIDED, _OTHER_ACCOUNT) for each in accounts if accounts[each] != key}
+    return found | {each: _no_evidence(accounts[each]) for each in accounts if accounts[each] != key}
+
+
+def _no_evidence(account: str | None) -> Evidence:
+    """Return what the balance of one account tells of a request of another.
+
+    :param account: of the request; None where the ledger does not know it.
+    """
+    return Evidence(UNDECIDED, _NO_ACCOUNT if account is None else _OTHER_ACCOUNT)
 
 
 class Reconciliation:

@@ -194,3 +194,18 @@ def test_people_who_opted_out_are_as_a_person_decided(sums, store, decided, expe
     lost.settle(LookedUp(), last=True)
     assert (counts.requests, counts.accepted, counts.suppressed) == expected
     assert (counts.unknown, counts.met_lost, counts.unknown_requests) == (0, 0, set())
+
+
+def lose(store, account=None):
+    """Lose the response to a request."""
+    ledger = CampaignLedger(store, "c", claimant(), account=account)
+    (claim,) = ledger.commit(chunks=[RequestBatch(people(1), {}).chunk], claim_seconds=60.0)
+    ledger.finish([Outcome(claim.request_id, UNKNOWN, reason="lost")])
+    return claim.request_id
+
+
+def test_a_request_whose_account_is_not_known_is_not_called_one_of_another_account(sums, store):
+    """An older version recorded no account, and a purge removes it: it may have been sent with this account."""
+    (evidence,) = sums().weigh([lose(store)]).values()
+    assert evidence.verdict == UNDECIDED
+    assert evidence.words.startswith("The ledger does not know the account that it was sent with")

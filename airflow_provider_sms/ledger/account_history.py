@@ -94,18 +94,26 @@ def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str |
     return found
 
 
-def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[int, KeptEvidence]) -> None:
+def note_evidence(
+    store: LedgerBackend,
+    campaign_name: str,
+    evidence: Mapping[int, KeptEvidence],
+    *,
+    keep_earlier_of: Collection[int] = (),
+) -> None:
     """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown.
 
+    :param keep_earlier_of: requests whose evidence is recorded only where they have none yet.
     :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
         for request_id, kept in evidence.items():
             this = request.c.id == request_id
             lapse(connection, this, store.clock())
-            connection.execute(
-                update(request).where(this, request.c.state == UNKNOWN).values(evidence=written_evidence(kept))
-            )
+            noting = update(request).where(this, request.c.state == UNKNOWN)
+            if request_id in keep_earlier_of:
+                noting = noting.where(request.c.evidence.is_(None))
+            connection.execute(noting.values(evidence=written_evidence(kept)))
 
 
 def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) -> None:

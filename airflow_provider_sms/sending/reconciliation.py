@@ -130,7 +130,9 @@ class Reconciliation:
             log.warning("The balance cannot be read, so nothing tells what became of lost requests: %s", error)
             return None
         if balance.post_paid:
-            return {each: Evidence(UNDECIDED, _POST_PAID) for each in request_ids}
+            found = {each: Evidence(UNDECIDED, _POST_PAID) for each in request_ids}
+            accounts = account_of(self._store, request_ids)
+            return found | {each: _no_evidence(accounts[each]) for each in accounts if accounts[each] != self._key}
         found = weigh(self._store, self._key, request_ids, settle_seconds=self._settle_seconds)
         others = _waited_for(found)
         while wait and others and not self._stop.is_set():
@@ -190,8 +192,10 @@ class Reconciliation:
         }
 
     def _note(self, kept: Mapping[int, KeptEvidence]) -> None:
+        """Keep evidence. Of requests of other accounts, it replaces nothing that the balance of theirs has told."""
+        others = {each for each in kept if kept[each].words in (_OTHER_ACCOUNT, _NO_ACCOUNT)}
         if kept:
-            note_evidence(self._store, self._campaign_name, kept)
+            note_evidence(self._store, self._campaign_name, kept, keep_earlier_of=others)
 
 
 class _Lost(NamedTuple):

@@ -7,10 +7,12 @@ from sqlalchemy import select
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, Evidence
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, Evidence, KeptEvidence
+from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.ledger.schema import balance_reading
 from airflow_provider_sms.sending import reconciliation
 from airflow_provider_sms.sending.counts import SendCounts
@@ -209,3 +211,22 @@ def test_a_request_whose_account_is_not_known_is_not_called_one_of_another_accou
     (evidence,) = sums().weigh([lose(store)]).values()
     assert evidence.verdict == UNDECIDED
     assert evidence.words.startswith("The ledger does not know the account that it was sent with")
+
+
+@pytest.mark.parametrize("post_paid", [False, True], ids=["pre-paid", "post-paid"])
+def test_another_account_takes_back_nothing_that_the_balance_told(sums, store, post_paid):
+    """A task with another connection, or a new token, knows nothing: the words that warn a person stay."""
+    request = lose(store, Account("1" * 32, Decimal(1), Decimal(1)))
+    told = KeptEvidence(CHARGED, "It was taken.", 1.0, settles_at=2e9)
+    note_evidence(store, "c", {request: told})
+    sums(post_paid=post_paid).show([request])
+    sums(post_paid=post_paid).close([request])
+    assert named_requests(store, [request])[0].evidence == told
+
+
+@pytest.mark.parametrize("post_paid", [False, True], ids=["pre-paid", "post-paid"])
+def test_another_account_says_that_its_balance_tells_nothing(sums, store, post_paid):
+    """Where nothing was told before, whether it is post-paid or not."""
+    request = lose(store, Account("1" * 32, Decimal(1), Decimal(1)))
+    sums(post_paid=post_paid).show([request])
+    assert named_requests(store, [request])[0].evidence.words.startswith("It was not sent with this account")

@@ -144,7 +144,7 @@ class Delivery:
             paused = sender.stop_conditions.paused is not None
             self.telemetry.log_sending(progress, counts, self.total, paused=paused)
 
-        place = RecoveryPlace(recovery_folder(), self.ledger.origin())
+        place = RecoveryPlace(recovery_folder(), self.ledger.origin(), self.task.ledger_conn_id)
         with (
             RecoveryFile(place, stop, response_texts=self.options.response_texts) as recovery,
             self.settings.client(pool_size=self.options.concurrency) as client,

@@ -239,13 +239,12 @@ def _what_to_do(campaign: str, messages: int, ledger_conn_id: str | None, *, rec
     command = f"airflow-sms ledger unknown --campaign{'=' if campaign.startswith('-') else ' '}{quote(campaign)}"
     if reconciles:  # the balance may tell later what it does not tell now
         command += " --read-balance"
-    if ledger_conn_id is not None:
-        command += f" --ledger-conn-id {quote(ledger_conn_id)}"
+    there = "" if ledger_conn_id is None else f" --ledger-conn-id {quote(ledger_conn_id)}"
     proved = "" if reconciles else ". on_unknown='reconcile' closes the requests whose outcome the balance shows"
     return (
-        f"{by_count(messages, 'It is', 'They are')} not sent again. A person decides: with {command}, then "
-        "airflow-sms ledger resolve; or on the campaign's page, under SMS in the navigation of Airflow 3.1 and "
-        f"newer{proved}"
+        f"{by_count(messages, 'It is', 'They are')} not sent again. A person decides: with {command}{there}, "
+        f"then airflow-sms ledger resolve{there}; or on the campaign's page, under SMS in the navigation of Airflow "
+        f"3.1 and newer{proved}"
     )
 
 

@@ -11,6 +11,7 @@ import socket
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import conf
@@ -114,7 +115,7 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
     with closing(open_ledger(ledger_conn_id)) as store:
         record_files(store)
         held = high_water(store, who)
-        refuse_without_trace(context, store, who, held, resumed=resumed)
+        refuse_without_trace(context, store, who, held, resumed=resumed, ledger_conn_id=ledger_conn_id)
         claimant_id = register(store, who)
         mark = HighWaterMark(context, store, claimant_id, held)
         mark.leave()
@@ -186,7 +187,13 @@ class Marker(NamedTuple):
 
 
 def refuse_without_trace(
-    context: Context, store: LedgerBackend, who: Claimant, held: HighWater, *, resumed: bool = False
+    context: Context,
+    store: LedgerBackend,
+    who: Claimant,
+    held: HighWater,
+    *,
+    resumed: bool = False,
+    ledger_conn_id: str | None = None,
 ) -> None:
     """Refuse a ledger that does not know the earlier attempts of this task, or has lost some of their claims.
 
@@ -195,6 +202,7 @@ def refuse_without_trace(
 
     :param held: the ledger's high-water mark.
     :param resumed: whether this leg follows a deferral.
+    :param ledger_conn_id: the connection to the task's ledger, for a command; None means the configured ledger.
     :raises InputError: says what may have happened, and how to go on.
     """
     markers = _markers(context, resumed=resumed)
@@ -202,7 +210,8 @@ def refuse_without_trace(
     if used is None:
         return
     mapped = "" if who.map_index < 0 else f" --map-index {who.map_index}"
-    adopt = f"airflow-sms ledger adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}"
+    here = f" --ledger-conn-id {quote(ledger_conn_id)}" if ledger_conn_id else ""
+    adopt = f"airflow-sms ledger adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}{here}"
     this = f"This is attempt {who.try_number}{' after a wait' if resumed else ''}"
     if not has_trace(store, who, of_attempt=resumed):
         raise InputError(

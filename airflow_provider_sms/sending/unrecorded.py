@@ -44,10 +44,12 @@ class RecoveryPlace(NamedTuple):
 
     :param folder: the folder of the files; created when the first is written.
     :param origin: the attempt that they belong to.
+    :param ledger_conn_id: the connection to its ledger, for a command; None means the configured ledger.
     """
 
     folder: Path
     origin: Origin
+    ledger_conn_id: str | None = None
 
 
 class _Kept(NamedTuple):
@@ -188,9 +190,11 @@ class RecoveryFile:
     def tell(self) -> None:
         """Log where the outcomes that the ledger did not take are kept."""
         if (path := self.write()) is not None:
+            conn_id = None if self._place is None else self._place.ledger_conn_id
             log.error(
                 "These outcomes are kept in %s. The next task that sends on this machine records them; to record them "
-                "now: airflow-sms ledger recover %s",
+                "now: airflow-sms ledger recover %s%s",
                 path,
                 shlex.quote(str(path)),
+                f" --ledger-conn-id {shlex.quote(conn_id)}" if conn_id else "",
             )

@@ -124,6 +124,13 @@ def test_the_error_for_unknown_messages_names_the_command_and_the_page(arguments
     assert ("on_unknown='reconcile'" in words) is not arguments.get("reconciles", False)
 
 
+def test_the_second_command_leads_to_the_same_ledger():
+    """Without the connection, it would close another request of the same number in the configured ledger."""
+    counts = SendCounts(unknown=1, unknown_requests={3})
+    words = failure("spring", counts, None, stopped=False, resend_unknown=False, ledger_conn_id="sms_ledger").words
+    assert "then airflow-sms ledger resolve --ledger-conn-id sms_ledger; or" in words
+
+
 def test_the_command_takes_a_name_with_a_dash_for_a_name():
     """Not for an option: the command can be pasted for every campaign."""
     counts = SendCounts(unknown=1, unknown_requests={3})

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -545,6 +547,32 @@ def sms_ledger(postgres_url, monkeypatch):
     fields = {"conn_type": "postgres", "host": postgres_url.query["host"], "schema": postgres_url.database}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": postgres_url.username}))
     return postgres_url
+
+
+def test_the_way_out_leads_to_the_ledger_of_the_task(sms_default, people, sms_ledger, sandbox, monkeypatch):
+    """Without its connection, the command would adopt the configured ledger, and the task would be refused again."""
+    engine = create_engine(sms_ledger)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE SCHEMA elsewhere"))
+    engine.dispose()
+    fields = json.loads(os.environ["AIRFLOW_CONN_SMS_LEDGER"])
+    fields["extra"] = {"options": "-c search_path=elsewhere"}
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps(fields))
+    sandbox.state.set_balance(0)
+    source = people(2)
+    ran = run_task(
+        lambda: BulkSmsOperator(
+            task_id="send",
+            source=source,
+            message="Hi",
+            check_balance=True,
+            ledger_conn_id="{{ 'sms_ledger' if ti.try_number == 1 else 'other' }}",
+        ),
+        retries=1,
+    )
+    assert (ran.state, ran.tries, "has no trace of an earlier one" in ran.log) == ("failed", 2, True)
+    command = rf"airflow-sms ledger adopt dag_\d+ send {re.escape(ran.run_id)} --ledger-conn-id other"
+    assert re.search(command, ran.log)
 
 
 def states_in(url):

@@ -456,6 +456,15 @@ def test_the_log_names_the_file_and_the_command(sender, enter, folder, stop, cap
     ]
 
 
+def test_the_command_names_the_connection_of_the_ledger(folder, enter, stop, caplog):
+    """Without it, the command would look into the configured ledger, which does not have the attempt."""
+    recovery = RecoveryFile(RecoveryPlace(folder, enter().origin(), "an id"), stop)
+    recovery.add(in_flight(1), answer(5, 1))
+    recovery.tell()
+    (path,) = files_in(folder)
+    assert caplog.messages[0].endswith(f"airflow-sms ledger recover {path} --ledger-conn-id 'an id'")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_silent_server_costs_no_response(driver, postgres_url, enter, sender, service, folder, monkeypatch):

@@ -22,7 +22,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
-from airflow_provider_sms.reporting.summary import facts, summarise
+from airflow_provider_sms.reporting.summary import facts, replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
 
@@ -68,6 +68,8 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         if task.resumed:
             record_request_decision(session, task.event, rules)
         ledger = session.campaign(campaign, "group", account_of(settings))
+        if task.resumed:
+            replay(ledger, counts)
         reconciliation = reconciliation_of(task, session, settings, campaign, settle_seconds=options.settle_seconds)
         reconciles = options.on_unknown == "reconcile"
         if reconciles:

@@ -89,6 +89,25 @@ def test_a_person_treats_what_is_unknown_as_sent(send, people, lost, ledger_path
     assert (len(questions), ran.summary["requests"]) == (1, 5)
 
 
+@needs_an_answer
+def test_a_person_treats_a_text_to_groups_as_sent(sms_default, ledger_path, sandbox):
+    """The attempt that sent it counts it as accepted, and not as sent by another one before."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    with somebody_answers("Treat as sent"):
+        ran = run_task(lambda: GroupSmsOperator(task_id="text", message="Hi", groups=["staff"], on_unknown="ask"))
+    with closing(sqlite3.connect(ledger_path)) as connection:
+        query = "SELECT state, figures FROM sms_progress ORDER BY claimant_id DESC LIMIT 1"
+        state, figures = connection.execute(query).fetchone()
+    told = json.loads(figures)
+    assert (ran.state, state) == ("success", "ended")
+    assert {name: told[name] for name in ("accepted", "already_sent", "requests")} == {
+        "accepted": 1,
+        "already_sent": 0,
+        "requests": 1,
+    }
+    assert "had sent this text to these groups already" not in ran.log
+
+
 @pytest.mark.slow
 @needs_an_answer
 def test_what_an_earlier_attempt_lost_and_a_person_calls_sent_repeats_nothing(send, people, lost, witnessed):

@@ -189,7 +189,7 @@ class EarlierClaims:
         query = (
             select(claimant.c.id, claimant.c.map_index, claimant.c.try_number, progress.c.plan)
             .select_from(claimant.outerjoin(progress))
-            .where(of_run(who))
+            .where(of_run(who), claimant.c.try_number != ADOPTION)
             .order_by(claimant.c.id)
         )
         with store.read() as connection:

@@ -11,7 +11,7 @@ from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.ledger import attempts
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.decisions import adopt, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.messages.blocks import Block
@@ -230,6 +230,15 @@ def test_a_copy_that_is_new_is_compared_with_copies_whose_tables_changed(attempt
     """The tables were cut into more parts: what an attempt claimed of a table that its copy no longer has counts."""
     attempt(0, 1, "p0", people(5))
     attempt(0, 2, "p0 less some")
+    with pytest.raises(InputError, match=r"^2 messages"):
+        look(attempt(1, 1, "p1"), changed(5)[3:])
+
+
+def test_an_adoption_hides_no_changed_table_of_a_copy(attempt, look, store):
+    """A person adopts the ledger for the copy, which has not run since: its last attempt still has another table."""
+    attempt(0, 1, "p0", people(5))
+    attempt(0, 2, "p0 less some")
+    adopt(store, claimant(0, map_index=0))
     with pytest.raises(InputError, match=r"^2 messages"):
         look(attempt(1, 1, "p1"), changed(5)[3:])
 

@@ -97,9 +97,10 @@ def pause_campaign(args: Namespace) -> None:
         )
     # After the two dashes, a name that begins with a dash is no option.
     dashes = "-- " if args.campaign.startswith("-") else ""
+    there = f"--ledger-conn-id {shlex.quote(args.ledger_conn_id)} " if args.ledger_conn_id else ""
     print_message(
         "Nothing is lost: tasks that send it wait, holding their slots, until you run",
-        f"  airflow-sms ledger resume {dashes}{shlex.quote(args.campaign)}",
+        f"  airflow-sms ledger resume {there}{dashes}{shlex.quote(args.campaign)}",
     )
 
 

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import getpass
+import json
 import shlex
 import sys
 import time
+from contextlib import closing
 from decimal import Decimal
 
 import pytest
 from support.airflow import run_task
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.cli import audit, console, write_commands
 from airflow_provider_sms.formatting import iso
+from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.balances import record_balance
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, pause_of
 from airflow_provider_sms.ledger.progress import note_progress
@@ -90,6 +94,22 @@ def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
     )
     assert pause_of(store, "spring") is None
     assert rows("SELECT paused_by, resumed_by FROM sms_pause") == [(getpass.getuser(), getpass.getuser())]
+
+
+def test_the_command_that_resumes_leads_to_the_ledger_of_the_pause(
+    ledger, postgres_ledger_url, ledger_path, airflow_home, monkeypatch
+):
+    """Not to the configured one, where the campaign is another one, or none."""
+    url = postgres_ledger_url
+    fields = {"conn_type": "postgres", "host": url.query["host"], "schema": url.database, "login": url.username}
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps(fields))
+    with closing(open_ledger("other")) as store:
+        for name in ("spring", "--spring"):
+            CampaignLedger(store, name, claimant())
+            *_, resume = ledger("pause", "--ledger-conn-id", "other", "--", name).err.splitlines()
+            _, *words = shlex.split(resume)
+            assert (words[:2], ledger(*words[1:]).status) == (["ledger", "resume"], 0)
+            assert pause_of(store, name) is None
 
 
 def test_the_command_that_resumes_works_as_it_is_printed(ledger, sent):

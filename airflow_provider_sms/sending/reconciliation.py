@@ -10,6 +10,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import LedgerError, ServiceError
 from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence, KeptEvidence
 from airflow_provider_sms.ledger.account_history import account_of, note_evidence, read_histories, record_reading
@@ -43,6 +44,7 @@ _NO_ACCOUNT = "The ledger does not know the account that it was sent with, so th
 _POST_PAID = "The account is post-paid, so its balance does not tell what became of the request."
 
 
+@own_decimals()
 def weigh(
     store: LedgerBackend, key: str, request_ids: Collection[int], *, settle_seconds: float | None = None
 ) -> dict[int, Evidence]:
@@ -142,6 +144,7 @@ class Reconciliation:
             others &= _waited_for(found)
         return found
 
+    @own_decimals()
     def close(self, request_ids: Collection[int]) -> dict[int, Evidence] | None:
         """Close the requests whose outcome the balance proves; return None where it cannot be read.
 

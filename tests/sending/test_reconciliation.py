@@ -4,7 +4,7 @@ import itertools
 import time
 from collections import Counter
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 
 import pytest
 from sqlalchemy import select
@@ -356,6 +356,23 @@ def test_a_request_of_a_killed_attempt_that_was_not_posted_is_sent(send, service
     sender = send(30, into=ledger(2))
     assert counts(sender) == {"accepted": 30, "reconciled": 10}
     assert Counter(service.taken.values()) == {1: 30}
+
+
+def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, reconciliation):
+    """A DAG's file may compute with six digits: a balance that is rounded to them hides what two messages cost."""
+    service.balance = Decimal(1_234_570)
+    reconciliation().observe()
+    two = people(2)
+    ledger(1).commit(
+        chunks=[Chunk([m.key for m in two], [m.destination for m in two], planned_parts=2)], claim_seconds=0.0
+    )
+    service.take(two)
+    time.sleep(0.05)
+    ledger(2).lapse()
+    with localcontext(Context(prec=6)):
+        reconciliation().close([1])
+    assert counts(send(2, into=ledger(2))) == {"already_sent": 2}
+    assert (verdicts(store, 1), set(service.taken.values())) == ([CHARGED], {1})
 
 
 def test_a_request_of_another_task_is_waited_for(send, service, ledger, store):

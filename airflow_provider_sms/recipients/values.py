@@ -8,11 +8,14 @@ text and no key. Nothing here knows of columns.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from airflow_provider_sms.decimal_context import own_decimals
 
 # Python's format specification for numbers: fill and align, sign, z, #, 0, width, grouping, precision, type.
 _NUMBER_FORMAT = re.compile(
@@ -108,6 +111,7 @@ def _rounds_alike(value: float, precision: int | None) -> bool:
     return "e" not in digits and digits[digits.index(".") + 1 + precision :] != "5"
 
 
+@own_decimals()
 def _fixed(exact: Decimal, spec: str) -> str:
     if not exact:
         exact = abs(exact)  # nobody would read the sign of zero
@@ -223,7 +227,9 @@ def mixed_value_text(value: Any) -> str | None:
     if dtype is not None and dtype.kind in "biuf":
         lost_from = LOST_FROM.get(8 * dtype.itemsize, lost_from)
         value = float(str(value)) if dtype.kind == "f" else value.item()
-    if isinstance(value, (float, Decimal)) and not Decimal(value).is_finite():
+    if isinstance(value, (float, Decimal)) and not (
+        value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+    ):
         return None
     if isinstance(value, float) and abs(value) >= lost_from:
         return format(value, ".17e")  # its digits are lost, and it is refused where they matter

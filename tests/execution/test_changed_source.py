@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Context, localcontext
+
 import pandas as pd
 import pytest
 from support.people import somebody_answers
@@ -53,6 +55,15 @@ OTHERS = {
     "a person less": lambda frame: frame_of(len(frame) - 1),
     "another row that cannot be texted": lambda frame: frame.assign(destination=[*frame.destination[:-1], None]),
 }
+
+
+def test_decimals_of_other_code_are_no_change(send, sandbox):
+    """A DAG's file may set how its decimals are rounded, in the thread that checks and not in the one that sends."""
+    rows = [{"destination": "27820000001", "amount": 2.665}]
+    with localcontext(Context(rounding=ROUND_HALF_UP)):
+        ran = send(rows, "You owe R{amount:.2f}")
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 1})
+    assert sandbox.state.accepted_messages == [("27820000001", "You owe R2.66")]
 
 
 @pytest.mark.parametrize(("other", "suffix"), [*((name, "parquet") for name in OTHERS), ("other people", "csv")])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, localcontext
 
 import pyarrow as pa
 import pytest
@@ -29,6 +29,15 @@ def test_fields_are_columns():
     """Each row's text has that row's values in the places of their columns."""
     expected = ["Hi Ann, you have 3 points.", "Hi Bob, you have 0 points."]
     assert expected == rendered("Hi {name}, you have {points} points.", name=["Ann", "Bob"], points=[3, 0])
+
+
+@pytest.mark.parametrize("others", [Context(rounding=ROUND_HALF_UP), Context(prec=2, traps=[Inexact])], ids=repr)
+def test_no_text_depends_on_decimals_of_other_code(others):
+    """A DAG's file may round its own decimals in another way: a value reads as it does in the thread that sends."""
+    columns = {"a": [2.665, 1234.5], "b": [Decimal("2.665"), Decimal("1234.5")], "c": ["2.665", "1234.5"]}
+    text = "{a:.2f} {b:.2f} {c:.2f}"
+    with localcontext(others):
+        assert rendered(text, **columns) == ["2.66 2.66 2.66", "1234.50 1234.50 1234.50"]
 
 
 TEXTS = [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import uuid
-from decimal import Decimal
+from decimal import Context, Decimal, FloatOperation, localcontext
 
 import numpy as np
 import pandas as pd
@@ -86,6 +86,12 @@ def test_values_that_no_column_can_hold(value, make):
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def test_floats_beside_texts_need_no_decimals():
+    """A DAG's file may forbid that floats become decimals, which is a way to find mistakes in sums of money."""
+    with localcontext(Context(traps=[FloatOperation])):
+        assert rows_of([{"a": 1.5}, {"a": "x"}]) == {"a": ["1.5", "x"]}
 
 
 def test_a_column_whose_name_is_a_number_is_masked():

@@ -221,7 +221,8 @@ def mixed_value_text(value: Any) -> str | None:
     if type(value).__name__ in NULLS:
         return None
     if isinstance(value, (str, UUID)):
-        return str(value)
+        # That of an enumeration would return the name of its member.
+        return str.__str__(value) if isinstance(value, str) else str(value)
     lost_from = LOST_FROM[64]
     dtype = getattr(value, "dtype", None)
     if dtype is not None and dtype.kind in "biuf":

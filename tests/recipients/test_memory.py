@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import uuid
 from decimal import Context, Decimal, FloatOperation, localcontext
+from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -86,6 +87,20 @@ def test_values_that_no_column_can_hold(value, make):
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+class Status(str, Enum):
+    """A member is a text, and its own way to write itself names it."""
+
+    PAID = "paid"
+
+
+@pytest.mark.parametrize("others", [[], [7], [None, True]], ids=str)
+def test_members_of_an_enumeration_read_as_their_text(others):
+    """Whatever is beside them: with one more row, everybody would be told of Status.PAID."""
+    rows = [{"status": value} for value in [Status.PAID, *others]]
+    for source in (rows, iter(rows), {"status": [Status.PAID, *others]}, pd.DataFrame(rows)):
+        assert rows_of(source)["status"][0] == "paid"
 
 
 def test_floats_beside_texts_need_no_decimals():

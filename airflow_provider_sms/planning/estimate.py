@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.messages.part_columns import count_part_columns
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class Estimate:
         """SMS parts of all messages."""
         return self.gsm.parts + self.ucs2.parts
 
+    @own_decimals()
     def add(self, destinations: pa.Array, contents: pa.Array, rows: npt.NDArray[np.int64]) -> None:
         """Count some messages: three columns of one length, without nulls.
 

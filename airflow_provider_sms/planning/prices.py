@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.masking import mask_number
 
@@ -65,6 +66,7 @@ class Prices:
                 return price * parts
         raise _no_price(destination)
 
+    @own_decimals()
     def total(self, destinations: pa.Array, parts: npt.NDArray[np.integer]) -> Decimal:
         """Return the credits that many messages cost together.
 

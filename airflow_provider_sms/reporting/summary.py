@@ -9,6 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.formatting import by_count, counted
 from airflow_provider_sms.ledger.model import ACCEPTED
@@ -135,6 +136,7 @@ class Progress:
         return f"{of_all}, {rate:.0f} a second, {left}"
 
 
+@own_decimals()
 def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
     """Count the requests of this attempt's earlier legs as if this leg had made them.
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 
 import pytest
 from support.planning import number, planned, scanned, texted
@@ -28,6 +28,14 @@ def test_a_plan_beyond_a_limit_is_refused(limits, words):
     with pytest.raises(LimitError, match=words) as caught:
         Limits(**limits).check(planned(rows, limits=Limits(**limits)))
     assert "Nothing was sent" in str(caught.value)
+
+
+@pytest.mark.parametrize("cost_per_part", [1, {"27": 1}])
+def test_decimals_of_other_code_lift_no_limit(cost_per_part):
+    """A DAG's file may compute with two digits; credits are added up with all of theirs."""
+    rows = texted([number(n) for n in range(104)])
+    with localcontext(Context(prec=2)), pytest.raises(LimitError, match="about 104 credits, more than max_cost=100"):
+        Limits(max_cost=Decimal(100)).check(planned(rows, cost_per_part=cost_per_part))
 
 
 @pytest.mark.parametrize(("limit", "people", "refused"), [(None, 5, False), (0, 0, False), (0, 1, True), (2, 3, True)])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 
 import pytest
 from support.sending import Clock, answer, failing, people
@@ -275,6 +275,15 @@ def test_the_legs_of_an_attempt_add_up(sender, enter, service, go_on):
     assert counts(summary) == {"accepted": 50, "duplicate": 5}
     assert (summary["requests"], len(summary["event_ids"]), summary["cost"]) == (5, 5, 75.0)
     assert service.duplicates == 0
+
+
+def test_decimals_of_other_code_do_not_round_the_cost(sender, enter):
+    """A DAG's file may compute with two digits: the cost of earlier legs is the sum of what the responses say."""
+    first, later = sender(enter()), SendCounts()
+    first.run([people(30)])
+    with localcontext(Context(prec=1)):
+        replay(enter(resumed=True), later)
+    assert later.cost == first.counts.cost == 45
 
 
 def test_the_balance_of_earlier_legs_is_that_of_their_last_response(enter, clock, go_on):

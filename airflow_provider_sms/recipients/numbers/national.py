@@ -129,7 +129,9 @@ def _without_trunk_zero(digits: str) -> str | None:
 
 @lru_cache
 def begins_with_trunk_prefix(digits: str) -> bool:
-    """Return whether digits begin with a country code and the trunk prefix of that country.
+    """Return whether digits begin with a country code and a trunk prefix of that country, present or former.
+
+    Some countries have several: in Belarus people dial 8 and write 0, and in Lithuania they dialled 8.
 
     :param digits: the first four of a number.
     """
@@ -137,7 +139,13 @@ def begins_with_trunk_prefix(digits: str) -> bool:
         regions = phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(int(digits[:length]))
         if regions is not None:
             main: Any = phonenumbers.PhoneMetadata.metadata_for_region(regions[0])
-            return bool(main and main.national_prefix and digits.startswith(main.national_prefix, length))
+            prefixes, rest = main and main.national_prefix_for_parsing, digits[length:]
+            if not prefixes:
+                return False
+            if main.national_prefix is None:
+                return bool(prefixes.startswith(rest[0]))  # a pattern of whole numbers, as for Gabon
+            found = re.match(prefixes, rest)
+            return bool(found and found[0])
     return False
 
 
@@ -173,6 +181,8 @@ def _needs_trunk_prefix(digits: str) -> bool:
         phonenumbers.region_code_for_country_code(number.country_code)
     )
     national, plan = phonenumbers.national_significant_number(number), main.general_desc
+    if main.national_prefix is None:
+        return False
     # Some numbers begin as the trunk prefix does, such as 800 in Russia.
     own = re.fullmatch(plan.national_number_pattern, national) is not None
     prefix = main.national_prefix

@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectS
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.recipients.forms import is_dataframe, is_stream
 from airflow_provider_sms.recipients.number_lists import could_be_number
 from airflow_provider_sms.recipients.paths import without_secrets
 
@@ -178,7 +179,12 @@ def located(source: Any, argument: str = "source") -> Any:
 
 
 def _names_rows(value: Any) -> bool:
-    """Return whether a value names the place of rows: a path, or a reference to another task's result."""
+    """Return whether a value names the place of rows: a path, or a reference to another task's result.
+
+    A table does not, though it may take any attribute's name for one of its columns.
+    """
+    if is_dataframe(value) or is_stream(value):
+        return False
     return isinstance(value, (str, os.PathLike)) or hasattr(value, "fs") or is_reference(value)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -57,6 +58,17 @@ def test_rows_are_counted_not_shown(rows, shown):
     assert isinstance(wrapped, Rows)
     assert {str(wrapped), repr(wrapped), wrapped.serialize()} == {shown}
     assert wrapped.data is rows
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, lambda columns: duckdb.from_arrow(pa.table(columns))], ids=["frame", "relation"]
+)
+def test_rows_with_columns_that_are_called_as_a_path_has_them(make):
+    """A table has an attribute for each of its columns, and is no path if one of them is called fs."""
+    rows = make({"destination": ["27820000001"], "fs": ["Ann"], "path": ["x"], "template_fields": ["y"]})
+    task = BulkSmsOperator(task_id="send", source=rows, suppress=rows, message="Hi {fs}")
+    assert (type(task.source), type(task.suppress)) == (Rows, Rows)
+    assert "27820000001" not in str(task.source)
 
 
 WRITTEN_OUT = {

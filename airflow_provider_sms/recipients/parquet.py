@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _LOCAL_STEP = 1 << 20
 _REMOTE_STEP = 16 << 20
 _ARROW_SCHEMA = b"ARROW:schema"
+_INT96_UNIT = "us"
+"""The unit of times that are stored in 96 bits, as by Spark and Hive. In nanoseconds, which Arrow would read them in, a
+time before 1677 or after 2262, such as the end of the year 9999, turns into another one without an error."""
 
 
 def _read_schema(file: DataFile) -> pa.Schema:
@@ -88,12 +91,13 @@ def _explain(file: DataFile) -> str:
 
 @contextmanager
 def _parquet_file(where: Any, step: int) -> Iterator[pq.ParquetFile]:
-    with pq.ParquetFile(where, buffer_size=step, pre_buffer=False) as parquet:
+    how: dict[str, Any] = {"buffer_size": step, "pre_buffer": False, "coerce_int96_timestamp_unit": _INT96_UNIT}
+    with pq.ParquetFile(where, **how) as parquet:
         if not any(pa.types.is_dictionary(kind) for kind in parquet.schema_arrow.types):
             yield parquet
             return
         metadata = _without_dictionaries(parquet.metadata)
-        with pq.ParquetFile(where, metadata=metadata, buffer_size=step, pre_buffer=False) as without:
+        with pq.ParquetFile(where, metadata=metadata, **how) as without:
             yield without
 
 

@@ -70,6 +70,15 @@ def test_dictionaries_are_read_as_plain_text(tmp_path):
     assert {name: column.to_pylist() for name, column in columns.items()} == batch.to_pydict()
 
 
+def test_times_in_96_bits_keep_their_year(tmp_path):
+    """Spark and Hive write times so, and the last day of the year 9999 where there is no end: it is no day of 1816."""
+    times = [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1), dt.datetime(2026, 3, 1, 9, 30, 0, 123456), None]  # noqa: DTZ001
+    columns = {"a": pa.array(times, pa.timestamp("us")), "b": pa.array(["x", "y", "z", None]).dictionary_encode()}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    assert pq.ParquetFile(tmp_path / "a.parquet").schema.column(0).physical_type == "INT96"
+    assert read(tmp_path / "a.parquet") == {"a": times, "b": ["x", "y", "z", None]}
+
+
 class CountingFile:
     """A file that knows how much of it was read."""
 

@@ -33,6 +33,8 @@ _TABLE = re.compile(
     r"|\.(?:csv|tsv|txt|jsonl?|ndjson|parquet|parq|pq|arrows?|feather|ipc|orc)\.(?!(?:crc|md5|sha\d*|sig|asc)$)[^.]+$"
 )
 """Searched in a name in lower case: whether a file in a directory may hold recipients, though it is not read."""
+_LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
+"""Folders in a directory of Parquet files that hold the log of a table, and the kind of table."""
 _MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
 READ = (
     "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV (.csv, .tsv) "
@@ -177,7 +179,14 @@ def _kind(filesystem: Any, path: str) -> str | None:
 
 def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
     below = len(path.rstrip("/"))
-    shown = [file for file in sorted(filesystem.find(path)) if not any(map(_is_hidden, file[below:].split("/")))]
+    files = sorted(filesystem.find(path))
+    if logs := _LOGS.keys() & {segment for file in files for segment in file[below:].split("/")}:
+        raise SourceError(
+            f"{name}: the directory is a {_LOGS[min(logs)]} table. Its files also hold rows that were changed or "
+            "deleted since, and only its log tells which: pass its present rows, as a SqlSource, a DataFrame or an "
+            "Arrow table, or the path of a file to which a task exports them"
+        )
+    shown = [file for file in files if not any(map(_is_hidden, file[below:].split("/")))]
     found = [file for file in shown if _is_data(filesystem, file)]
     other = next((file for file in shown if _TABLE.search(file.lower()) and not _is_data(filesystem, file)), None)
     if found and other is not None:

@@ -71,6 +71,16 @@ def test_a_directory_with_a_table_that_is_not_read_is_refused(tmp_path, other):
     assert read(f"{tmp_path}/*.parquet") == {"a": [1]}
 
 
+@pytest.mark.parametrize(("log", "kind"), [("_delta_log/0.json", "Delta Lake"), (".hoodie/hoodie.properties", "Hudi")])
+def test_a_table_with_a_log_is_refused(tmp_path, log, kind):
+    """Beside the present rows lie those that were deleted or changed, such as of people who have opted out."""
+    for name in ("people/day=1/a.parquet", "people/day=1/b.parquet", f"people/{log}"):
+        write(tmp_path / name, a=[1])
+    for source in (tmp_path / "people", tmp_path, f"{tmp_path}/p*"):
+        with pytest.raises(SourceError, match=rf"the directory is a {kind} table\. Its files also hold rows that"):
+            read(source)
+
+
 @pytest.mark.parametrize("other", ["a.parquet.crc", "a.parquet.md5", "a.parquet.sha256", "LICENSE.txt"])
 def test_a_checksum_or_a_note_beside_data_is_passed_over(tmp_path, other):
     """No recipient can be in it."""

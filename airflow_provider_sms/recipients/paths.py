@@ -41,6 +41,7 @@ READ = (
     "and JSON lines (.jsonl, .ndjson), the latter two also with .gz, .bz2 or .zst"
 )
 """The formats that are read, as an error lists them."""
+_WILDCARD = re.compile(r"[*?\[]")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -150,7 +151,7 @@ def _locate(source: Any) -> tuple[Any, str]:
 
 
 def _expand(filesystem: Any, path: str, name: str) -> list[str]:
-    if (kind := _kind(filesystem, path)) is None and not re.search(r"[*?\[]", path):
+    if (kind := _kind(filesystem, path)) is None and not _WILDCARD.search(path):
         raise SourceError(f"{name}: there is no such file or directory")
     if kind == "file":
         return [path]
@@ -158,7 +159,7 @@ def _expand(filesystem: Any, path: str, name: str) -> list[str]:
         return _in_directory(filesystem, path, name)
     files: list[str] = []
     for match in sorted(filesystem.glob(path)):
-        if _is_hidden(match.rstrip("/").rsplit("/", 1)[-1]):
+        if _is_passed_over(match, path):
             continue
         if _kind(filesystem, match) == "directory":
             files += _in_directory(filesystem, match, name)
@@ -204,6 +205,15 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
 
 def _is_hidden(segment: str) -> bool:
     return segment.startswith(("_", "."))
+
+
+def _is_passed_over(match: str, glob: str) -> bool:
+    """Return whether a match of a glob is hidden, or lies in a hidden folder that the glob itself does not name."""
+    named = glob.rstrip("/").split("/")
+    fixed = next(place for place, segment in enumerate(named) if _WILDCARD.search(segment))
+    *folders, name = match.rstrip("/").split("/")[fixed:] or [""]
+    names_folder = any(map(_is_hidden, named[fixed:-1]))
+    return _is_hidden(name) or (not names_folder and any(map(_is_hidden, folders)))
 
 
 def _is_data(filesystem: Any, path: str) -> bool:

@@ -104,6 +104,16 @@ def test_a_glob(tmp_path):
     assert read(f"{tmp_path}/**/x.parquet") == {"name": ["part/x.parquet"]}
 
 
+def test_a_glob_looks_into_no_hidden_folder(tmp_path):
+    """Copies and unfinished tables there hold people who are not meant; a folder that the glob names is meant."""
+    for name in ("a", "day/b", "_temporary/0/x", ".ipynb_checkpoints/x", "day/.staging/x"):
+        write(tmp_path / f"{name}.parquet", name=[name])
+    assert read(f"{tmp_path}/**/*.parquet") == {"name": ["a", "day/b"]}
+    assert read(f"{tmp_path}/*/*.parquet") == {"name": ["day/b"]}
+    assert read(f"{tmp_path}/*/.staging/*.parquet") == {"name": ["day/.staging/x"]}
+    assert read(f"{tmp_path}/_temporary/*/x.parquet") == {"name": ["_temporary/0/x"]}
+
+
 def test_a_name_that_looks_like_a_glob(tmp_path):
     """A file whose name has the signs of a glob is itself."""
     path = write(tmp_path / "a[1].parquet", a=[1])

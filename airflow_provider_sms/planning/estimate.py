@@ -11,6 +11,7 @@ import numpy as np
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.messages.part_columns import count_part_columns
+from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -168,7 +169,7 @@ class Estimate:
         :returns: ``messages``, ``parts`` and ``cost``; the first two by ``encodings``; the ``longest`` text; the
             ``most_parts`` of one message and its row, None where there is none; and, as ``forcing`` texts to be UCS-2,
             the ten most frequent ``characters``, how many ``more`` there are at least, and the messages in which one of
-            them stands ``alone``.
+            them stands ``alone``. A NUL is shown as a question mark: PostgreSQL takes no XCom that has one.
         """
         characters = self.characters.most_frequent()
         return {
@@ -182,7 +183,10 @@ class Estimate:
             "longest": {"characters": self.longest, "parts": self.longest_parts},
             "most_parts": {"parts": self.most_parts, "row": self.most_parts_row},
             "forcing": {
-                "characters": [character._asdict() for character in characters[:MOST_SHOWN]],
+                "characters": [
+                    character._replace(character=storable(character.character))._asdict()
+                    for character in characters[:MOST_SHOWN]
+                ],
                 "more": max(len(characters) - MOST_SHOWN, 0) + bool(self.characters.beyond),
                 "alone": self.characters.alone,
             },

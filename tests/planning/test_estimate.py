@@ -57,6 +57,14 @@ def test_nothing_estimated():
     assert (estimate.most_parts, estimate.most_parts_row) == (0, None)
 
 
+def test_no_figure_holds_a_nul():
+    """Airflow keeps XComs in PostgreSQL as jsonb, which takes no NUL: one in a text would fail the task."""
+    estimate = estimated(["Ann\0", "Bob\0\0"])
+    (character,) = estimate.as_json()["forcing"]["characters"]
+    assert character == {"character": "?", "code": "U+0000", "name": "control", "messages": 2, "alone": 2}
+    assert "\\u0000" not in json.dumps(estimate.as_json())
+
+
 def test_empty_texts_are_estimated():
     """An empty text, which no table gives, is one part of no characters."""
     estimate = estimated(["", ""])

@@ -211,7 +211,8 @@ class SmsNotifier(BaseNotifier):
     def _text(self, message: Any, context: Context) -> str:
         if message is None:
             message = default_text(context, conf.get("api", "base_url", fallback=None), self.max_parts)
-        text = str(message).strip()
+        # An error names a file that is not UTF-8 with halves of characters, which no request can hold.
+        text = str(message).encode("utf-8", "replace").decode().strip()
         if not text:
             raise InputError("message is empty")
         return truncate(text, self.max_parts)

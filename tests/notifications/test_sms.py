@@ -115,6 +115,13 @@ def test_each_call_renders_its_own_text(sms_default, texts):
     assert texts() == [(FIRST, "one failed"), (SECOND, "two failed")]
 
 
+def test_an_error_that_holds_half_a_character_is_texted(sms_default, texts):
+    """Python names a file that is not UTF-8 with such halves, and nobody would learn that the task failed on it."""
+    notifier = SmsNotifier("{{ error }}", to=FIRST)
+    notifier({"dag": None, "error": FileNotFoundError("no file caf\udce9.csv")})
+    assert texts() == [(FIRST, "no file caf?.csv")]
+
+
 def test_a_long_text_is_cut(sms_default, sandbox):
     """It costs what was meant, whatever an error has to say."""
     called(SmsNotifier("a" * 5000, to=FIRST))

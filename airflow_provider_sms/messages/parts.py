@@ -28,6 +28,9 @@ ELLIPSIS = "..."
 """Three full stops: the single character for them is not in the GSM alphabet, and would double the price of a text."""
 _ESCAPE = "\x1b"
 _JOINER = "\u200d"
+_FLAG_LETTERS = re.compile(r"[\U0001f1e6-\U0001f1ff]+\Z")
+_is_added = re.compile(r"[\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]").match
+"""Whether a character changes the emoji before it: a colour of skin, or a tag, as in the flag of Scotland."""
 
 _is_basic = re.compile(f"[{re.escape(BASIC)}]*").fullmatch
 _is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
@@ -59,7 +62,7 @@ def truncate(text: str, parts: int) -> str:
     """Cut a text to at most a given number of SMS parts.
 
     A text that is cut ends with three full stops, and is never cut within a character as people see it: neither before
-    an accent or another mark (Unicode category M), nor within an emoji made of several joined ones.
+    an accent or another mark (Unicode category M), nor within an emoji made of several characters, such as a flag.
 
     :param text: of any length and alphabet.
     :param parts: SMS parts that it may take, at least 1.
@@ -69,9 +72,18 @@ def truncate(text: str, parts: int) -> str:
         return text
     # More characters never take fewer parts, so the longest beginning that fits can be found by bisection.
     end = bisect_right(range(len(text)), parts, key=lambda length: count_parts(text[:length] + ELLIPSIS)) - 1
-    while end and (unicodedata.category(text[end])[0] == "M" or _JOINER in text[end - 1 : end + 1]):
+    while end and _is_within_character(text, end):
         end -= 1
     return text[:end].rstrip() + ELLIPSIS
+
+
+def _is_within_character(text: str, place: int) -> bool:
+    """Return whether people see the characters before and at a place as one."""
+    if unicodedata.category(text[place])[0] == "M" or _JOINER in text[place - 1 : place + 1] or _is_added(text[place]):
+        return True
+    letters = _FLAG_LETTERS.search(text[:place])
+    # A flag is two letters: an odd one before the place is the first of two.
+    return letters is not None and len(letters[0]) % 2 == 1 and bool(_FLAG_LETTERS.match(text[place]))
 
 
 def _count_septet_parts(septets: str) -> int:

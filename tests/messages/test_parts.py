@@ -165,6 +165,9 @@ def test_a_cut_text_is_sent_in_the_alphabet_of_what_is_left():
         ("e\u0301", 33),  # an accent of its own
         ("👨\u200d👩\u200d👧", 8),  # a family
         ("❤\ufe0f", 33),  # a sign with its style
+        ("🇿🇦", 16),  # a flag, of two letters
+        ("👍🏽", 16),  # a hand with the colour of its skin
+        ("🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", 4),  # the flag of Scotland
     ],
 )
 def test_a_character_stays_whole(character, count):

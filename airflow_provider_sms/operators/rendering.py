@@ -28,8 +28,6 @@ else:
 
 EXTENSIONS = (".txt", ".j2")
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-_NOTHING = "{##}"
-"""A comment of Jinja: a text that ends with it does not end like a file name."""
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -86,7 +84,9 @@ class RendersTemplates(_Base):
         environment = jinja_env or self.get_template_env()
         if is_query:
             return content.rendered(lambda value: self.render_template(value, context, environment), environment)
-        rendered = super().render_template(f"{content}{_NOTHING}", context, environment, seen_oids)
+        # A text that ends with a comment of Jinja, in the signs of the DAG, does not end like the name of a file.
+        comment = f"{environment.comment_start_string}{environment.comment_end_string}"
+        rendered = super().render_template(f"{content}{comment}", context, environment, seen_oids)
         if content is not self.message or not is_text_file(content):
             return rendered
         _loader_of(environment, str(rendered))

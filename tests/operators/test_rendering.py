@@ -86,6 +86,17 @@ def test_other_arguments_name_no_text(text, folder, witnessed):
     assert "welcome.txt: is text; if it is a table" in ran.log
 
 
+def test_a_dag_may_mark_comments_in_another_way(sms_default, ledger_path, sandbox):
+    """A text that ends like a file is sent as it is, whatever the signs of the DAG's templates are."""
+    signs = {"comment_start_string": "((*", "comment_end_string": "*))"}
+    ran = run_task(
+        lambda: GroupSmsOperator(task_id="text", message="https://example.com/terms.txt", groups="staff"),
+        jinja_environment_kwargs=signs,
+    )
+    texts = {message.content for message in sandbox.state.accepted}
+    assert (ran.state, texts) == ("success", {"https://example.com/terms.txt"})
+
+
 def test_mapped_tasks_have_a_text_each(sms_default, ledger_path, folder, witnessed):
     """``expand`` over names of files."""
 

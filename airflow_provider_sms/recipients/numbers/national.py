@@ -255,8 +255,9 @@ def _read(number: str, region: Region) -> tuple[str | None, str | None]:
     """Return the digits of one number with country code, or the reason why there are none."""
     if number.startswith("00"):
         # Where a prefix other than 00 is dialled, 00 still means +, unless only the region's own reading is possible.
-        abroad, own = number[2:], _parse(number, region.name)
-        reading = abroad if _parse(f"+{abroad}", None) == abroad else own
+        # After the country code a trunk prefix may stand, as anywhere.
+        abroad, own = _parse(f"+{number[2:]}", None), _parse(number, region.name)
+        reading = abroad or own
         # The region's own prefix may begin with 00, too.
         if reading != own and own is not None and re.match(region.abroad, number):
             reading = _choose(str(reading), own)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import phonenumbers
 import pyarrow as pa
 import pytest
-from support.numbers import LENGTH, TRUNK_PREFIX, cleaned
+from support.numbers import AMBIGUOUS, LENGTH, TRUNK_PREFIX, cleaned
 
 from airflow_provider_sms.recipients.columns import utf8
 from airflow_provider_sms.recipients.numbers.trunk_prefix import find_trunk_prefixes
@@ -64,6 +64,20 @@ def test_a_number_with_its_trunk_prefix_is_the_number_without(text, digits, regi
     expected = (digits, None) if len(digits) > 6 else (None, "not 7 to 15 digits")
     assert cleaned([text], region) == [expected]
     assert cleaned([text, "+27821234567"], region)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "digits"),
+    [
+        ("0066 081 234 5678", "TH", "66812345678"),  # 006 is dialled, too, but 60 812345678 is a number in Malaysia
+        ("0082 010 2000 0000", "KR", None),  # after 008, it is a number in Egypt
+        ("00254 0712 123456", "BR", None),  # and after 0025, one in Romania
+        ("0044 07911 123456", "AU", "447911123456"),
+    ],
+)
+def test_a_trunk_prefix_after_00_makes_no_other_persons_number(text, region, digits):
+    """00 means a plus where other digits are dialled as well, and what may be another person's number is refused."""
+    assert cleaned([text], region) == [(digits, None if digits else AMBIGUOUS)]
 
 
 def test_a_code_and_a_trunk_prefix_need_no_plus_without_a_region():

@@ -292,4 +292,24 @@ def _parse(text: str, region: str | None) -> str | None:
         return None
     if not phonenumbers.is_possible_number(number):
         return None
-    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)[1:]
+    return _without_kept_prefix(number, phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)[1:])
+
+
+def _without_kept_prefix(number: Any, digits: str) -> str:
+    """Return the digits of a number, without a trunk prefix that the parser has kept if it is valid only without it.
+
+    The parser keeps the prefix where some number may be as long: in Colombia it takes 0321 123 4567 for one of those.
+    """
+    code = str(number.country_code)
+    main: Any = phonenumbers.PhoneMetadata.metadata_for_region(
+        phonenumbers.region_code_for_country_code(number.country_code)
+    )
+    prefix = f"{code}{(main and main.national_prefix) or '-'}"
+    if not digits.startswith(prefix) or phonenumbers.is_valid_number(number):
+        return digits
+    dropped = f"{code}{digits.removeprefix(prefix)}"
+    try:
+        is_valid = phonenumbers.is_valid_number(phonenumbers.parse(f"+{dropped}", None))
+    except phonenumbers.NumberParseException:
+        is_valid = False
+    return dropped if is_valid else digits

@@ -47,6 +47,8 @@ def test_numbers_of_any_length_stand_beside_each_other():
         ("+49 0151 12345678", "4915112345678"),
         ("+7 8 912 345 67 89", "79123456789"),
         ("+1 1 212 555 0123", "12125550123"),
+        ("+57 0 321 123 4567", "573211234567"),  # with the zero as long as some numbers of Colombia
+        ("+57 (0)321 123 4567", "573211234567"),
         ("+375 (029) 491-19-11", "375294911911"),  # dialled with 8, and written with 0
         ("+375 8 029 491 19 11", "375294911911"),
         ("+370 8 612 34567", "37061234567"),  # the prefix until 2025
@@ -112,6 +114,7 @@ def test_a_national_number_is_too_short_without_its_trunk_prefix(text, region):
     [
         ("082123", "IT", "39082123"),  # the zero belongs to the number
         ("0821234", "ZA", "27821234"),
+        ("0321 123 4567", "CO", "573211234567"),
         ("8001234567", "RU", "78001234567"),  # 800 begins as the trunk prefix does
     ],
 )

@@ -15,7 +15,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers
 from airflow_provider_sms.messages.prepared import RejectedRow, count_reasons, list_rejected
-from airflow_provider_sms.recipients.columns import column_of, constant, field_of, integers
+from airflow_provider_sms.recipients.columns import column_of, constant, field_of, integers, is_text
 from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
 from airflow_provider_sms.recipients.numbers.parsing import NO_NUMBER, can_hold_numbers
 
@@ -29,6 +29,9 @@ MAX_EXAMPLES = 10
 """Unreadable rows that an error names."""
 
 _USED_BY = "suppress"
+_NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
+_OF_REPORT = {"row", _NUMBER, _STATUS, "reason", "request_id", "event_id", "sent_at"}
+"""The columns of a row report."""
 _ROWS_AT_ONCE = 10_000
 
 
@@ -105,13 +108,28 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     if not can_hold_numbers(kind):
         raise ColumnError(f"{_USED_BY}: {destination_column!r} is of type {kind}; phone numbers are text or numbers")
     try:
-        for batch in source.batches([destination_column], _ROWS_AT_ONCE):
-            _add(found, column_of(batch, destination_column, _USED_BY), destination_column, default_region)
+        is_report = destination_column == _NUMBER and set(source.schema.names) >= _OF_REPORT
+        names = [destination_column, _STATUS] if is_report else [destination_column]
+        for batch in source.batches(names, _ROWS_AT_ONCE):
+            column = column_of(batch, destination_column, _USED_BY)
+            if is_report and is_text(column.type):
+                column = _with_plus(column, column_of(batch, _STATUS, _USED_BY))
+            _add(found, column, destination_column, default_region)
         found.numbers = found.digits.count_distinct()
     except BaseException:
         found.close()
         raise
     return found
+
+
+def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:
+    """Return the numbers of a row report, with a plus before those that it has as they were used.
+
+    Without it, a number from another country could be read as one of the region's own. A number of an invalid row is
+    there as it was written.
+    """
+    is_used = pc.fill_null(pc.not_equal(statuses, constant(_INVALID)), constant(False))  # noqa: FBT003 - a value, and no switch
+    return pc.if_else(is_used, pc.binary_join_element_wise(constant("+"), numbers, constant("")), numbers)
 
 
 def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: str | None) -> None:

@@ -11,6 +11,7 @@ from airflow_provider_sms.exceptions import ColumnError, InputError
 from airflow_provider_sms.messages.prepared import RejectedRow
 from airflow_provider_sms.planning.suppression import MAX_EXAMPLES, read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
+from airflow_provider_sms.reporting.row_report import SCHEMA
 
 NO_CODE = "no country code: set default_region or store numbers with their country code"
 
@@ -55,6 +56,17 @@ def test_a_column_may_have_any_type_of_numbers(read, kind):
     """It does not matter how the column of numbers is stored."""
     table = pa.table({"to": pa.array([27821234567]).cast(pa.string() if kind == pa.large_string() else kind)})
     assert masked(read(table, "to"), "27821234567") == [True]
+
+
+@pytest.mark.parametrize("form", [lambda report: report, lambda report: report.to_pylist()], ids=["table", "rows"])
+def test_no_number_of_a_report_is_read_as_another_persons(read, form):
+    """Its numbers have a country code and no plus: in Germany, whose numbers differ in length, they could lack one."""
+    numbers = ["27821234567", "447911123456", "0171 1234567", None]
+    statuses = ["accepted", "suppressed", "invalid", "invalid"]
+    rows = [{"row": n, "destination": each, "status": statuses[n]} for n, each in enumerate(numbers)]
+    found = read(form(pa.Table.from_pylist(rows, SCHEMA)), default_region="DE")
+    assert masked(found, "27821234567", "447911123456", "491711234567", "4927821234567") == [True, True, True, False]
+    assert (found.numbers, found.blank, found.unreadable.total()) == (3, 1, 0)
 
 
 def test_an_earlier_report_is_a_source(read, tmp_path):

@@ -1,7 +1,8 @@
 """The list of campaigns, newest first, and single campaigns with their state and counts.
 
-:mod:`airflow_provider_sms.ledger.statistics` counts. A page of the list reads the campaigns that it shows and a bounded
-number of others, however many the ledger has: people leave the list open, and it is read again every few seconds.
+:mod:`airflow_provider_sms.ledger.statistics` counts requests, and :mod:`airflow_provider_sms.ledger.progress` rows
+without one. A page of the list reads the campaigns that it shows and a bounded number of others, however many the
+ledger has: people leave the list open, and it is read again every few seconds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long to wait before a request that was surely not processed is posted again.
 
-:mod:`airflow_provider_sms.sending.response_handler` decides which requests those are.
+:mod:`airflow_provider_sms.sending.response_handler` decides which requests those are, such as one that got a 429.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Closing requests whose response was lost, by what the account's balance proves: ``on_unknown="reconcile"``.
 
-What follows at once from a lost response, whatever ``on_unknown`` is, is in
+At once, whatever ``on_unknown`` is, a lost response makes its request unknown, and the send slower:
 :mod:`~airflow_provider_sms.sending.response_handler`.
 """
 

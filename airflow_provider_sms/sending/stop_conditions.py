@@ -2,8 +2,9 @@
 
 Hours and credit are looked at before a send as well as before each of its claims. What they allow is decided here
 alone, by :func:`closed_for_all`, :func:`covers` and :func:`is_out_of_credit`, so that a task that has waited for them
-does not meet a different rule in mid-send. The error rate is known only while the service responds. A pause takes
-effect in the claim itself: :mod:`airflow_provider_sms.ledger.pauses`.
+does not meet a different rule in mid-send. What each response means, a 403 or a lost one included, is decided in
+:mod:`~airflow_provider_sms.sending.response_handler`, which tells these conditions of it. The error rate is known only
+while the service responds. A pause takes effect in the claim itself: :mod:`airflow_provider_sms.ledger.pauses`.
 """
 
 from __future__ import annotations

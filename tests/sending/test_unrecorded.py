@@ -482,12 +482,14 @@ def test_a_silent_server_costs_no_response(driver, postgres_url, enter, sender, 
 
         service.script = [None, None, fall_silent]
         clock, stop = Clock(time.time()), StopFlag()
-        with closing(open_postgres(url, wait_seconds=0.5, busy_seconds=0.5)) as store:
+        # Long enough for a server that responds, on a machine that does much else, too.
+        with closing(open_postgres(url, wait_seconds=3.0, busy_seconds=3.0)) as store:
             ledger = enter(into=store, clock=clock)
             with RecoveryFile(RecoveryPlace(folder, ledger.origin()), stop) as recovery:
                 send = sender(ledger, concurrency=1, stop=stop, recovery=recovery)
                 send.run([people(100)])
         assert isinstance(send.error, LedgerError)
+        assert len(service.taken) == 30
         assert kept(folder) == {3: ACCEPTED}
         way.speak()
         with closing(open_postgres(url)) as store:

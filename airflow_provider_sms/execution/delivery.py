@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_sms.exceptions import InputError, LedgerError, ServiceError, SmsError
+from airflow_provider_sms.exceptions import InputError, LedgerError, NotSentError, ServiceError, SmsError
 from airflow_provider_sms.execution.failures import failure, log_unforeseen
 from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
@@ -23,7 +23,7 @@ from airflow_provider_sms.ledger.request_queries import claimants_of, named_requ
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, Silence, StopConditions
 from airflow_provider_sms.sending.threads import run_uninterrupted
 from airflow_provider_sms.sending.unrecorded import RecoveryFile, RecoveryPlace
 
@@ -126,6 +126,8 @@ class Delivery:
         """
         stop, counts = self.task.stop, self.counts
         stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
+        # A send that begins cautiously has had no response: its plan is without the balance.
+        stop_conditions.silence = Silence(ends=self.task.is_retried, reached=not stop_conditions.caution.on)
         if self.reconciles:
             stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
         elif self.ledger.has_unknown():
@@ -242,7 +244,8 @@ class Delivery:
         if not requests or isinstance(end.error, LedgerError) or self.task.stop.is_set():
             return {}
         try:
-            if not self.reconciles:
+            # A service that cannot be reached tells no balance.
+            if not (self.reconciles or isinstance(end.error, NotSentError)):
                 self.reconciliation.show(requests)
             rows = named_requests(self.session.store, requests)
         except SmsError as error:

@@ -66,6 +66,12 @@ class SendingTask:
         """Whether this leg of the attempt follows a deferral."""
         return self.event is not None
 
+    @property
+    def is_retried(self) -> bool:
+        """Whether Airflow tries again after this attempt, if it fails with an error that is worth it."""
+        ti = self.context["ti"]
+        return ti.try_number <= getattr(ti, "max_tries", 0)  # no retries at a terminal, nor in a test without Airflow
+
 
 @dataclass(frozen=True)
 class GroupOptions:

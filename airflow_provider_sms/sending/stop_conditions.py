@@ -1,4 +1,4 @@
-"""What slows a send down or ends it early although nobody stopped it: hours, credit, refusals, lost responses.
+"""What slows a send down or ends it early although nobody stopped it: hours, credit, refusals, no responses.
 
 Hours and credit are looked at before a send as well as before each of its claims. What they allow is decided here
 alone, by :func:`closed_for_all`, :func:`covers` and :func:`is_out_of_credit`, so that a task that has waited for them
@@ -10,6 +10,7 @@ while the service responds. A pause takes effect in the claim itself: :mod:`airf
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyErrorsError
+from airflow_provider_sms.exceptions import OutageError, ServiceError, ThrottledError, TooManyErrorsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +45,8 @@ CALM_RESPONSES = 20
 the sum of what they cost often does not tell which of them were taken."""
 MAX_LOST_ALONE = 2
 """Lost responses to requests that went alone after which a send ends: one may be chance."""
+SILENT_SECONDS = 20.0
+"""Seconds of failures without any response after which a send leaves the service to Airflow's next attempt."""
 
 
 def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
@@ -161,6 +164,51 @@ class Caution:
         )
 
 
+class Silence:
+    """Ends a send to which the service has responded to nothing for a while, where Airflow tries again after it.
+
+    Airflow may run the next attempt on another worker, which may have a way to the service that this one has lost. A
+    last attempt goes on for as long as each request may be posted again.
+
+    :param ends: whether Airflow tries again.
+    :param reached: whether the service has responded already; if not, the first failure ends the send.
+    """
+
+    def __init__(self, *, ends: bool = False, reached: bool = True) -> None:
+        self._ends = ends
+        self._reached = reached
+        self._since: float | None = None
+
+    def end_of(self, error: BaseException | None, now: float) -> None:
+        """Record the end of a request.
+
+        An error with a status below 500, or with 429 or 503 and the service's own error, is a response. With any other
+        status, a gateway may have responded that does not reach the service.
+
+        :param error: None means a response that meets the contract.
+        :param now: seconds of the sender's monotonic clock.
+        """
+        if error is None or isinstance(error, ThrottledError) or _has_responded(error):
+            self._since, self._reached = None, True
+        elif self._since is None:
+            self._since = now
+
+    def left(self, now: float) -> float:
+        """Return the seconds until the send ends; not above 0 where it ends now, infinite where it does not.
+
+        :param now: seconds of the sender's monotonic clock.
+        """
+        if self._since is None or not self._ends:
+            return math.inf
+        return self._since + (SILENT_SECONDS if self._reached else 0.0) - now
+
+
+def _has_responded(error: BaseException) -> bool:
+    return (
+        isinstance(error, ServiceError) and error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    )
+
+
 class Credit:
     """Keeps account of what a send may still cost.
 
@@ -231,6 +279,7 @@ class StopConditions:
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
         :data:`WINDOW_MESSAGES`; None means no limit.
     :param caution: slows the send down where responses are lost; None means one that begins at full speed.
+    :param silence: ends the send where the service responds to nothing; None means one that never does.
     :param clock: seconds since the epoch.
     """
 
@@ -240,12 +289,14 @@ class StopConditions:
         credit: Credit | None = None,
         max_error_rate: float | None = None,
         caution: Caution | None = None,
+        silence: Silence | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.stop_reason: StopReason | None = None
         self.paused: Pause | None = None
         self.caution = Caution() if caution is None else caution
+        self.silence = Silence() if silence is None else silence
         self._window = window
         self._credit = credit
         self._max_error_rate = max_error_rate

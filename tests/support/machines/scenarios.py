@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 from support.machines import packages, versions
 from support.machines.engine import CONCURRENCY
-from support.machines.stage import CHUNK, OF_WORKER, TASK_SECONDS, Scenario, Stage
+from support.machines.stage import CHUNK, OF_WORKER, Scenario, Stage
 
 CUT_SECONDS = 60.0
 OUT_SECONDS = 20.0
@@ -85,11 +85,9 @@ def _add_cuts():
         lost = OF_WORKER if key == "messaging" else 0
         more = QUEUED if key == "broker" else {}
         scenario(f"a worker loses {name} for {CUT_SECONDS:.0f} s", requests=lost, **more)(for_a_while)
-        # A service that cannot be reached is tried for minutes before a task fails.
-        seconds = None if key == "messaging" else TASK_SECONDS
         # What the service answered lies on the worker's disk, where the ledger alone is out of reach.
         kept = key in ("database", "all_but_messaging")
-        details = {"requests": OF_WORKER, "seconds": seconds, "recovers": kept, **more}
+        details = {"requests": OF_WORKER, "recovers": kept, **more}
         scenario(f"a worker loses {name} for good", **details)(for_good)
 
 

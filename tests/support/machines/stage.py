@@ -45,8 +45,7 @@ WAITING = ("deferred", "awaiting_input")
 TASK_SECONDS = 120.0
 """Seconds from the disturbance after which every task has ended by itself: what the project promises."""
 LONGEST = 480.0
-"""Seconds after which a scenario counts as stuck. Two attempts that a silent service ends take up to ten POSTs each,
-with random waits of up to half a minute between them: they were seen to take 257 to more than 300."""
+"""Seconds after which a scenario counts as stuck."""
 LAPSE_SECONDS = 60.0
 """Seconds in which every claim lapses, and what a cut has held is passed on."""
 

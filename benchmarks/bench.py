@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LATENCY = 0.05
 CONCURRENCY = 32
+SLOW_LATENCY = 0.2
+SLOW_CONCURRENCY = 4
 
 
 @dataclass(frozen=True)
@@ -154,9 +156,12 @@ class Bench:
         check(ran, rows)
         return ran
 
-    def bare(self, threads: int = CONCURRENCY, latency: float = LATENCY) -> Bare:
-        """Run bare threads."""
-        rows = self.sizes.bare
+    def bare(self, threads: int = CONCURRENCY, latency: float = LATENCY, rows: int | None = None) -> Bare:
+        """Run bare threads.
+
+        :param rows: messages to post; None means as many as usual.
+        """
+        rows = self.sizes.bare if rows is None else rows
         source = self.table(self.sizes.small)
         job = {"source": source, "rows": rows, "port": self.service.port, "threads": threads, "latency": latency}
         result = run_job(self.folder / "bare", "benchmarks.bare", job)

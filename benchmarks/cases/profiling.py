@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
+from sqlalchemy import event
+from sqlalchemy.engine import make_url
 
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.blocks import BlockBuilder
 from airflow_provider_sms.messages.outgoing import MessageColumns
@@ -31,9 +34,10 @@ from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import SendResponse, parse_send_response
 from airflow_provider_sms.stop_flag import StopFlag
-from benchmarks.bench import CONCURRENCY, LATENCY
+from benchmarks.bench import CONCURRENCY, LATENCY, SLOW_CONCURRENCY, SLOW_LATENCY
 from benchmarks.data import MESSAGE
 from benchmarks.figures import Figure
+from benchmarks.postgres import new_database
 from benchmarks.processes import WrongError, run_job
 from benchmarks.sizes import CHUNK
 from benchmarks.standin import ANSWER
@@ -41,33 +45,52 @@ from benchmarks.standin import ANSWER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.outgoing import Outgoing
     from benchmarks.bench import Bench
 
 REQUESTS_A_COMMIT = 8
 POSTS_A_BLOCK = 10
+A_COMMIT = "a commit"
 TOKEN = "benchmark-token"  # noqa: S105 - of a stand-in
 
 
 def profile(bench: Bench) -> list[Figure]:
-    """Measure the stages of a send one after the other in one thread, then its threads during a send."""
-    rows = bench.sizes.small
+    """Measure the stages of a send one after the other in one thread, then its threads during sends."""
+    small, few = bench.sizes.small, bench.sizes.slow
+    slow = {"latency": SLOW_LATENCY, "concurrency": SLOW_CONCURRENCY}
     figures = []
-    for name, latency, what in (
-        ("stages", 0.0, "one after the other, in one thread"),
-        ("threads", LATENCY, "at once, as they are"),
+    for part, what, rows, database, send in (
+        ("stages", "one after the other, in one thread", small, False, {"latency": 0.0}),
+        ("stages", "the same, PostgreSQL", small, True, {"latency": 0.0}),
+        ("threads", "at once, as they are", small, False, {}),
+        ("threads", "the same, PostgreSQL", small, True, {}),
+        ("threads", f"the same, {SLOW_CONCURRENCY} in flight, {SLOW_LATENCY * 1000:.0f} ms", few, False, slow),
     ):
-        bench.tell(f"{rows:,} rows are taken apart: {name}")
-        bench.service.set(latency=latency)
-        folder = bench.folder / bench.name(name)
-        job = {"part": name, "source": bench.table(rows), "rows": rows, "url": bench.service.url, "folder": str(folder)}
+        bench.tell(f"{rows:,} rows are taken apart: {part}, {what}")
+        settings: dict[str, Any] = {"latency": LATENCY, "concurrency": CONCURRENCY, **send}
+        bench.service.set(latency=settings.pop("latency"))
+        folder = bench.folder / bench.name(part)
         folder.mkdir()
-        spent: dict[str, list[float]] = run_job(folder, "benchmarks.cases.profiling", job)
+        url = new_database(bench.postgres, bench.name("profile")) if database else None
+        ledger = str(folder / "ledger.db") if url is None else url.render_as_string(hide_password=False)
+        job = {"part": part, "source": bench.table(rows), "rows": rows, "url": bench.service.url, "ledger": ledger}
+        spent: dict[str, list[float]] = run_job(folder, "benchmarks.cases.profiling", {**job, **settings})
         figures.append(Figure(f"where the time goes, {what}:", "µs a message: CPU, wall", 0.0))
         figures += [
             Figure(f"  {stage}", f"{cpu:.2f} CPU, {wall:.2f} wall", cpu, details={"wall": wall})
             for stage, (cpu, wall) in spent.items()
+            if stage != A_COMMIT
         ]
+        requests_of, statements, cpu, wall = spent[A_COMMIT]
+        figures.append(
+            Figure(
+                f"  a commit of {requests_of:.1f} requests, by {statements:.1f} statements",
+                f"{cpu:.2f} ms CPU, {wall:.2f} ms wall",
+                cpu,
+                details={"wall": wall},
+            )
+        )
     return figures
 
 
@@ -106,10 +129,49 @@ class Clock:
         setattr(owner, method, measured)
 
 
-def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[float]]:
+class Commits:
+    """Measures every commit of a campaign.
+
+    :param cpu: function that returns CPU seconds, of this thread or of the process.
+    """
+
+    def __init__(self, store: LedgerBackend, campaign: CampaignLedger, cpu: Callable[[], float]) -> None:
+        self._commits, self._requests, self._statements, self._running = 0, 0, 0, False
+        self._used, self._passed = 0.0, 0.0
+        self._cpu, self._commit = cpu, campaign.commit
+        event.listen(store._engine, "before_cursor_execute", self._count)  # noqa: SLF001 - nothing else tells
+        campaign.commit = self._measured  # type: ignore[method-assign]
+
+    def _count(self, *_: Any) -> None:
+        self._statements += self._running
+
+    def _measured(self, *, chunks: Sequence[Any] = (), **options: Any) -> Any:
+        self._running, cpu, began = True, self._cpu(), time.perf_counter()
+        try:
+            return self._commit(chunks=chunks, **options)
+        finally:
+            self._running = False
+            self._used += self._cpu() - cpu
+            self._passed += time.perf_counter() - began
+            self._commits += 1
+            self._requests += len(chunks)
+
+    @property
+    def means(self) -> list[float]:
+        """The requests, statements, CPU milliseconds and milliseconds of a commit.
+
+        BEGIN counts as a statement in SQLite only, and COMMIT in none of both.
+        """
+        numbers = self._requests, self._statements, self._used * 1e3, self._passed * 1e3
+        return [each / self._commits for each in numbers]
+
+
+def stages(*, source: str, rows: int, url: str, ledger: str, **_: Any) -> dict[str, list[float]]:
     """Perform the work of a send one stage at a time."""
     clock = Clock(time.process_time)
-    campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())
+    store = _opened(ledger)
+    campaign = CampaignLedger(store, "profile", _claimant())
+    commits = Commits(store, campaign, time.process_time)
     preparation, batches = Preparation(MESSAGE, None), 0
     client = SmsClient(url, token=TOKEN, pool_size=1)
     session = requests.Session()
@@ -152,10 +214,10 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
             body = json.dumps({"Messages": pairs}).encode()
             with clock.stage("post, bare requests", posts):
                 session.post(f"{url}/bulkmessages", data=body, headers={"Authorization": f"Bearer {TOKEN}"}).json()
-    return dict(clock.spent)
+    return {**clock.spent, A_COMMIT: commits.means}
 
 
-def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[float]]:
+def threads(*, source: str, rows: int, url: str, ledger: str, concurrency: int) -> dict[str, list[float]]:
     """Send, and add up the time of each kind of thread and of the ledger's work.
 
     :raises WrongError: when not every row was accepted.
@@ -163,7 +225,7 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
     clock = Clock()
     for owner, method, name in (
         (Prefetcher, "_read", "the thread that reads"),
-        (WorkerPool, "_run", f"the {CONCURRENCY} threads that post, together"),
+        (WorkerPool, "_run", f"the {concurrency} threads that post, together"),
         (Sender, "run", "the thread that claims and records"),
         (CampaignLedger, "commit", "  of it: commits"),
         (CampaignLedger, "holders", "  of it: look-ups"),
@@ -172,20 +234,26 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
     preparation, scan, stop = Preparation(MESSAGE, None), Scan(Prices()), StopFlag()
     opened = open_source(source)
     scan.read(opened, preparation, stop)
-    campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())
-    with SmsClient(url, token=TOKEN, pool_size=CONCURRENCY) as client:
+    store = _opened(ledger)
+    campaign = CampaignLedger(store, "profile", _claimant())
+    commits = Commits(store, campaign, time.thread_time)
+    with SmsClient(url, token=TOKEN, pool_size=concurrency) as client:
         sender = Sender(
             campaign,
             lambda messages: _post(client, messages),
             post_seconds=60.0,
-            options=SendingOptions(concurrency=CONCURRENCY),
+            options=SendingOptions(concurrency=concurrency),
             stop=stop,
         )
         with clock.stage("all of it", rows):
             sender.run(outgoing_blocks(opened, preparation, scan, stop))
     if sender.counts.accepted != rows:
         raise WrongError(f"{sender.counts.accepted} of {rows} accepted") from sender.error
-    return dict(clock.spent)
+    return {**clock.spent, A_COMMIT: commits.means}
+
+
+def _opened(ledger: str) -> LedgerBackend:
+    return open_postgres(make_url(ledger)) if "://" in ledger else open_sqlite(Path(ledger))
 
 
 def _claimant() -> Claimant:

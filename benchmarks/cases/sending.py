@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.airflow import postgres_ledger, sqlite_ledger
-from benchmarks.bench import CONCURRENCY, LATENCY, ideal, ledger_bytes
+from benchmarks.bench import CONCURRENCY, LATENCY, SLOW_CONCURRENCY, SLOW_LATENCY, ideal, ledger_bytes
 from benchmarks.figures import Figure, at_least, at_most, median
 from benchmarks.postgres import database_bytes, new_database
 from benchmarks.sizes import CHUNK
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 SQLITE_OF_BARE, POSTGRES_OF_BARE = 1.0, 0.8
 SQLITE_SHARE, SLOW_SHARE = 0.75, 0.97
 CPU_RATIO = 1.25
-SLOW_CONCURRENCY, SLOW_LATENCY = 4, 0.2
 CEILING_THREADS = 8
 MILLION = 1_000_000
 
@@ -75,6 +74,8 @@ def slow(bench: Bench) -> list[Figure]:
     task = bench.task(rows, service={"latency": SLOW_LATENCY}, concurrency=SLOW_CONCURRENCY)
     ran = bench.send(task, sqlite_ledger(bench.folder / f"{bench.name('slow')}.db"), rows)
     best = ideal(SLOW_CONCURRENCY, SLOW_LATENCY)
+    bench.tell(f"posting {rows:,} messages to it by bare threads")
+    bare = bench.bare(SLOW_CONCURRENCY, SLOW_LATENCY, rows).rate
     return [
         Figure(
             f"sending rate, concurrency={SLOW_CONCURRENCY}, latency {SLOW_LATENCY * 1000:.0f} ms",
@@ -82,7 +83,8 @@ def slow(bench: Bench) -> list[Figure]:
             ran.rate / best,
             at_least(SLOW_SHARE, f"{SLOW_SHARE} of {best:,.0f}/s"),
             details={"most_in_flight": ran.counters.most_in_flight},
-        )
+        ),
+        Figure("bare requests threads, the same", f"{bare:,.0f} messages/s, {bare / best:.3f} of the ideal", bare),
     ]
 
 

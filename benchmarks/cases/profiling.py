@@ -118,7 +118,8 @@ class Clock:
                 spent[1] += passed / messages * 1e6
 
     def around(self, owner: Any, method: str, name: str, messages: int) -> None:
-        """Measure every call of a method."""
+        """Measure every call of a method, in the order of these calls of ``around``."""
+        self.spent[name] = [0.0, 0.0]
         call = getattr(owner, method)
 
         def measured(*args: Any, **kwargs: Any) -> Any:
@@ -222,14 +223,16 @@ def threads(*, source: str, rows: int, url: str, ledger: str, concurrency: int) 
     :raises WrongError: when not every row was accepted.
     """
     clock = Clock()
+    posting = "  of it: requests"
     for owner, method, name in (
-        (Prefetcher, "_read", "the thread that reads"),
-        (WorkerPool, "_run", f"the {concurrency} threads that post, together"),
         (Sender, "run", "the thread that claims and records"),
         (CampaignLedger, "commit", "  of it: commits"),
         (CampaignLedger, "holders", "  of it: look-ups"),
+        (Prefetcher, "_read", "the thread that reads"),
+        (WorkerPool, "_run", f"the {concurrency} threads that post, together"),
     ):
         clock.around(owner, method, name, rows)
+    clock.spent[posting] = [0.0, 0.0]
     preparation, scan, stop = Preparation(MESSAGE, None), Scan(Prices()), StopFlag()
     opened = open_source(source)
     scan.read(opened, preparation, stop)
@@ -237,15 +240,19 @@ def threads(*, source: str, rows: int, url: str, ledger: str, concurrency: int) 
     campaign = CampaignLedger(store, "profile", _claimant())
     commits = Commits(store, campaign, time.thread_time)
     with SmsClient(url, token=TOKEN, pool_size=concurrency) as client:
+
+        def post(messages: Sequence[Outgoing]) -> SendResponse:
+            with clock.stage(posting, rows):
+                return _post(client, messages)
+
         sender = Sender(
             campaign,
-            lambda messages: _post(client, messages),
+            post,
             post_seconds=60.0,
             options=SendingOptions(concurrency=concurrency),
             stop=stop,
         )
-        with clock.stage("all of it", rows):
-            sender.run(outgoing_blocks(opened, preparation, scan, stop))
+        sender.run(outgoing_blocks(opened, preparation, scan, stop))
     if sender.counts.accepted != rows:
         raise WrongError(f"{sender.counts.accepted} of {rows} accepted") from sender.error
     return {**clock.spent, A_COMMIT: commits.means}

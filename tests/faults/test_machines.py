@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import re
 import signal
 import socket
@@ -259,6 +260,10 @@ def test_the_version_before_has_todays_ledger(tmp_path, monkeypatch):
     if not versions.has_history():
         pytest.skip("the history is not here")
     package = Path(versions.before(tmp_path)["PYTHONPATH"]) / versions.PACKAGE
+    with pytest.raises(RuntimeError, match="no task sent with the version before"):
+        versions.require_used(tmp_path)
+    py_compile.compile(str(package / "sending" / "sender.py"))
+    versions.require_used(tmp_path)
     assert "resent_by" not in (package / "ledger" / "request_queries.py").read_text()
     monkeypatch.setattr(versions, "SCHEMA_VERSION", 1000)
     with pytest.raises(RuntimeError, match="not 1000: set BEFORE to another"):

@@ -184,7 +184,11 @@ def clock_ahead(_):
     pass
 
 
-@scenario("a worker still has the version before", first_worker=versions.before)
+@scenario(
+    "a worker still has the version before",
+    first_worker=versions.before,
+    proves=lambda stage: versions.require_used(stage.engine.folder),
+)
 def version_before(_):
     pass
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 
 PACKAGE = "airflow_provider_sms"
+PLACE = "version-before"
 CHOSEN = "BEFORE"
 """Environment variable: a revision of the repository; unset, :data:`FIRST`."""
 FIRST = "70803dcdf206065d9b0803f7bbbaf0503d55a9b5"
@@ -30,13 +31,23 @@ def before(folder):
         raise RuntimeError(
             f"the ledger of {revision} has schema {schema}, not {SCHEMA_VERSION}: set {CHOSEN} to another"
         )
-    place = folder / "version-before"
+    place = folder / PLACE
     place.mkdir()
     archive = place / "package.tar"
     _git("archive", "--output", str(archive), revision, PACKAGE)
     with tarfile.open(archive) as files:
         files.extractall(place, filter="data")
     return {"PYTHONPATH": str(place)}
+
+
+def require_used(folder):
+    """Check that a process has sent with the older version: Python compiles a module when it is first imported.
+
+    :param folder: that of :func:`before`.
+    :raises RuntimeError: none has.
+    """
+    if not list((folder / PLACE / PACKAGE / "sending").glob("__pycache__/sender.*.pyc")):
+        raise RuntimeError("no task sent with the version before")
 
 
 def schema_of(revision):

@@ -77,14 +77,22 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     kind = value_type(kind)
     if is_text(kind):
         return pa.string()
+    if _is_short_decimal(kind):
+        return pa.decimal128(kind.precision, kind.scale)
     return pa.float64() if is_float(kind) else kind
 
 
+def _is_short_decimal(kind: pa.DataType) -> bool:
+    """Return whether a type is a decimal of 32 or 64 bits, for which Arrow lacks many functions."""
+    return bool(pa.types.is_decimal(kind)) and kind.bit_width < pa.decimal128(1).bit_width
+
+
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array: dictionaries decoded, text of any width as ``string``, floats in 64 bits.
+    """Return a column as one array: dictionaries decoded, text as ``string``, floats in 64 bits.
 
     A float of 32 bits becomes the number that it was written as: 0.1, and not 0.10000000149011612. A float too large to
     be told from its neighbours becomes infinite: its digits are lost, and infinity is nowhere taken for a value.
+    A decimal of fewer than 128 bits gets 128.
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -95,7 +103,9 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_float32(column.type):
         lost = pc.greater_equal(pc.abs(column.cast(pa.float64())), constant(float(LOST_FROM[32])))
         return pc.if_else(lost, constant(float("inf")), column.cast(pa.string()).cast(pa.float64()))
-    return column.cast(pa.string()) if is_text(column.type) else column
+    if is_text(column.type) or _is_short_decimal(column.type):
+        return column.cast(plain_type(column.type))
+    return column
 
 
 def lost_digits(column: pa.Array) -> pa.Array | None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,8 @@ from airflow_provider_sms.recipients.columns import (
     field_of,
     integers,
     mask,
+    plain,
+    plain_type,
     strings,
     text,
     utf8,
@@ -87,3 +91,14 @@ def test_the_parts_of_texts_make_them_again(values, start):
 def test_integers_are_looked_at(kind):
     """An array of integers, or a slice of one, is read as it stands in memory."""
     assert integers(pa.array([1, -2, 3], kind)[1:]).tolist() == [-2, 3]
+
+
+@pytest.mark.parametrize("short", ["decimal32", "decimal64"])
+def test_short_decimals(short):
+    """They become the decimals of which Arrow can tell the distinct values, with all digits."""
+    if not hasattr(pa, short):
+        pytest.skip("this pyarrow has no such type")
+    kind = getattr(pa, short)(5, 2)
+    column = plain(pa.array([Decimal("1.50"), None]).cast(pa.decimal128(5, 2)).cast(kind))
+    assert (column.type, column.to_pylist()) == (plain_type(kind), [Decimal("1.50"), None])
+    assert len(pc.dictionary_encode(column).dictionary) == 1

@@ -180,7 +180,8 @@ def _kind(filesystem: Any, path: str) -> str | None:
 
 def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
     below = len(path.rstrip("/"))
-    files = sorted(filesystem.find(path))
+    found_there = filesystem.find(path, detail=True)
+    files = sorted(found_there)
     if logs := _LOGS.keys() & {segment for file in files for segment in file[below:].split("/")}:
         raise SourceError(
             f"{name}: the directory is a {_LOGS[min(logs)]} table. Its files also hold rows that were changed or "
@@ -188,6 +189,12 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
             "Arrow table, or the path of a file to which a task exports them"
         )
     shown = [file for file in files if not any(map(_is_hidden, file[below:].split("/")))]
+    links = (file for file in shown if found_there[file].get("islink"))
+    if (link := next((each for each in links if _kind(filesystem, each) == "directory"), None)) is not None:
+        raise SourceError(
+            f"{name}: the directory holds {without_secrets(link)}, a link to another directory, which is not followed. "
+            "Give a glob that matches the directories, such as FOLDER/*"
+        )
     found = [file for file in shown if _is_data(filesystem, file)]
     other = next((file for file in shown if _TABLE.search(file.lower()) and not _is_data(filesystem, file)), None)
     if found and other is not None:

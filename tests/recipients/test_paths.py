@@ -89,6 +89,17 @@ def test_a_checksum_or_a_note_beside_data_is_passed_over(tmp_path, other):
     assert read(tmp_path) == {"a": [1]}
 
 
+def test_a_link_to_a_directory_is_not_passed_over(tmp_path):
+    """Its people would be left out; a glob that matches the link reads them."""
+    write(tmp_path / "july" / "people.parquet", a=[1])
+    (tmp_path / "months").mkdir()
+    (tmp_path / "months" / "latest").symlink_to(tmp_path / "july")
+    with pytest.raises(SourceError, match="months/latest, a link to another directory, which is not followed"):
+        open_source(str(tmp_path / "months"))
+    assert read(tmp_path / "months" / "*") == {"a": [1]}
+    assert read(tmp_path / "months" / "latest") == {"a": [1]}
+
+
 def test_hidden_names_above_the_source_do_not_matter(tmp_path):
     """Only names within the directory can hide a file, not those of the way to it."""
     write(tmp_path / ".cache" / "_out" / "a.parquet", a=[1])

@@ -480,6 +480,7 @@ ERRORS = [
     "LimitError",
     "ServiceError",
     "NotSentError",
+    "HeldBackError",
     "ThrottledError",
     "AuthenticationError",
     "RefusedError",

@@ -237,7 +237,7 @@ class BulkAttempt:
         else:
             self._unsent = None
             with self._summary_before_wait():
-                self._send(options, scanned, plan, delivery)
+                self._send(options, scanned, plan, delivery, reached=seen.reached)
 
     def _count_earlier_legs(self, ledger: CampaignLedger) -> None:
         if self._task.resumed:
@@ -334,7 +334,9 @@ class BulkAttempt:
         self._telemetry.planned(plan)
         return plan
 
-    def _send(self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery) -> None:
+    def _send(
+        self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery, *, reached: bool
+    ) -> None:
         def blocks() -> Iterator[Block]:
             # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
             return outgoing_blocks(
@@ -357,7 +359,14 @@ class BulkAttempt:
         stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
         delivery.begin()
         planned = scanned.scan.planned if options.plan_binds or self._task.confirm is not None else None
-        end = delivery.send(blocks, post, keys=scanned.scan.keys, planned=planned, stop_conditions=stop_conditions)
+        end = delivery.send(
+            blocks,
+            post,
+            keys=scanned.scan.keys,
+            planned=planned,
+            stop_conditions=stop_conditions,
+            reached=reached,
+        )
         self._record(options, delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)
         delivery.conclude(end)
 

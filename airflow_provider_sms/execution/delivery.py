@@ -115,6 +115,7 @@ class Delivery:
         keys: TableKeys | None = None,
         planned: TableKeys | None = None,
         stop_conditions: StopConditions | None = None,
+        reached: bool = True,
     ) -> DeliveryEnd:
         """Send, and return once every claim has a recorded outcome.
 
@@ -123,11 +124,11 @@ class Delivery:
         :param keys: of all messages, where they are known already.
         :param planned: keys of the messages that may be sent; None means any.
         :param stop_conditions: the conditions that stop the sending though nothing is wrong; None means no condition.
+        :param reached: whether the service has responded to this leg of the attempt, if anything has asked it.
         """
         stop, counts = self.task.stop, self.counts
         stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
-        # A send that begins cautiously has had no response: its plan is without the balance.
-        stop_conditions.silence = Silence(ends=self.task.is_retried, reached=not stop_conditions.caution.on)
+        stop_conditions.silence = Silence(ends=self.task.is_retried, reached=reached)
         if self.reconciles:
             stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
         elif self.ledger.has_unknown():

@@ -70,7 +70,8 @@ class SendingTask:
     def is_retried(self) -> bool:
         """Whether Airflow tries again after this attempt, if it fails with an error that is worth it."""
         ti = self.context["ti"]
-        return ti.try_number <= getattr(ti, "max_tries", 0)  # no retries at a terminal, nor in a test without Airflow
+        # No retries at a terminal, nor in a test without Airflow. ``airflow tasks test`` runs attempt 0, and no other.
+        return 0 < ti.try_number <= getattr(ti, "max_tries", 0)
 
 
 @dataclass(frozen=True)

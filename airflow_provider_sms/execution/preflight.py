@@ -30,7 +30,13 @@ from airflow_provider_sms.ledger.approvals import (
     record_approval,
 )
 from airflow_provider_sms.ledger.model import AttemptState
-from airflow_provider_sms.sending.stop_conditions import closed_for_all, covers, is_out_of_credit, prepaid
+from airflow_provider_sms.sending.stop_conditions import (
+    closed_for_all,
+    covers,
+    has_responded,
+    is_out_of_credit,
+    prepaid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,10 +62,12 @@ class AccountStatus(NamedTuple):
 
     :param balance: None where it could not be read.
     :param refusal: the error with which the service refused the account itself; None where it did not.
+    :param reached: whether the service responded.
     """
 
     balance: Balance | None
     refusal: ServiceError | None = None
+    reached: bool = True
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class Preflight:
             if _refuses_account(error):
                 return AccountStatus(None, error)
             log.info("The plan is without the balance, which cannot be read: %s", error)
-            return AccountStatus(None)
+            return AccountStatus(None, reached=has_responded(error))
 
     def require(
         self,

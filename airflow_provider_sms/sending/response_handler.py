@@ -156,15 +156,16 @@ class ResponseHandler:
             and batch.turned_away < self.backoff.attempts_beside_others
             and batch.unavailable < MAX_UNAVAILABLE
         )
-        silent_for = self.stop_conditions.silence.left(now)
+        silent_for = self.stop_conditions.silence.left(error, now)
         wait = self.backoff.wait(batch.attempt, asked) if again and silent_for > 0 else None
         # Asked once: if a stop came between two questions, the batch would not wait, and would be in no count.
         claiming = self.claiming()
         if claiming and wait is not None:
             tries = (batch.unavailable, MAX_UNAVAILABLE) if unavailable else (batch.attempt, self.backoff.attempts)
+            wait = min(wait, silent_for)
             words = "Request %d was not processed, posting again in %.1f s (try %d of %d): %s"
             log.warning(words, request.request_id, wait, tries[0] + 1, tries[1], error)
-            return NextStep(retry_at=now + min(wait, silent_for))
+            return NextStep(retry_at=now + wait)
         if isinstance(error, ServiceError):
             error.attempts = batch.turned_away
         return NextStep(is_deferred=True, error=error if claiming else None)

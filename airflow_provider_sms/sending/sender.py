@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
+    HeldBackError,
     LedgerBusyError,
     LedgerError,
     LedgerLostError,
@@ -281,6 +282,8 @@ class Sender:
         """Close what the balance proves at the end of a send that ends early: the next attempt need not wait for it."""
         try:
             while self._lost.any and not (self._stop.is_set() or self._ledger_failed):
+                if isinstance(self.error, NotSentError):
+                    break  # a service that cannot be reached tells no balance
                 self._lost.settle(pending, last=True)
                 if self._lost.any:
                     self._sleep(POLL_SECONDS)
@@ -458,17 +461,17 @@ class Sender:
             # Before the flag is read: the recovery file gives back what is unposted once the flag is set.
             self._unposted.discard(request.request_id)
             if self._stop.is_set():
-                raise NotSentError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
+                raise HeldBackError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
             # The commit of the claim may have waited for a busy ledger since the hours were looked at.
             if self.stop_conditions.have_ended(request.batch.messages):
-                raise NotSentError("not posted, since its sending hours have ended")  # noqa: TRY301  # one path
+                raise HeldBackError("not posted, since its sending hours have ended")  # noqa: TRY301  # one path
             # A process that slept between claim and POST must not post under a claim that others may call unknown. The
             # limit is by a clock that nobody sets, too: the ledger's may have been set meanwhile, and may be again
             # before the first byte is written.
             began = self._ledger.elapsed()
             left = min(request.deadline - self._ledger.clock(), request.lapses_at - began)
             if left < self._post_seconds:
-                raise NotSentError("not posted, since too little time was left of its claim")  # noqa: TRY301  # one path
+                raise HeldBackError("not posted, since too little time was left of its claim")  # noqa: TRY301  # one path
             with ending_by(began + min(left, self._post_seconds + MARGIN_SECONDS)):
                 result = self._post(request.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
@@ -490,13 +493,15 @@ class Sender:
         except AuthenticationError:
             raise
         except RefusedError:
-            return  # a response, though not a balance
+            pass  # a response, though not a balance
         except ServiceError as error:
             raise NotSentError(
                 f"not posted, since responses were lost and a free question to the service failed, too: {error}",
                 status=error.status,
+                code=error.code,
                 retry_after=error.retry_after,
             ) from error
+        self.stop_conditions.silence.heard()
 
     def _flush(self) -> None:
         """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""

@@ -19,7 +19,7 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import OutageError, ServiceError, ThrottledError, TooManyErrorsError
+from airflow_provider_sms.exceptions import HeldBackError, OutageError, ServiceError, TooManyErrorsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -182,31 +182,37 @@ class Silence:
     def end_of(self, error: BaseException | None, now: float) -> None:
         """Record the end of a request.
 
-        An error with a status below 500, or with 429 or 503 and the service's own error, is a response. With any other
-        status, a gateway may have responded that does not reach the service.
+        An error with a status below 500, or with the service's own error code, is a response. Otherwise a gateway may
+        have responded that does not reach the service. A request that this process held back is neither.
 
         :param error: None means a response that meets the contract.
         :param now: seconds of the sender's monotonic clock.
         """
-        if error is None or isinstance(error, ThrottledError) or _has_responded(error):
-            self._since, self._reached = None, True
-        elif self._since is None:
+        if error is None or has_responded(error):
+            self.heard()
+        elif self._since is None and not isinstance(error, HeldBackError):
             self._since = now
 
-    def left(self, now: float) -> float:
+    def heard(self) -> None:
+        """Record a response, also one to a question for the balance; any thread may call this."""
+        self._since, self._reached = None, True
+
+    def left(self, error: BaseException, now: float) -> float:
         """Return the seconds until the send ends; not above 0 where it ends now, infinite where it does not.
 
+        :param error: the last end of a request. Where this process held it back, the send does not end for that.
         :param now: seconds of the sender's monotonic clock.
         """
-        if self._since is None or not self._ends:
+        if self._since is None or not self._ends or isinstance(error, HeldBackError):
             return math.inf
         return self._since + (SILENT_SECONDS if self._reached else 0.0) - now
 
 
-def _has_responded(error: BaseException) -> bool:
-    return (
-        isinstance(error, ServiceError) and error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
-    )
+def has_responded(error: BaseException) -> bool:
+    """Return whether the service itself responded to a request that raised this error."""
+    if not isinstance(error, ServiceError) or error.status is None:
+        return False
+    return error.status < HTTPStatus.INTERNAL_SERVER_ERROR or error.code is not None
 
 
 class Credit:

@@ -18,10 +18,12 @@ from support.airflow import run_task, serialized, stored_xcoms
 from support.later import later
 from support.versions import RAISES_ON_SIGTERM
 
+from airflow_provider_sms.exceptions import NotSentError
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.planning import scan
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.service.client import SmsClient
 
 
 def counts(ran):
@@ -204,6 +206,27 @@ def test_a_service_that_refuses_connections_is_named(send, people, sms_default, 
     assert f"(connection 'sms_default', host {host}, 10 attempts)" in ran.log
     assert ran.log.count("posting again in") == 9
     assert ran.log.count("of 2 messages done") <= 2
+
+
+@pytest.mark.parametrize(
+    ("status", "by", "tries"), [(429, "service", 1), (404, "service", 1), (502, "service", 1), (502, "gateway", 2)]
+)
+def test_a_service_that_responds_without_a_balance_is_within_reach(
+    send, people, sandbox, monkeypatch, status, by, tries
+):
+    """One failure after that ends no attempt; after the error of a gateway, it does."""
+    post, posts = SmsClient.send_bulk, []
+
+    def send_bulk(*arguments, **options):
+        posts.append(arguments)
+        if len(posts) == 1:
+            raise NotSentError("bulkmessages: not sent: Connection refused")
+        return post(*arguments, **options)
+
+    monkeypatch.setattr(SmsClient, "send_bulk", send_bulk)
+    sandbox.state.set_faults([{"kind": "status", "status": status, "on": "balance", "by": by}])
+    ran = send(people(2), retries=1)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", tries, {"accepted": 2})
 
 
 def test_a_service_that_has_gone_is_not_asked_what_became_of_its_requests(send, people, sandbox, monkeypatch):

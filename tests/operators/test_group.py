@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from contextlib import closing
 from datetime import timedelta
 from decimal import Decimal
@@ -20,6 +21,7 @@ from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
+from airflow_provider_sms.sending.backoff import Backoff
 
 
 @pytest.fixture
@@ -87,6 +89,16 @@ def test_the_answer_repeats_the_text_only_where_a_task_asks_for_it(text):
     assert redacted.xcoms["responses"] == [redacted.summary]
 
 
+def test_a_group_is_left_to_the_next_attempt_where_the_service_is_out_of_reach(text, sms_default, monkeypatch):
+    """The question for the balance had no response either. Only the last attempt goes on after its first failure."""
+    monkeypatch.setattr(Backoff, "wait", lambda self, attempt, _=None: None if attempt >= self.attempts else 0.0)
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        sms_default(host=f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+        ran = text(retries=1)
+    assert (ran.state, ran.tries, ran.log.count("posting again in")) == ("failed", 2, 9)
+
+
 def test_a_campaign_texts_a_group_once(text, sandbox):
     """Run again, nobody is texted: the order of groups is no matter, nor are blanks that nobody sees."""
     first = text(groups=["staff", "customers"], campaign="spring")
@@ -119,7 +131,7 @@ def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too
             (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
             taken = Outcome(claim.request_id, ACCEPTED, event_id=5, messages=1, response="{}", chunk=chunk)
             ledger.commit(outcomes=[taken])
-        observe(reconciliation)
+        return observe(reconciliation)
 
     monkeypatch.setattr(group_attempt, "_observe", meanwhile)
     ran = text(campaign="closed")

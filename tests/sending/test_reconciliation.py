@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.schema import decision
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.reconciliation import Reconciliation
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
-from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, Silence, StopConditions
 from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -91,7 +91,7 @@ def reconciliation(store, service):
 def send(service, ledger, reconciliation):
     """Send as a task does that reconciles: it reads the balance, and posts one request at a time."""
 
-    def send(count, *, stop=None, caution=None, into=None, sums=None, **options):
+    def send(count, *, stop=None, caution=None, silence=None, into=None, sums=None, **options):
         sums = sums or reconciliation(stop=stop)
         if not service.is_away:
             sums.observe()
@@ -104,7 +104,7 @@ def send(service, ledger, reconciliation):
             options=SendingOptions(**{"chunk_size": 10, "backoff": Backoff(attempts=4, base=0.001), **options}),
             stop=stop or StopFlag(),
             reconciliation=sums,
-            stop_conditions=StopConditions(caution=caution),
+            stop_conditions=StopConditions(caution=caution, silence=silence),
             sleep=lambda seconds: time.sleep(min(seconds, 0.005)),
         )
         sender.run([people(count)])
@@ -307,6 +307,19 @@ def test_a_send_that_fails_closes_what_was_lost_before_it_ends(send, service, st
     sender = send(50, caution=Caution(), concurrency=2)
     assert (sender.error, verdicts(store, 1)) == (refused, [CHARGED])
     assert counts(sender) == {"accepted": 10, "not_sent": 40, "reconciled": 10}
+
+
+@pytest.mark.parametrize(("is_retried", "reads"), [(True, 2), (False, 5)])
+def test_a_silent_service_is_not_asked_for_its_balance_before_the_next_attempt(
+    send, service, monkeypatch, is_retried, reads
+):
+    """It would not tell, and each question may take a timeout. The last attempt does not give up so soon."""
+    monkeypatch.setattr("airflow_provider_sms.sending.reconciliation.UNREADABLE_SECONDS", 0.02)
+    service.is_away = True
+    service.script = [NOT_TAKEN]
+    sender = send(20, silence=Silence(ends=is_retried, reached=False))
+    assert (counts(sender), service.read) == ({"unknown": 10, "not_sent": 10}, reads)
+    assert isinstance(sender.error, NotSentError)
 
 
 def test_nothing_is_posted_before_there_is_a_verdict(send, service, store):

@@ -7,7 +7,13 @@ from unittest.mock import Mock
 import pytest
 from support.sending import answer, people
 
-from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
+from airflow_provider_sms.exceptions import (
+    HeldBackError,
+    NotSentError,
+    RefusedError,
+    ThrottledError,
+    UnknownOutcomeError,
+)
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
@@ -99,11 +105,12 @@ class TestSilence:
 
         return after
 
-    def test_the_last_post_comes_when_the_time_is_up_and_ends_the_send(self, after):
-        """No wait goes beyond that time."""
+    def test_the_last_post_comes_when_the_time_is_up_and_ends_the_send(self, after, caplog):
+        """No wait goes beyond that time, nor does the log say so."""
         up = 5.0 + SILENT_SECONDS
         step = after((5.0, REFUSED), (up - 1.0, REFUSED))
         assert (step.error, step.retry_at) == (None, up)
+        assert "posting again in 1.0 s" in caplog.text
         assert after((5.0, REFUSED), (up, REFUSED)).error is REFUSED
 
     def test_a_send_without_any_response_ends_at_its_first_failure(self, after):
@@ -125,8 +132,10 @@ class TestSilence:
         [
             (answer(1, 10), False),
             (ThrottledError("429", status=429), False),
-            (ThrottledError("503", status=503), False),
+            (ThrottledError("503", status=503, code="Busy"), False),
             (NotSentError("a free question got 429", status=429), False),
+            (NotSentError("a free question got the service's own 503", status=503, code="Busy"), False),
+            (NotSentError("a free question got a gateway's 503", status=503), True),
             (UnknownOutcomeError("408", status=408), False),
             (UnknownOutcomeError("no response"), True),
             (UnknownOutcomeError("502", status=502), True),
@@ -137,6 +146,14 @@ class TestSilence:
     def test_a_response_of_the_service_ends_a_silence(self, after, response, ends):
         """A gateway that does not reach the service responds, too, with 5xx: that is none."""
         assert (after((0.0, REFUSED), (10.0, response), (25.0, REFUSED)).error is REFUSED) == ends
+
+    @pytest.mark.parametrize("reached", [True, False])
+    def test_a_request_that_this_process_held_back_tells_nothing_of_the_service(self, after, reached):
+        """Too little time was left of its claim, perhaps: it begins no silence, and ends none."""
+        held_back = HeldBackError("too little time was left of its claim")
+        assert after((0.0, held_back), (60.0, held_back), reached=reached).error is None
+        assert after((0.0, REFUSED), (10.0, held_back), (25.0, REFUSED)).error is REFUSED
+        assert after((0.0, REFUSED), (25.0, held_back)).error is None
 
     def test_after_its_first_response_a_send_is_more_patient(self, after):
         """Its worker has a way to the service."""

@@ -208,8 +208,8 @@ RECOVERY_MUTATIONS = (
     Mutation(
         "a stopped send posts what it has claimed",
         "sending/sender.py",
-        "            if self._stop.is_set():\n                raise NotSentError(",
-        "            if False:\n                raise NotSentError(",
+        "            if self._stop.is_set():\n                raise HeldBackError(",
+        "            if False:\n                raise HeldBackError(",
         (KEPT,),
         first="test_a_request_that_has_not_begun_when_the_send_is_told_to_stop_is_given_back",
     ),

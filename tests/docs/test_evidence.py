@@ -144,7 +144,7 @@ def test_the_trial_goes_as_the_page_says(trial, sandbox):
 
 
 @pytest.mark.slow
-def test_the_error_on_the_page_is_that_of_the_trial(trial, ledger_path):
+def test_the_error_on_the_page_is_that_of_the_trial(trial, sandbox, ledger_path):
     """The error of the page on unknowns is that of the trial's first task; what the balance tells names nobody."""
     (error,) = re.findall(r"AirflowFailException: (Campaign reminders.*)$", UNKNOWN, re.MULTILINE)
     commands = [block.code for block in section("By the balance") if block.language == "sh"]
@@ -154,4 +154,6 @@ def test_the_error_on_the_page_is_that_of_the_trial(trial, ledger_path):
     with closing(sqlite3.connect(ledger_path)) as ledger:
         told = [words for (words,) in ledger.execute("SELECT evidence FROM sms_request WHERE evidence IS NOT NULL")]
     assert len(told) == 2
-    assert not any(secret in " ".join(told) for secret in ("2782", "appointment", TOKEN))
+    numbers = [number.removeprefix("+") for number, _ in sandbox.state.accepted_messages]
+    assert numbers
+    assert not any(secret in " ".join(told) for secret in (*numbers, "appointment", TOKEN))

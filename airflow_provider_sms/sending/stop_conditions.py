@@ -197,6 +197,10 @@ class Silence:
         """Record a response, also one to a question for the balance; any thread may call this."""
         self._since, self._reached = None, True
 
+    def interrupt(self) -> None:
+        """Count again from the next failure: nothing is posted for a while."""
+        self._since = None
+
     def left(self, error: BaseException, now: float) -> float:
         """Return the seconds until the send ends; not above 0 where it ends now, infinite where it does not.
 
@@ -317,6 +321,8 @@ class StopConditions:
         elif pause is None and self.paused is not None:
             log.info("The campaign was resumed")
         self.paused = pause
+        if pause is not None:
+            self.silence.interrupt()
         return pause is not None
 
     def too_late(self, messages: Sequence[Outgoing]) -> list[Outgoing]:

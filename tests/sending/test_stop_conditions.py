@@ -392,6 +392,34 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
     assert (sorted(seen), send.counts.accepted, send.stop_conditions.paused) == ([5, 10], 15, None)
 
 
+def test_a_pause_is_no_silence_of_the_service(sender, service, store, enter):
+    """Nothing is posted meanwhile: the failure before a pause and the one after it do not end a send together."""
+    enter()
+    passed, looks = [0.0], []
+
+    def monotonic():
+        passed[0] += 0.01
+        return passed[0]
+
+    def fails_and_is_paused(service, messages, number):
+        pause(store, "c", "anna")
+        raise NotSentError("connection refused")
+
+    def resume_later():
+        if send.stop_conditions.paused is not None:
+            looks.append(passed[0])
+            passed[0] += SILENT_SECONDS
+            if len(looks) == 3:
+                resume(store, "c", "bert")
+
+    service.script = [fails_and_is_paused, failing(NotSentError("connection refused"))]
+    send = sender(stop_conditions=StopConditions(silence=Silence(ends=True)), monotonic=monotonic, concurrency=1)
+    send._scheduler.defer = _counting(send._scheduler.defer, resume_later)
+    send.run([people(10)])
+    assert (len(looks), len(service.requests)) == (3, 3)
+    assert (send.error, send.counts.accepted) == (None, 10)
+
+
 def _counting(hold, called):
     def counted(batch, at):
         called()

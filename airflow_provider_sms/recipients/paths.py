@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from glob import escape
 from typing import Any
 from urllib.parse import unquote
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.exceptions import InputError, SourceError
 from airflow_provider_sms.recipients.number_lists import path_without_numbers
@@ -165,6 +167,11 @@ def _expand(filesystem: Any, path: str, name: str) -> list[str]:
             files += _in_directory(filesystem, match, name)
         else:
             files.append(match)
+    if (link := _unfollowed_link(filesystem, path)) is not None:
+        raise SourceError(
+            f"{name}: the glob matches files below {without_secrets(link)}, a link to a directory, which a glob does "
+            "not follow. Name each such link in a path of its own, in a list, or give a glob that does not match it"
+        )
     if not files:
         raise SourceError(f"{name}: no file matches")
     return sorted(dict.fromkeys(files))
@@ -214,10 +221,29 @@ def _is_hidden(segment: str) -> bool:
     return segment.startswith(("_", "."))
 
 
+def _unfollowed_link(filesystem: Any, glob: str) -> str | None:
+    """Return a link to a directory into which a glob does not go, although it matches files there; None for none."""
+    if not isinstance(filesystem, LocalFileSystem):
+        return None  # the listings of others tell of no links
+    named = glob.rstrip("/").split("/")
+    for place in range(_first_wildcard(named), len(named) - 1):
+        rest = "/".join(named[place if named[place] == "**" else place + 1 :])
+        for match, info in sorted(filesystem.glob("/".join(named[: place + 1]), detail=True).items()):
+            if info.get("islink") and _kind(filesystem, match) == "directory":
+                below = filesystem.glob(f"{escape(match)}/{rest}")
+                if not all(_is_passed_over(file, glob) for file in below):
+                    return str(match)
+    return None
+
+
+def _first_wildcard(segments: list[str]) -> int:
+    return next(place for place, segment in enumerate(segments) if _WILDCARD.search(segment))
+
+
 def _is_passed_over(match: str, glob: str) -> bool:
     """Return whether a match of a glob is hidden, or lies in a hidden folder that the glob itself does not name."""
     named = glob.rstrip("/").split("/")
-    fixed = next(place for place, segment in enumerate(named) if _WILDCARD.search(segment))
+    fixed = _first_wildcard(named)
     *folders, name = match.rstrip("/").split("/")[fixed:] or [""]
     names_folder = any(map(_is_hidden, named[fixed:-1]))
     return _is_hidden(name) or (not names_folder and any(map(_is_hidden, folders)))

@@ -100,6 +100,33 @@ def test_a_link_to_a_directory_is_not_passed_over(tmp_path):
     assert read(tmp_path / "months" / "latest") == {"a": [1]}
 
 
+@pytest.mark.parametrize("glob", ["*/*.parquet", "m*/**/*.parquet", "**/*.parquet", "*/*"])
+def test_a_glob_does_not_pass_over_people_behind_a_link(tmp_path, glob):
+    """People behind a link to a directory would be left out, or texted although they are on a list there."""
+    write(tmp_path / "elsewhere" / "july.parquet", a=[1])
+    write(tmp_path / "people" / "may" / "a.parquet", a=[2])
+    (tmp_path / "people" / "march").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SourceError, match=r"matches files below .*/people/march, a link to a directory, which a glob"):
+        read(tmp_path / "people" / glob)
+    assert read([f"{tmp_path}/people/may/*.parquet", f"{tmp_path}/people/march/*.parquet"]) == {"a": [2, 1]}
+
+
+@pytest.mark.parametrize("glob", ["m*/*.parquet", "*/*.csv", "*/*/*.parquet"])
+def test_a_link_below_which_a_glob_matches_nothing_does_not_matter(tmp_path, glob):
+    """Nobody is left out: the glob does not match the link, or no file below it."""
+    suffix = glob.rpartition(".")[2]
+    write(tmp_path / "elsewhere" / "july.parquet", a=[1])
+    path = tmp_path / "people" / ("may/a/x" if glob.startswith("*/*/") else "may/x")
+    path.parent.mkdir(parents=True)
+    if suffix == "csv":
+        path.with_suffix(".csv").write_text("a\n2\n")
+    else:
+        write(path.with_suffix(".parquet"), a=["2"])
+    for link in ("latest", "_march"):
+        (tmp_path / "people" / link).symlink_to(tmp_path / "elsewhere")
+    assert read(tmp_path / "people" / glob) == {"a": ["2"]}
+
+
 def test_hidden_names_above_the_source_do_not_matter(tmp_path):
     """Only names within the directory can hide a file, not those of the way to it."""
     write(tmp_path / ".cache" / "_out" / "a.parquet", a=[1])

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
 from glob import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from airflow_provider_sms.exceptions import InputError, SourceError
+from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
 from airflow_provider_sms.recipients.number_lists import path_without_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
 """Searched in a name in lower case: whether a file is CSV, its delimiter (``csv`` or ``tsv``), and its compression."""
@@ -45,6 +50,8 @@ READ = (
 """The formats that are read, as an error lists them."""
 _WILDCARD = re.compile(r"[*?\[]")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_LOST_AND_FOUND = "lost+found"
+"""A folder at the top of a disk, which belongs to the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,23 @@ def safe_cause(error: Exception, source: Any) -> Exception | None:
     return error if without_secrets(source) == str(source) else None
 
 
+class _NotingFileSystem(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """The local filesystem, which notes the folders that it cannot list: fsspec passes them over without an error."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unlisted: dict[str, OSError] = {}
+
+    def ls(self, path: str, detail: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - as fsspec has it
+        try:
+            return super().ls(path, detail, **kwargs)
+        except OSError as error:
+            self.unlisted[self._strip_protocol(path)] = error
+            raise
+
+
 def find_files(source: Any) -> list[DataFile]:
     """Return the files that a path stands for, sorted.
 
@@ -131,7 +155,8 @@ def find_files(source: Any) -> list[DataFile]:
     name = without_secrets(source)
     try:
         filesystem, path = _locate(source)
-        return [DataFile(filesystem, found) for found in _expand(filesystem, path, name)]
+        listing = _NotingFileSystem() if isinstance(filesystem, LocalFileSystem) else filesystem
+        return [DataFile(filesystem, found) for found in _expand(listing, path, name)]
     except SourceError:
         raise
     except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
@@ -167,6 +192,7 @@ def _expand(filesystem: Any, path: str, name: str) -> list[str]:
             files += _in_directory(filesystem, match, name)
         else:
             files.append(match)
+    _require_listed(filesystem, name, partial(_is_matched, glob=path))
     if (link := _unfollowed_link(filesystem, path)) is not None:
         raise SourceError(
             f"{name}: the glob matches files below {without_secrets(link)}, a link to a directory, which a glob does "
@@ -175,6 +201,41 @@ def _expand(filesystem: Any, path: str, name: str) -> list[str]:
     if not files:
         raise SourceError(f"{name}: no file matches")
     return sorted(dict.fromkeys(files))
+
+
+def _require_listed(filesystem: Any, name: str, may_hold_files: Callable[[str], bool]) -> None:
+    """Refuse a folder that could not be listed, if files of the source may lie in it.
+
+    :param may_hold_files: takes a folder, and returns that.
+    :raises SourceError: names the folder.
+    :raises SourceUnavailableError: the same, where a retry may succeed.
+    """
+    for folder, error in filesystem.unlisted.items() if isinstance(filesystem, _NotingFileSystem) else ():
+        # A folder that is gone has no files.
+        if not isinstance(error, FileNotFoundError) and may_hold_files(folder):
+            kind = SourceError if isinstance(error, PermissionError) else SourceUnavailableError
+            raise kind(
+                f"{name}: the folder {without_secrets(folder)} cannot be listed, so its files would be left out: "
+                f"{error.strerror or type(error).__name__}. Let the task's user read it, or name other folders"
+            )
+
+
+def _is_searched(folder: str, directory: str) -> bool:
+    """Return whether a folder is a directory or lies in it, and is neither hidden nor the system's."""
+    if not f"{folder}/".startswith(f"{directory}/"):
+        return False
+    below = folder[len(directory) :].split("/")
+    return not any(_is_hidden(each) or each == _LOST_AND_FOUND for each in below)
+
+
+def _is_matched(folder: str, glob: str) -> bool:
+    """Return whether a glob may match files in a folder, which is not the system's."""
+    for pattern, segment in zip(glob.rstrip("/").split("/"), folder.split("/"), strict=False):
+        if "**" in pattern:
+            break
+        if not fnmatchcase(segment, pattern):
+            return False
+    return not (folder.endswith(f"/{_LOST_AND_FOUND}") or _is_passed_over(f"{folder}/file", glob))
 
 
 def _kind(filesystem: Any, path: str) -> str | None:
@@ -188,6 +249,7 @@ def _kind(filesystem: Any, path: str) -> str | None:
 def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
     below = len(path.rstrip("/"))
     found_there = filesystem.find(path, detail=True)
+    _require_listed(filesystem, name, partial(_is_searched, directory=path.rstrip("/")))
     files = sorted(found_there)
     if logs := _LOGS.keys() & {segment for file in files for segment in file[below:].split("/")}:
         raise SourceError(

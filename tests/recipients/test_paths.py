@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from types import SimpleNamespace
 
 import fsspec
@@ -9,7 +11,7 @@ import pytest
 from support.tables import read, write
 from upath import UPath
 
-from airflow_provider_sms.exceptions import InputError, SourceError
+from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
 from airflow_provider_sms.recipients.paths import require_parquet_name
 from airflow_provider_sms.recipients.sources import open_source
 
@@ -125,6 +127,56 @@ def test_a_link_below_which_a_glob_matches_nothing_does_not_matter(tmp_path, glo
     for link in ("latest", "_march"):
         (tmp_path / "people" / link).symlink_to(tmp_path / "elsewhere")
     assert read(tmp_path / "people" / glob) == {"a": ["2"]}
+
+
+@pytest.fixture
+def unlisted(monkeypatch):
+    """Let the system refuse to list a folder, as it does for another user's; the tests may run as root."""
+    scandir = os.scandir
+
+    def unlisted(folder, number=errno.EACCES):
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def refuse(path="."):
+            if os.fspath(path) == str(folder):
+                raise OSError(number, os.strerror(number), str(folder))
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", refuse)
+
+    return unlisted
+
+
+@pytest.mark.parametrize("source", ["", "*", "*/*.parquet", "**/*.parquet", "j*/**/*.parquet", "jun[e]/*"])
+@pytest.mark.parametrize(
+    ("number", "transient", "why"),
+    [(errno.EACCES, False, "Permission denied"), (errno.EIO, True, "Input/output error")],
+)
+def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path, unlisted, source, number, transient, why):
+    """Its people would be left out, or texted although they are on a list there; a disk may answer later."""
+    write(tmp_path / "july" / "a.parquet", a=[1])
+    unlisted(tmp_path / "june", number)
+    with pytest.raises(SourceError, match=rf"the folder .*/june cannot be listed, .*: {why}\. Let the") as raised:
+        open_source(f"{tmp_path}/{source}")
+    assert isinstance(raised.value, SourceUnavailableError) == transient
+
+
+@pytest.mark.parametrize(
+    ("folder", "source"),
+    [
+        ("lost+found", ""),
+        ("lost+found", "**/*.parquet"),
+        ("_temporary/0", ""),
+        (".trash", "*/*.parquet"),
+        ("private", "j*/*.parquet"),
+        ("private/a", "j*/*/*.parquet"),
+    ],
+)
+def test_a_folder_in_which_nothing_is_looked_for_need_not_be_listed(tmp_path, unlisted, folder, source):
+    """It is hidden, of the system, or one that a glob does not match."""
+    write(tmp_path / ("july/1" if source.count("/") > 1 else "july") / "a.parquet", a=[1])
+    unlisted(tmp_path / folder)
+    assert read(f"{tmp_path}/{source}") == {"a": [1]}
 
 
 def test_hidden_names_above_the_source_do_not_matter(tmp_path):

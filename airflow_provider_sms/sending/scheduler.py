@@ -47,9 +47,11 @@ class RequestScheduler:
         self._waiting.append(batch)
 
     def defer(self, batch: RequestBatch, at: float) -> None:
-        """Schedule a request for later, because a condition that may change at any time keeps it back."""
-        batch.due = at
-        self._waiting.append(batch)
+        """Schedule a request for later, because a condition that may change at any time keeps it back.
+
+        Of rows with the same key values the first one is sent, so no request goes before it.
+        """
+        self.retry(batch, at)
 
     def next_wakeup(self, now: float, in_flight: int, *, more: bool) -> float:
         """Return the seconds until a request may go; infinite where only the end of another one changes that.
@@ -82,7 +84,7 @@ class RequestScheduler:
                     yield batch
         # Nothing is read until something may go: outcomes have to be recorded meanwhile.
         for _ in range(self._limiter.allowed(now, self._free_slots(in_flight))):
-            if not claiming():
+            if not claiming() or self._limiter.delay(now) > 0:
                 break
             batch = RequestBatch(*pending.next_chunk(self._chunk_size))
             if not batch.messages:
@@ -111,7 +113,10 @@ class RequestScheduler:
             self._stop_conditions.release(batch)
             return False
         if not self._stop_conditions.affords(batch, others=in_flight > 0):
-            self.defer(batch, now + DEFER_SECONDS)
+            batch.due = now + DEFER_SECONDS
+            self._limiter.hold(batch.due)
+            # It has come before those that wait.
+            self._waiting.insert(0, batch)
             return False
         self._limiter.take(now)
         return True

@@ -19,6 +19,7 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.stop_conditions import (
@@ -257,6 +258,26 @@ def test_several_requests_at_once_spend_the_same_credit(sender):
     send.run([people(100)])
     assert (len(service.taken), service.refused, send.error) == (20, 0, None)
     assert stop_conditions.stop_reason == StopReason(credit=Decimal(80))
+
+
+def test_no_request_goes_before_one_that_waits_for_credit(sender):
+    """Of rows with the same key values the first one is sent, in the texts that were planned and approved."""
+    posted, overtaken = [], threading.Event()
+
+    def post(messages):
+        posted.extend(message.content for message in messages)
+        if posted[-1] == "another":
+            overtaken.set()
+        overtaken.wait(0.5)  # the response to the first request tells the balance late
+        return answer_with(Decimal(4), len(messages))
+
+    somebody = Outgoing(b"s" * 16, "27820000001", "somebody's")
+    first, another = (Outgoing(b"k" * 16, "27820000002", text) for text in ("first, of ten parts " * 76, "another"))
+    stop_conditions = credit(5, 11)
+    send = sender(post=post, stop_conditions=stop_conditions, concurrency=3, chunk_size=1)
+    send.run([[somebody, first], [another]])
+    assert (posted, stop_conditions.stop_reason) == (["somebody's"], StopReason(credit=Decimal(10)))
+    assert (send.counts.accepted, send.counts.not_sent + send.counts.duplicate) == (1, 2)
 
 
 @pytest.mark.parametrize(("resend_unknown", "needed"), [(False, 70), (True, 80)])

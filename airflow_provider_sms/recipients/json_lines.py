@@ -56,10 +56,22 @@ def _row(text: bytes, file: DataFile, number: int) -> dict[str, Any]:
     raise SourceError(f"{file.name}: line {number} is not a JSON object; write one object a line, in UTF-8{hint}")
 
 
+def _require_bytes(stored: pa.PythonFile) -> None:
+    """Refuse a compressed file without a byte: compressed, even no rows take some, and Arrow reads it as no rows.
+
+    :raises ArrowInvalid: there is none.
+    """
+    if not stored.read(1):
+        raise pa.ArrowInvalid("no byte")
+    stored.seek(0)
+
+
 def _lines(file: DataFile) -> Iterator[bytes]:
     with file.open() as stream:
         stored = pa.PythonFile(stream, "r")
         codec = codec_of(file.name, JSON_NAME)
+        if codec is not None:
+            _require_bytes(stored)
         content = stored if codec is None else pa.CompressedInputStream(stored, codec)
         with content:
             held, number = b"", 0

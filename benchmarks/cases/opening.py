@@ -21,7 +21,6 @@ LOOKS = 5
 OPEN_SECONDS = 0.3
 LOOK_UP_SECONDS = 3.0
 AT_ONCE = 40
-BURSTS = 3
 SHARE = 1.0
 OK_OR_BUSY = (200, 429)
 
@@ -46,7 +45,7 @@ def _of_store(bench: Bench, store: str) -> list[Figure]:
         bench.tell(f"pages are opened, {store}")
         figures = _opened(served, addresses, store)
         bench.tell(f"{AT_ONCE} pages are opened at once, {store}")
-        return [*figures, *_at_once(served, large, store)]
+        return [*figures, *_at_once(served, large, store, bench.sizes.runs)]
 
 
 def _opened(served: Pages, addresses: dict[str, str], store: str) -> list[Figure]:
@@ -74,7 +73,7 @@ def _opening(what: str, seconds: tuple[float, ...], first: float, unit: float) -
     )
 
 
-def _at_once(served: Pages, large: str, store: str) -> list[Figure]:
+def _at_once(served: Pages, large: str, store: str, bursts: int) -> list[Figure]:
     """Return how slow Airflow's own API is while 40 users ask for a page, beside 40 of its own requests."""
     tokens = [served.token(user) for user in range(USERS)]
     number = {"number": f"+{FIRST_NUMBER}"}
@@ -92,7 +91,7 @@ def _at_once(served: Pages, large: str, store: str) -> list[Figure]:
     }
     slowest: dict[str, list[float]] = {what: [] for what in asks}
     codes: dict[str, list[int]] = {what: [] for what in asks}
-    for _ in range(BURSTS):
+    for _ in range(bursts):
         for what, ask in asks.items():
             seconds, statuses = _burst(served, ask)
             slowest[what].append(seconds)
@@ -128,7 +127,7 @@ def _look_up_alone(look_up: Callable[[int], Look], store: str) -> Figure:
 
 def _slowing(what: str, store: str, slowest: list[float], own: float, codes: list[int]) -> Figure:
     number = median(slowest) / own
-    made = sum(code == OK_OR_BUSY[0] for code in codes) / BURSTS
+    made = sum(code == OK_OR_BUSY[0] for code in codes) / len(slowest)
     wrong = sorted({code for code in codes if code not in OK_OR_BUSY})
     return Figure(
         f"{AT_ONCE} at once: {what}, {store}",

@@ -32,6 +32,25 @@ with DAG("campaign", schedule=None):
 """
 
 
+SHARING = (("whole", "privacy"), ("first_half_hour", "commands_of_pages"))
+"""Files whose tests share a fixture that takes a minute or more: ``whole``, and ``home``."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Run the files that share a fixture in one process, and so make the fixture once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    first_of = {f"test_{each}.py": f"test_{files[0]}.py" for files in SHARING for each in files}
+
+    class Sharing(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            folder, _, file = super()._split_scope(nodeid).rpartition("/")
+            return f"{folder}/{first_of.get(file, file)}"
+
+    return Sharing(config, log)
+
+
 class Airflow:
     """An Airflow home with one DAG, whose runs are processes of their own."""
 

@@ -198,7 +198,7 @@ def _doubted(movements: Sequence[_Movement], contradictions: Mapping[int, str], 
     for each in movements:
         near = (fall for fall in falls if _is_near(fall, each))
         if (fall := next(near, None)) is not None:
-            doubts.setdefault(each.index, contradictions[fall.index])
+            doubts.setdefault(each.index, f"{contradictions[fall.index]} That was less than an hour before or after.")
     return [replace(each, fall=None, doubt=doubts[each.index]) if each.index in doubts else each for each in movements]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,19 +104,21 @@ def show_status(args: Namespace) -> None:
         print_rows([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
     else:
         print_rows([fields], args.output)
-    if campaign is not None and (told := reasons(campaign, now, asked, _unknown_words(found))):
+    if campaign is not None and (told := reasons(campaign, now, asked, _unknown_words(found, args))):
         print_message(*told)
 
 
-def _unknown_words(found: CampaignStatus) -> str:
+def _unknown_words(found: CampaignStatus, args: Namespace) -> str:
     """Return what to do about requests whose outcome is unknown; empty where there are none."""
     unknown = found.requests.get(UNKNOWN, 0)
     if not unknown:
         return ""
     them = by_count(unknown, "it", "them")
+    there = f" --ledger-conn-id {shlex.quote(args.ledger_conn_id)}" if args.ledger_conn_id else ""
     return (
-        f"What became of {counted(unknown, 'request')} is unknown. List {them}: airflow-sms ledger unknown "
-        f"--campaign NAME. Close {them}: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"
+        f"What became of {counted(unknown, 'request')} is unknown. List {them} with airflow-sms ledger unknown{there} "
+        f"--campaign={shlex.quote(args.campaign)}; close {them} with airflow-sms ledger resolve{there} REQUEST "
+        "--as accepted, or --as not-sent"
     )
 
 

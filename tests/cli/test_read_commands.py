@@ -77,7 +77,8 @@ def test_status_counts_the_unknown_requests_that_unknown_lists(ledger, store):
     said = ledger("status", "spring", "-o", "json")
     assert [row["request"] for row in ledger("unknown", "-o", "json").data] == [str(claim.request_id)]
     assert (said.data[0]["requests_unknown"], said.data[0]["messages_unknown"]) == (1, 1)
-    assert "What became of 1 request is unknown. List it" in said.err
+    assert "What became of 1 request is unknown." in said.err
+    assert "List it with airflow-sms ledger unknown --campaign=spring; close it with" in said.err
 
 
 def test_status_says_why_a_campaign_needs_attention(ledger, store):

@@ -496,7 +496,7 @@ class Sender:
             pass  # a response, though not a balance
         except ServiceError as error:
             raise NotSentError(
-                f"not posted, since responses were lost and a free question to the service failed, too: {error}",
+                f"not posted, since responses were lost and the balance could not be read: {error}",
                 status=error.status,
                 code=error.code,
                 retry_after=error.retry_after,

@@ -131,6 +131,7 @@ def bare():
     with running_pair(synchronous=True) as pair:
         server = Server(pair.primary)
         server.run("postgres", statements("roles: as superuser"), database="postgres")
+        server.run("postgres", statements("roles that look at standbys: as superuser"), database="postgres")
         server.run("postgres", statements("schema: as superuser, in the new database"))
         try:
             open_postgres(server.url("sms_task")).close()
@@ -353,10 +354,11 @@ def test_the_role_of_pages_reads_and_changes_nothing(server, store):
     assert granted(server, "sms_page") == granted(server, "sms_monitor") == set()
 
 
-def test_the_roles_that_check_standbys_are_granted_that_by_a_line_of_its_own():
-    """Whoever leaves the line out keeps other sessions' statements from DAGs."""
-    monitor, others = [each for each in statements("roles: as superuser") if "pg_monitor" in each]
+def test_the_roles_that_check_standbys_are_granted_that_in_a_block_of_its_own():
+    """Whoever leaves the block out keeps other sessions' statements from DAGs."""
+    (monitor,) = [each for each in statements("roles: as superuser") if "pg_monitor" in each]
     assert monitor == "GRANT pg_monitor TO sms_monitor"
+    (others,) = statements("roles that look at standbys: as superuser")
     assert set(re.findall(r"sms_\w+", others)) == {"sms_owner", "sms_task", "sms_page"}
 
 
@@ -389,6 +391,27 @@ def test_a_ledger_is_opened_that_must_wait_for_its_standby(server):
     for role in ("sms_owner", "sms_task", "sms_page", "sms_purge"):
         with server.open(role, require_standby=True) as store, store.write(7):
             pass
+
+
+def test_an_administrator_who_is_no_superuser_makes_roles_and_schema(bare):
+    """A managed server has no superuser; the roles get other names, since these exist."""
+
+    def renamed(name):
+        code = [each.replace("DATABASE sms", "DATABASE theirs") for each in statements(name)]
+        return [re.sub(rf"\b({'|'.join(ROLES)})\b", r"their_\1", each) for each in code]
+
+    bare.run("postgres", ["CREATE ROLE admin LOGIN CREATEDB CREATEROLE"], database="postgres")
+    bare.run("postgres", ["GRANT pg_monitor TO admin WITH ADMIN OPTION"], database="postgres")
+    try:
+        for name in ("roles: as superuser", "roles that look at standbys: as superuser"):
+            bare.run("admin", renamed(name), database="postgres")
+        bare.run("admin", renamed("schema: as superuser, in the new database"), database="theirs")
+        open_postgres(bare.url("their_sms_owner", "theirs")).close()
+        bare.run("their_sms_owner", renamed("rights: as sms_owner"), database="theirs")
+    finally:
+        bare.run("postgres", ["DROP DATABASE IF EXISTS theirs WITH (FORCE)"], database="postgres")
+        gone = [f"DROP ROLE IF EXISTS their_{role}" for role in sorted(ROLES)]
+        bare.run("postgres", [*gone, "DROP OWNED BY admin", "DROP ROLE admin"], database="postgres")
 
 
 @pytest.mark.parametrize("name", [name for name in SQL if name.startswith("one role")])

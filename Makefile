@@ -56,7 +56,7 @@ wheel: env
 # Processes of pytest: more than cores, since many tests wait for a server or a thread; but the lots of .ci/rest run beside
 # each other. A file stays in one process, since it may share an Airflow.
 WORKERS ?= 3
-test-slow test-faults test-oldest: WORKERS := 2
+test-slow test-faults: WORKERS := 2
 PYTEST := .venv/bin/pytest
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 

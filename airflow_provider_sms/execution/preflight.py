@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_sms.exceptions import AuthenticationError, CreditError, InputError, ServiceError
+from airflow_provider_sms.exceptions import AuthenticationError, CreditError, InputError, NotSentError, ServiceError
 from airflow_provider_sms.execution.deferral import wait_for_balance, wait_until
 from airflow_provider_sms.execution.human_input import ask_about_plan
 from airflow_provider_sms.execution.xcom import APPROVAL, PLAN, push
@@ -61,12 +61,12 @@ class AccountStatus(NamedTuple):
     """The account as the service showed it before a send.
 
     :param balance: None where it could not be read.
-    :param refusal: the error with which the service refused the account itself; None where it did not.
+    :param error: why no plan with messages may be sent without the balance; None where one may.
     :param reached: whether the service responded.
     """
 
     balance: Balance | None
-    refusal: ServiceError | None = None
+    error: ServiceError | None = None
     reached: bool = True
 
 
@@ -87,21 +87,22 @@ class Preflight:
     telemetry: Telemetry
 
     def read_account(self) -> AccountStatus:
-        """Read the balance.
-
-        A token that the service refuses raises no error yet: a plan without messages needs none.
-
-        :raises ServiceError: the balance cannot be read, and an option depends on it.
-        """
+        """Read the balance. No error is raised yet: a plan without messages needs no balance."""
         try:
             return AccountStatus(self._read_balance())
         except ServiceError as error:
-            if self.options.check_balance or self.options.wait_for_credit:
-                raise
-            if _refuses_account(error):
-                return AccountStatus(None, error)
             log.info("The plan is without the balance, which cannot be read: %s", error)
-            return AccountStatus(None, reached=has_responded(error))
+            return AccountStatus(None, error if self._requires_balance(error) else None, has_responded(error))
+
+    def _requires_balance(self, error: ServiceError) -> bool:
+        """Return whether nothing may be sent, since the balance could not be read.
+
+        Where no connection was made, none can be expected for a request either. Airflow may run the next attempt on
+        another worker, which may have a way to the service that this one has lost.
+        """
+        depends = self.options.check_balance or self.options.wait_for_credit
+        out_of_reach = isinstance(error, NotSentError) and error.status is None and self.task.is_retried
+        return depends or out_of_reach or _refuses_account(error)
 
     def require(
         self,
@@ -117,7 +118,8 @@ class Preflight:
         :param scan: the table that the plan is of.
         :param decision: the decision of the person for whom this attempt waited; None where it has not waited for one.
         :param has_sent: whether an earlier leg of this attempt sent something.
-        :raises ServiceError: the service refused the token when the balance was read.
+        :raises ServiceError: the balance could not be read, and nothing may be sent without it. A decision is recorded
+            first, so that the next attempt does not ask again.
         :raises AirflowFailException: the person said no, or nobody decided in time.
         :raises InputError: the approved plan is no longer that of the source, which has nothing to send now.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
@@ -128,12 +130,14 @@ class Preflight:
         if not plan.to_send:
             self._require_approved_plan(plan, decision, has_sent=has_sent)
             return
-        if account.refusal is not None:
-            raise account.refusal
+        if account.error is not None and decision is None:
+            raise account.error
         if self.task.confirm is not None:
             self._record_yes(plan, _extent(plan, scan), self.task.confirm(plan, scan.samples))
         if self._needs_approval(plan):
             self._require_approval(plan, scan, decision, has_sent=has_sent)
+        if account.error is not None:
+            raise account.error
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
         if opening is not None:
             self._wait_until(opening)

@@ -9,6 +9,7 @@ import threading
 from contextlib import closing
 from datetime import timedelta
 from decimal import Decimal
+from unittest.mock import Mock
 
 import pandas as pd
 import pyarrow as pa
@@ -227,6 +228,26 @@ def test_a_service_that_responds_without_a_balance_is_within_reach(
     sandbox.state.set_faults([{"kind": "status", "status": status, "on": "balance", "by": by}])
     ran = send(people(2), retries=1)
     assert (ran.state, ran.tries, counts(ran)) == ("success", tries, {"accepted": 2})
+
+
+def test_an_attempt_that_gets_no_connection_for_the_balance_posts_nothing(
+    send, people, sandbox, witnessed, monkeypatch
+):
+    """The next attempt, perhaps on a worker that reaches the service, sends it all. The last one tries to post."""
+    monkeypatch.setattr(SmsClient, "get_balance", Mock(side_effect=NotSentError("Balance: not sent: timed out")))
+    ran = send(people(2), retries=2)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 3, {"accepted": 2})
+    assert (len(sends(sandbox)), set(witnessed().values())) == (1, {1})
+    assert ran.log.count("(connection 'sms_default', host 127.0.0.1") == 2
+
+
+def test_a_table_that_was_sent_needs_no_connection(send, people, sms_default):
+    """Its task succeeds in the first attempt, since there is nothing to post."""
+    source = people(2)
+    send(source, campaign="c")
+    sms_default(host="http://127.0.0.1:9/v1")
+    ran = send(source, campaign="c", retries=1, check_balance=True)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"already_sent": 2})
 
 
 def test_a_service_that_has_gone_is_not_asked_what_became_of_its_requests(send, people, sandbox, monkeypatch):

@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 from hypothesis import settings
+from support.leftovers import end_with_this_process
 from support.memory import in_memory
 
 pytest_plugins = [
@@ -20,6 +21,8 @@ pytest_plugins = [
     "support.task_fixtures",
 ]
 TOKEN = "sandbox-token-0123"
+
+end_with_this_process()
 
 # How long an example takes says how busy the machine is: of the package's speed `make bench` tells.
 settings.register_profile("tests", deadline=None)

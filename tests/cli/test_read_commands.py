@@ -65,6 +65,17 @@ def test_status_says_how_to_close_unknown_requests(ledger, sent):
     assert "sms ledger resolve REQUEST --as accepted" in said.err
 
 
+@pytest.mark.parametrize("store", ["postgresql"], indirect=True)
+def test_status_names_the_ledger_in_its_commands(ledger, sent, monkeypatch):
+    """A ledger that the configuration does not name is named in the commands to copy, too."""
+    sent(people(2), None, at=1_700_000_000.0)
+    assert "sms ledger unknown --campaign=spring" in ledger("status", "spring").err
+    monkeypatch.delenv("AIRFLOW__SMS__LEDGER_CONN_ID")
+    said = ledger("status", "spring", "--ledger-conn-id", "sms_ledger")
+    assert "sms ledger unknown --ledger-conn-id sms_ledger --campaign=spring" in said.err
+    assert "sms ledger resolve --ledger-conn-id sms_ledger REQUEST" in said.err
+
+
 def test_status_counts_the_unknown_requests_that_unknown_lists(ledger, store):
     """A request whose messages were all sent again needs no decision: the hint leaves it out, as the list does."""
     (one,), take_over = people(1), {}

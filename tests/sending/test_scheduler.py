@@ -65,3 +65,16 @@ def test_a_request_whose_hours_have_ended_frees_its_credit():
     now[0] += 15 * 60.0  # the hours of South Africa have ended
     (next_one,) = scheduler.due(pending, 1.0, 0, lambda: True)
     assert (pending.unsent, next_one.messages) == (people(5), britons)
+
+
+def test_no_request_goes_before_one_that_was_deferred():
+    """Of rows with the same key values the first one is sent, also where a pause or a busy ledger kept it back."""
+    scheduler = RequestScheduler(StopConditions(), chunk_size=5, concurrency=3, max_per_second=None)
+    first, second = people(5), people(5, 10)
+    pending = Pending(first)
+    (deferred,) = scheduler.due(pending, 0.0, 0, lambda: True)
+    scheduler.defer(deferred, 1.0)
+    pending.chunks.append(second)
+    assert list(scheduler.due(pending, 0.5, 0, lambda: True)) == []
+    assert scheduler.next_wakeup(0.5, 0, more=True) == 0.5
+    assert [batch.messages for batch in scheduler.due(pending, 1.0, 0, lambda: True)] == [first, second]

@@ -243,6 +243,11 @@ def _kind(filesystem: Any, path: str) -> str | None:
         kind = filesystem.info(path)["type"]
     except FileNotFoundError:
         return None
+    if kind == "other":  # to open a pipe may take for ever, and it could be read only once
+        raise SourceError(
+            f"{without_secrets(path)} is a pipe, a socket or a device. Write its rows to a file, and pass the path of "
+            "that file"
+        )
     return "directory" if kind == "directory" else "file"
 
 
@@ -258,8 +263,8 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
             "Arrow table, or the path of a file to which a task exports them"
         )
     shown = [file for file in files if not any(map(_is_hidden, file[below:].split("/")))]
-    links = (file for file in shown if found_there[file].get("islink"))
-    if (link := next((each for each in links if _kind(filesystem, each) == "directory"), None)) is not None:
+    others = (file for file in shown if found_there[file].get("islink") or found_there[file]["type"] == "other")
+    if (link := next((each for each in others if _kind(filesystem, each) == "directory"), None)) is not None:
         raise SourceError(
             f"{name}: the directory holds {without_secrets(link)}, a link to another directory, which is not followed. "
             "Give a glob that matches the directories, such as FOLDER/*"

@@ -91,6 +91,15 @@ def test_a_checksum_or_a_note_beside_data_is_passed_over(tmp_path, other):
     assert read(tmp_path) == {"a": [1]}
 
 
+@pytest.mark.parametrize("source", ["b.csv", "*", ".", "notes.bin"])
+def test_a_pipe_is_no_file(tmp_path, source):
+    """To open one waits for a writer, and it could be read only once; a device is the same."""
+    for name in ("b.csv", "notes.bin"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(SourceError, match=r"is a pipe, a socket or a device\. Write its rows to a file"):
+        open_source(str(tmp_path / source))
+
+
 def test_a_link_to_a_directory_is_not_passed_over(tmp_path):
     """Its people would be left out; a glob that matches the link reads them."""
     write(tmp_path / "july" / "people.parquet", a=[1])

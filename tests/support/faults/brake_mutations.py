@@ -593,10 +593,26 @@ BRAKE_MUTATIONS = (
     Mutation(
         "requests are posted with a token that was refused for the plan",
         "execution/preflight.py",
-        "            raise account.refusal\n",
-        "            pass\n",
+        " or _refuses_account(error)\n",
+        "\n",
         (CLEARANCE,),
         first="test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed",
+    ),
+    Mutation(
+        "a person's answer is lost where the balance cannot be read after it",
+        "execution/preflight.py",
+        "        if account.error is not None and decision is None:\n",
+        "        if account.error is not None:\n",
+        ("tests/execution/test_human_input.py",),
+        first="test_an_answer_holds_although_the_balance_cannot_be_read_after_it",
+    ),
+    Mutation(
+        "an attempt without a connection for the balance posts, though another worker may have one",
+        "execution/preflight.py",
+        "return depends or out_of_reach or",
+        "return depends or",
+        ("tests/operators/test_bulk.py",),
+        first="test_an_attempt_that_gets_no_connection_for_the_balance_posts_nothing",
     ),
     Mutation(
         "a send that has failed waits for a source that hangs",

@@ -91,8 +91,10 @@ class Preflight:
         try:
             return AccountStatus(self._read_balance())
         except ServiceError as error:
-            log.info("The plan is without the balance, which cannot be read: %s", error)
-            return AccountStatus(None, error if self._requires_balance(error) else None, has_responded(error))
+            required = self._requires_balance(error)
+            posted = ", so nothing is posted" if required else ""
+            log.info("The plan is without the balance, which cannot be read%s: %s", posted, error)
+            return AccountStatus(None, error if required else None, has_responded(error))
 
     def _requires_balance(self, error: ServiceError) -> bool:
         """Return whether nothing may be sent, since the balance could not be read.

@@ -19,7 +19,6 @@ NO_NOUNS |= {"returns", "runs", "takes", "this", "waits", "was"}
 """Words of what looks like a plural noun and is none."""
 ALWAYS_MANY = {
     ("cli/balance_evidence.py", "{money(amount)} credits"): "written with decimals: 1.00 credits",
-    ("execution/failures.py", "{error.attempts} attempts"): "above 1",
     ("ledger/name_rules.py", "{len(name)} characters"): "above MAX_CHARACTERS",
     ("ledger/sqlite.py", "{links} names"): "above 1",
     ("notifications/sms.py", "{len(numbers)} numbers"): "above MAX_PEOPLE",

@@ -133,7 +133,7 @@ class Delivery:
             stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
         elif self.ledger.has_unknown():
             stop_conditions.caution = Caution(on=True)
-        progress = Progress(self.total, time.monotonic, done=counts.done)
+        progress = Progress(self.total, time.monotonic, accepted=counts.accepted)
         replacement = ReplacementCheck(self.task.context, stop)
 
         def guard() -> None:

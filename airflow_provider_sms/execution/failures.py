@@ -16,7 +16,7 @@ from airflow_provider_sms.exceptions import (
     SmsError,
     TooManyErrorsError,
 )
-from airflow_provider_sms.formatting import by_count, task_words
+from airflow_provider_sms.formatting import by_count, counted, task_words
 from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
@@ -59,8 +59,8 @@ def is_permanent(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Return an error of this package in words; of any other error only the type, since its words may quote a row."""
     if isinstance(error, ServiceError) and error.place is not None:
-        attempts = f", {error.attempts} attempts" if error.attempts > 1 else ""
-        return f"{error} ({error.place}{attempts})"
+        tries = f", {counted(error.attempts, 'try', 'tries')}" if error.attempts > 1 else ""
+        return f"{error} ({error.place}{tries})"
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
 
 

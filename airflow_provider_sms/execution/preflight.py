@@ -91,10 +91,11 @@ class Preflight:
         try:
             return AccountStatus(self._read_balance())
         except ServiceError as error:
-            required = self._requires_balance(error)
-            posted = ", so nothing is posted" if required else ""
-            log.info("The plan is without the balance, which cannot be read%s: %s", posted, error)
-            return AccountStatus(None, error if required else None, has_responded(error))
+            log.info("The plan is without the balance, which cannot be read: %s", error)
+            if not self._requires_balance(error):
+                return AccountStatus(None, reached=has_responded(error))
+            error.args = (f"Campaign {self.campaign}: nothing was sent, since the balance cannot be read: {error}",)
+            return AccountStatus(None, error)
 
     def _requires_balance(self, error: ServiceError) -> bool:
         """Return whether nothing may be sent, since the balance could not be read.

@@ -169,7 +169,7 @@ class Telemetry:
 
     def log_sending(self, progress: Progress, counts: SendCounts, total: int, *, paused: bool) -> None:
         """Log how far the send has got, if that has changed, and note it; no-op while the last note is fresh."""
-        line = progress.line(counts.done, paused=paused)
+        line = progress.line(counts.done, counts.accepted, paused=paused)
         if line is None:
             return
         if line:

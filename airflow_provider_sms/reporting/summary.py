@@ -98,27 +98,28 @@ def _event_ids(counts: SendCounts) -> list[str]:
 
 
 class Progress:
-    """Writes how far a send is: messages done, of how many, per second, and the time left.
+    """Writes how far a send is: messages done, of how many, accepted per second, and the time left.
 
     :param total: all messages.
     :param clock: seconds from any start.
-    :param done: messages that were done before the send began.
+    :param accepted: messages that were accepted before the send began.
     :param every: the least seconds between two lines.
     """
 
-    def __init__(self, total: int, clock: Callable[[], float], *, done: int = 0, every: float = 5.0) -> None:
+    def __init__(self, total: int, clock: Callable[[], float], *, accepted: int = 0, every: float = 5.0) -> None:
         self._total = total
         self._clock = clock
-        self._done = done
+        self._accepted = accepted
         self._every = every
         self._began = clock()
         self._said = self._began
         self._told: tuple[int, bool] | None = None
 
-    def line(self, done: int, *, paused: bool = False) -> str | None:
+    def line(self, done: int, accepted: int, *, paused: bool = False) -> str | None:
         """Return a line for the log; None while the last one is fresh, and empty where it would say nothing new.
 
-        :param done: messages done by now.
+        :param done: messages done by now, also those that an earlier attempt has sent.
+        :param accepted: those of them that this attempt has sent: they tell how fast it sends.
         :param paused: whether a person has paused the campaign, so that no time left can be estimated.
         """
         now = self._clock()
@@ -131,7 +132,7 @@ class Progress:
         of_all = f"{done} of {self._total} {by_count(self._total, 'message')} done"
         if paused:
             return f"{of_all}, paused"
-        rate = (done - self._done) / (now - self._began)
+        rate = (accepted - self._accepted) / (now - self._began)
         left = f"{(self._total - done) / rate:.0f} s left" if rate else "no estimate yet"
         return f"{of_all}, {rate:.0f} a second, {left}"
 

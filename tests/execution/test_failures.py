@@ -58,7 +58,7 @@ def test_a_failure_shows_the_cause_of_an_error_and_not_the_error():
 
 @pytest.mark.parametrize(
     ("attempts", "where"),
-    [(1, "(connection 'promo', host h:8443)"), (10, "(connection 'promo', host h:8443, 10 attempts)")],
+    [(1, "(connection 'promo', host h:8443)"), (10, "(connection 'promo', host h:8443, 10 tries)")],
 )
 def test_an_error_of_the_service_names_the_connection(attempts, where):
     """And the host, and how often the request was made in vain; one whose place nobody noted has its own words."""

@@ -79,7 +79,7 @@ def test_the_lines_of_the_log_say_one_in_the_singular():
     clock = Clock(0.0)
     progress = Progress(1, clock)
     clock.now = 10.0
-    assert progress.line(0) == "0 of 1 message done, 0 a second, no estimate yet"
+    assert progress.line(0, 0) == "0 of 1 message done, 0 a second, no estimate yet"
 
 
 def test_above_the_limit_there_are_no_event_ids():
@@ -196,7 +196,7 @@ def test_progress_says_done_total_rate_and_time_left():
     clock = Clock(0.0)
     progress = Progress(1000, clock)
     clock.now = 10.0
-    assert progress.line(250) == "250 of 1000 messages done, 25 a second, 30 s left"
+    assert progress.line(250, 250) == "250 of 1000 messages done, 25 a second, 30 s left"
 
 
 def test_progress_is_said_at_most_every_few_seconds():
@@ -206,7 +206,7 @@ def test_progress_is_said_at_most_every_few_seconds():
     lines = []
     for second in range(1, 21):
         clock.now = float(second)
-        lines.append(progress.line(second))
+        lines.append(progress.line(second, second))
     assert [number for number, line in enumerate(lines, 1) if line] == [5, 10, 15, 20]
 
 
@@ -215,7 +215,7 @@ def test_progress_without_any_is_said_too():
     clock = Clock(0.0)
     progress = Progress(10, clock)
     clock.now = 6.0
-    assert progress.line(0) == "0 of 10 messages done, 0 a second, no estimate yet"
+    assert progress.line(0, 0) == "0 of 10 messages done, 0 a second, no estimate yet"
 
 
 def test_progress_is_not_said_again_where_nothing_has_changed():
@@ -225,7 +225,7 @@ def test_progress_is_not_said_again_where_nothing_has_changed():
     said = []
     for now, done, paused in [(5, 0, 0), (9, 0, 0), (10, 0, 0), (15, 5, 0), (20, 5, 0), (25, 5, 1), (30, 5, 1)]:
         clock.now = float(now)
-        said.append(progress.line(done, paused=bool(paused)))
+        said.append(progress.line(done, done, paused=bool(paused)))
     assert said == [
         "0 of 10 messages done, 0 a second, no estimate yet",
         None,
@@ -242,14 +242,16 @@ def test_a_send_that_is_paused_tells_no_time_that_is_left():
     clock = Clock(0.0)
     progress = Progress(1000, clock)
     clock.now = 10.0
-    assert progress.line(250, paused=True) == "250 of 1000 messages done, paused"
+    assert progress.line(250, 250, paused=True) == "250 of 1000 messages done, paused"
 
 
 def test_what_was_done_before_is_no_pace(clock):
-    """A try that goes on after a wait tells how fast it is itself."""
-    progress = Progress(1000, clock, done=800, every=5.0)
+    """An attempt tells how fast it sends itself: not what its earlier legs or earlier attempts have sent."""
+    progress = Progress(1000, clock, accepted=200, every=5.0)
     clock.now += 10.0
-    assert progress.line(900) == "900 of 1000 messages done, 10 a second, 10 s left"
+    assert progress.line(800, 200) == "800 of 1000 messages done, 0 a second, no estimate yet"
+    clock.now += 10.0
+    assert progress.line(900, 300) == "900 of 1000 messages done, 5 a second, 20 s left"
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def _add_cuts():
         "broker": (("broker",), "the broker"),
         "api": (("api",), "the API server"),
         "all_but_messaging": (all_but, "all but the messaging service"),
-        "messaging": (("messaging",), "the messaging service only"),
+        "messaging": (("messaging",), "only the messaging service,"),
     }
     for key, (services, name) in kinds.items():
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 import time
 import uuid
@@ -22,14 +21,10 @@ def end_with_this_process():
     if MARK in os.environ:
         return  # whatever started this process does it
     mark = uuid.uuid4().hex
-    command = [sys.executable, "-P", __file__] if sys.version_info >= (3, 11) else [sys.executable, __file__]
-    subprocess.Popen(
-        [*command, str(os.getpid()), mark],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    arguments = [sys.executable, *(["-P"] if sys.version_info >= (3, 11) else []), __file__, str(os.getpid()), mark]
+    # No Popen, which would complain at the end of this process that the other one still runs.
+    silent = [(os.POSIX_SPAWN_OPEN, each, os.devnull, os.O_RDWR, 0) for each in (0, 1, 2)]
+    os.posix_spawn(sys.executable, arguments, os.environ, file_actions=silent, setsid=True)
     os.environ[MARK] = mark
 
 

@@ -51,7 +51,7 @@ def reconciliation_of(
             with settings.client() as client:
                 return client.get_balance()
         except ServiceError as error:
-            error.place = settings.place()
+            error.place = settings.place(settings.balance_url)
             raise
 
     return Reconciliation(

@@ -18,7 +18,7 @@ from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
-from airflow_provider_sms.execution.preflight import Preflight, record_stop
+from airflow_provider_sms.execution.preflight import Preflight, record_send, record_stop
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
     leave_out_report,
@@ -179,8 +179,9 @@ class BulkAttempt:
         settings = task.hook.get_settings()
         rules = DecisionRules.of(self._context, options.question)
         decision = self._take_event(session, rules)
-        account = account_of(settings, options.cost_per_part)
-        ledger = session.campaign(self._campaign, "bulk", account, options.frequency_cap)
+        ledger = session.campaign(
+            self._campaign, "bulk", account_of(settings, options.cost_per_part), options.frequency_cap
+        )
         reconciliation = reconciliation_of(
             task, session, settings, self._campaign, settle_seconds=options.settle_seconds
         )
@@ -199,15 +200,16 @@ class BulkAttempt:
             raw_responses=options.raw_responses,
             response_texts=keeps_response_texts(),
         )
-        scanned = self._check(options, stack, session.store, ledger, sending.resends)
+        with self._keeping(decision, session):
+            scanned = self._check(options, stack, session.store, ledger, sending.resends)
         preflight = Preflight(task, options, rules, self._campaign, session, reconciliation, self._telemetry)
         every_row = SeenRows()
         every_row.until = scanned.scan.rows
         try:
             seen = preflight.read_account()
             plan = self._plan(options, scanned, session.store, seen.balance)
-            options.limits.check(plan)
             self._unsent = plan
+            options.limits.check(plan)
             with self._summary_before_wait():
                 preflight.require(plan, seen, scanned.scan, decision, has_sent=self._counts.has_posted)
         except Exception as error:
@@ -261,6 +263,16 @@ class BulkAttempt:
             return decision
         record_request_decision(session, event, rules)
         return None
+
+    @contextmanager
+    def _keeping(self, decision: PlanDecision | None, session: LedgerSession) -> Iterator[None]:
+        """Record a person's approval if the block raises: the plan that it is about is not there yet."""
+        try:
+            yield
+        except Exception:
+            if decision is not None and decision.send:
+                record_send(self._context, session, self._campaign, decision)
+            raise
 
     def _check(
         self,
@@ -317,6 +329,8 @@ class BulkAttempt:
         try:
             scanned.require_sendable(options)
         except InputError:
+            if ledger is not None:  # the summary tells of the other rows what the ledger has of them
+                self._unsent = plan_send(scanned, options, campaign=self._campaign, store=None, balance=None)
             words = "other rows cannot be texted, so nothing was sent"
             self._write_report(self._counts.seen, ledger, words, nothing_sent=True)
             raise

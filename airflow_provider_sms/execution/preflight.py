@@ -104,7 +104,8 @@ class Preflight:
         another worker, which may have a way to the service that this one has lost.
         """
         depends = self.options.check_balance or self.options.wait_for_credit
-        out_of_reach = isinstance(error, NotSentError) and error.status is None and self.task.is_retried
+        no_connection = isinstance(error, NotSentError) and error.status is None
+        out_of_reach = no_connection and self.task.is_retried and self.task.hook.get_settings().balance_url is None
         return depends or out_of_reach or _refuses_account(error)
 
     def require(
@@ -122,7 +123,7 @@ class Preflight:
         :param decision: the decision of the person for whom this attempt waited; None where it has not waited for one.
         :param has_sent: whether an earlier leg of this attempt sent something.
         :raises ServiceError: the balance could not be read, and nothing may be sent without it. A decision is recorded
-            first, so that the next attempt does not ask again.
+            first, so that the next attempt does not ask again. Nobody is asked if the service refused the account.
         :raises AirflowFailException: the person said no, or nobody decided in time.
         :raises InputError: the approved plan is no longer that of the source, which has nothing to send now.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
@@ -132,20 +133,26 @@ class Preflight:
             self._require_yes(decision)
         if not plan.to_send:
             self._require_approved_plan(plan, decision, has_sent=has_sent)
+            if account.error is not None and plan.unknown and self.options.on_unknown == "reconcile":
+                raise account.error
             return
-        if account.error is not None and decision is None:
+        if account.error is not None and decision is None and not self._outlasts(account.error):
             raise account.error
         if self.task.confirm is not None:
             self._record_yes(plan, _extent(plan, scan), self.task.confirm(plan, scan.samples))
-        if self._needs_approval(plan):
+        if decision is not None or self._needs_approval(plan):
             self._require_approval(plan, scan, decision, has_sent=has_sent)
-        if account.error is not None:
-            raise account.error
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
         if opening is not None:
             self._wait_until(opening)
+        if account.error is not None:
+            raise account.error
         if self.options.check_balance or self.options.wait_for_credit:
             self._require_credit(plan)
+
+    def _outlasts(self, error: ServiceError) -> bool:
+        """Return whether the balance may be there after a wait for a person or for the hours: it is read again then."""
+        return self.task.confirm is None and not _refuses_account(error)
 
     def wait(self, reason: StopReason) -> NoReturn:
         """Release the worker slot until a stopped send may go on.
@@ -168,7 +175,7 @@ class Preflight:
         try:
             balance = self._read_balance()
         except ServiceError as error:
-            if not error.transient:
+            if not (error.transient or is_out_of_credit(error)):
                 raise
             log.info("The balance cannot be read, so the wait is for more than the estimate has: %s", error)
             return too_little + 1
@@ -295,6 +302,16 @@ def record_stop(context: Context, session: LedgerSession, campaign: str, decisio
     shown = decision.about(questions) or questions
     if shown:
         _record(context, session, campaign, shown[0], decision=STOP, by=decision.by)
+
+
+def record_send(context: Context, session: LedgerSession, campaign: str, decision: PlanDecision) -> None:
+    """Record that a person said yes, where the attempt failed before its plan: the next one need not ask again.
+
+    A decision that may be about several plans is not recorded.
+    """
+    shown = decision.about(asked(session.store, session.who))
+    if len(shown) == 1:
+        _record(context, session, campaign, shown[0], decision=SEND, by=decision.by)
 
 
 def _record(

@@ -71,9 +71,12 @@ class ClientSettings:
         credential = self.token if self.client_id is None else self.client_id
         return blake2b(f"{address}\n{credential}".encode(), digest_size=16, person=b"sms-account").hexdigest()
 
-    def place(self) -> str:
-        """Return the connection and its host for an error, without path, login and token."""
-        return f"connection {self.conn_id!r}, host {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
+    def place(self, url: str | None = None) -> str:
+        """Return the connection and a host for an error, without path, login and token.
+
+        :param url: a URL on that host; None means ``base_url``.
+        """
+        return f"connection {self.conn_id!r}, host {urlsplit(url or self.base_url).netloc.rpartition('@')[2]}"
 
     def client(self, *, pool_size: int = 1) -> SmsClient:
         """Return a new client.

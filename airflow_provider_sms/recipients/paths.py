@@ -160,7 +160,9 @@ def find_files(source: Any) -> list[DataFile]:
     except SourceError:
         raise
     except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
-        raise SourceError(f"{name}: cannot be looked up: {type(error).__name__}") from safe_cause(error, source)
+        where = f" at {without_secrets(error.filename)}" if isinstance(error, OSError) and error.filename else ""
+        words = f"{name}: cannot be looked up: {type(error).__name__}{where}"
+        raise SourceError(words) from safe_cause(error, source)
 
 
 def _locate(source: Any) -> tuple[Any, str]:

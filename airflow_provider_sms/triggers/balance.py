@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import gauge_balance
+from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 from airflow_provider_sms.triggers.balance_polling import backoff_interval, read_balance
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class BalanceTrigger(BaseTrigger):
             try:
                 balance = await read_balance(self.sms_conn_id)
             except ServiceError as error:
-                if not error.transient:
+                # A wait without an end, which is one for credit, goes on where the service says that credit is out.
+                if not (error.transient or (self.max_failures is None and is_out_of_credit(error))):
                     raise
                 failures += 1
                 if self.max_failures is not None and failures > self.max_failures:

@@ -20,7 +20,8 @@ from support.people import NOBODY, latest_question, somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
 from support.windows import OpensLater
 
-from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.exceptions import InputError, LedgerError, SourceUnavailableError
+from airflow_provider_sms.execution import attempt
 from airflow_provider_sms.execution.decision_rules import DecisionRules, QuestionOptions
 from airflow_provider_sms.execution.human_input import (
     PlanDecision,
@@ -732,6 +733,38 @@ def test_an_answer_holds_although_the_balance_cannot_be_read_after_it(
     assert (ran.state, ran.tries, len(questions)) == ("success" if sent else "failed", tries, 1)
     assert len(sandbox.state.accepted) == sent
     assert recorded(ledger_path) == [(answer.lower(), "ann", 120)]
+
+
+@needs_an_answer
+def test_an_approval_holds_although_the_source_cannot_be_read_after_it(send, people, sandbox, ledger_path, monkeypatch):
+    """A retry would ask the same person again."""
+    open_scan, scans = attempt.open_scan, []
+
+    def fail_once(*arguments, **options):
+        scans.append(arguments)
+        if len(scans) == 2:
+            raise SourceUnavailableError("the database is restarted")
+        return open_scan(*arguments, **options)
+
+    monkeypatch.setattr(attempt, "open_scan", fail_once)
+    with somebody_answers("Send", "Send") as questions:
+        ran = send(people(20), approve=True, retries=1)
+    assert (ran.state, ran.tries, len(questions), len(sandbox.state.accepted)) == ("success", 2, 1, 20)
+    assert recorded(ledger_path) == [("send", "ann", 20)]
+
+
+@needs_an_answer
+def test_another_plan_than_the_approved_one_is_asked_about_however_small(send, people, sandbox):
+    """Ann said yes to others: nobody is texted whom she was not shown."""
+    path = people(20)
+
+    def change():
+        pd.DataFrame({"destination": ["27840000001"], "first_name": ["New"]}).to_parquet(path)
+        return {}
+
+    with somebody_answers(("Send", change), "Stop") as questions:
+        ran = send(path, approve_above=10)
+    assert (ran.state, len(questions), sandbox.state.accepted) == ("failed", 2, [])
 
 
 @needs_an_answer

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ from support.sending import claimant
 from support.versions import CAN_ASK
 from support.windows import OpensLater
 
+from airflow_provider_sms.exceptions import NotSentError
 from airflow_provider_sms.execution import delivery
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
@@ -26,6 +28,9 @@ from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sandbox.faults import Fault
+from airflow_provider_sms.sending import reconciliation
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.service.client import SmsClient
 
 WAITS_IN_THE_MIDDLE = {"wait_for_credit": True, "cost_per_part": 0.5, "credit_interval": 0.1, "concurrency": 1}
 """Options of a send that waits for credit in the middle, since each message costs twice what is estimated."""
@@ -62,6 +67,65 @@ def test_not_enough_credit_fails_before_the_first_text(send, people, sandbox):
     assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 2, [])
     assert "The balance is 99, and the 100 messages cost about 100 credits, so nothing was sent" in ran.log
     assert counts(ran) == {"not_sent": 100}
+
+
+@pytest.mark.parametrize("refused", ["a limit", "a row"])
+def test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent(
+    send, people, sandbox, tmp_path, monkeypatch, refused
+):
+    """Its summary and its row report say the same of everybody, who may have had the text from the attempt before."""
+    monkeypatch.setattr(Backoff, "wait", lambda self, attempt, _=None: None if attempt >= self.attempts else 0.0)
+    path, report = people(600), tmp_path / "report.parquet"
+    sandbox.state.faults.add([Fault("none"), Fault("drop_after", times=20)])
+    others = [str(27_830_000_000 + n) for n in range(600)] if refused == "a limit" else ["x"]
+
+    def add_others(_):
+        sandbox.state.faults.clear()
+        pd.concat([pd.read_parquet(path), pd.DataFrame({"destination": others, "first_name": "y"})]).to_parquet(path)
+
+    options = {"retries": 1, "on_retry_callback": add_others, "report": str(report), "concurrency": 1}
+    ran = send(path, **options, **({"max_cost": 700} if refused == "a limit" else {}))
+    assert (ran.state, ran.tries) == ("failed", 2)
+    assert (counts(ran)["already_sent"], counts(ran)["unknown"]) == (100, 300)
+    assert counts(ran) == pd.read_parquet(report)["status"].value_counts().to_dict()
+
+
+def test_outside_of_the_hours_the_balance_is_not_needed(send, people, sandbox):
+    """It is read again when they begin: no retry is used up for it at night."""
+    sandbox.state.set_faults([{"kind": "status", "status": 502, "on": "balance"}])
+    ran = send(people(20), check_balance=True, send_window=OpensLater(seconds=2))
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 20})
+
+
+def test_a_wait_for_credit_goes_on_where_the_service_calls_the_credit_insufficient(send, people, sandbox):
+    """That is what the task waits for, in whichever words the service says it."""
+    sandbox.state.set_balance(99)
+    body = json.dumps({"errorCode": "InsufficientCredits"})
+
+    def refuse():
+        sandbox.state.faults.add([Fault("status", on="balance", status=403, body=body, times=2)])
+
+    with (
+        later(refuse, lambda: looks(sandbox) > 2),
+        later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 5),
+    ):
+        ran = send(people(100), wait_for_credit=True, credit_interval=0.2, retries=2)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 100})
+
+
+def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_retry(
+    send, people, sandbox, monkeypatch
+):
+    """There is nothing to send, but the balance would close them: the attempt without a connection is not the last."""
+    monkeypatch.setattr(reconciliation, "UNREADABLE_SECONDS", 0.05)
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
+    source = people(200)
+    assert counts(send(source, campaign="c", concurrency=1)) == {"accepted": 100, "unknown": 100}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SmsClient, "get_balance", Mock(side_effect=NotSentError("Balance: not sent: timed out")))
+        options = {"retries": 2, "on_unknown": "reconcile", "settle_seconds": 1}
+        ran = send(source, campaign="c", **options, on_retry_callback=lambda _: patch.undo())
+    assert (ran.state, ran.tries) == ("success", 2)
 
 
 def test_a_post_paid_account_passes(send, people, sandbox):

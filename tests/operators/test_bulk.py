@@ -241,6 +241,15 @@ def test_an_attempt_that_gets_no_connection_for_the_balance_posts_nothing(
     assert ": nothing was sent, since the balance cannot be read: Balance: not sent: timed out" in ran.log
 
 
+@pytest.mark.parametrize("check_balance", [False, True])
+def test_a_balance_of_another_host_says_nothing_of_the_way_to_the_service(send, people, sms_default, check_balance):
+    """Where only that host is out of reach, the messages go out; where the balance is needed, the error names it."""
+    sms_default(extra={"balance_url": "http://127.0.0.1:9/v1"})
+    ran = send(people(2), retries=1, check_balance=check_balance)
+    assert (ran.state, ran.tries) == (("failed", 2) if check_balance else ("success", 1))
+    assert ("(connection 'sms_default', host 127.0.0.1:9)" in ran.log) is check_balance
+
+
 def test_a_table_that_was_sent_needs_no_connection(send, people, sms_default):
     """Its task succeeds in the first attempt, since there is nothing to post."""
     source = people(2)

@@ -100,6 +100,14 @@ def test_a_pipe_is_no_file(tmp_path, source):
         open_source(str(tmp_path / source))
 
 
+def test_a_link_to_nowhere_is_named(tmp_path):
+    """Whether it would be data, nobody knows."""
+    write(tmp_path / "a.parquet", a=[1])
+    (tmp_path / "notes.txt").symlink_to("nowhere")
+    with pytest.raises(SourceError, match=r"cannot be looked up: FileNotFoundError at .*/notes.txt"):
+        open_source(str(tmp_path))
+
+
 def test_a_link_to_a_directory_is_not_passed_over(tmp_path):
     """Its people would be left out; a glob that matches the link reads them."""
     write(tmp_path / "july" / "people.parquet", a=[1])

@@ -94,7 +94,8 @@ class Preflight:
             log.info("The plan is without the balance, which cannot be read: %s", error)
             if not self._requires_balance(error):
                 return AccountStatus(None, reached=has_responded(error))
-            error.args = (f"Campaign {self.campaign}: nothing was sent, since the balance cannot be read: {error}",)
+            if not _refuses_account(error):  # whose words say enough
+                error.args = (f"Campaign {self.campaign}: nothing was sent, since the balance cannot be read: {error}",)
             return AccountStatus(None, error)
 
     def _requires_balance(self, error: ServiceError) -> bool:

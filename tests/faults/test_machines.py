@@ -389,7 +389,7 @@ def test_rows_of_several_runs_add_up(copy, tmp_path, capsys):
     assert main(["--rows", str(file), "--write"]) == 0
     after = copy.read_text()
     assert rows_on(after) == [page.line_of(row_of(NAMES[n])).strip() for n in (0, 2)]
-    assert (f"\nOf {DAY}, " in after, page.MORE in after) == (True, True)
+    assert (f"\nMeasured on {DAY}, " in after, page.MORE in after) == (True, True)
     told = before.index(page.DAY.search(before)[0])
     assert after[:told] == before[:told]
     assert after.partition("\n## What was run\n")[2] == before.partition("\n## What was run\n")[2]

@@ -12,7 +12,7 @@ COLUMNS = ("Scenario", "People", "Twice", "Lost", "Unknown", "Task, s", "Process
 HEAD = f"| {' | '.join(COLUMNS)} |\n|---|{'--:|' * (len(COLUMNS) - 2)}---|\n"
 MORE = " The command plays more than is in the table."
 """What the page says below the day as long as the table lacks a scenario."""
-DAY = re.compile(rf"^Of \d{{4}}-\d\d-\d\d(?: (?:and|to) \d\d)?, (.*?\.)(?:{re.escape(MORE)})?$", re.MULTILINE)
+DAY = re.compile(rf"^Measured on \d{{4}}-\d\d-\d\d(?: (?:and|to) \d\d)?, (.*?\.)(?:{re.escape(MORE)})?$", re.MULTILINE)
 """The line of the page above the table that says when it was played, and how."""
 
 
@@ -62,4 +62,4 @@ def with_rows(page, rows, day):
     more = "" if len(rows) == len(SCENARIOS) else MORE
     table = "".join(line_of(rows[each.name]) for each in SCENARIOS if each.name in rows)
     between = page[told.end() : begin]
-    return f"{page[: told.start()]}Of {day.isoformat()}, {told[1]}{more}{between}{table}{page[end:]}"
+    return f"{page[: told.start()]}Measured on {day.isoformat()}, {told[1]}{more}{between}{table}{page[end:]}"

@@ -52,6 +52,7 @@ class Broker:
             self._process = subprocess.Popen(
                 [
                     *("redis-server", "--bind", host, "--port", str(port), "--protected-mode", "no"),
+                    *("--set-proc-title", "no"),  # a title is written over what a process inherited
                     *("--save", "", "--appendonly", "yes", "--appendfsync", "always", "--dir", str(self._folder)),
                 ],
                 cwd=self._folder,

@@ -137,7 +137,7 @@ class Preflight:
             if account.error is not None and plan.unknown and self.options.on_unknown == "reconcile":
                 raise account.error
             return
-        if account.error is not None and decision is None and not self._outlasts(account.error):
+        if account.error is not None and decision is None and not self._may_pass(account.error):
             raise account.error
         if self.task.confirm is not None:
             self._record_yes(plan, _extent(plan, scan), self.task.confirm(plan, scan.samples))
@@ -151,8 +151,8 @@ class Preflight:
         if self.options.check_balance or self.options.wait_for_credit:
             self._require_credit(plan)
 
-    def _outlasts(self, error: ServiceError) -> bool:
-        """Return whether the balance may be there after a wait for a person or for the hours: it is read again then."""
+    def _may_pass(self, error: ServiceError) -> bool:
+        """Return whether an error may pass while the task waits for a person or the hours: the balance is read anew."""
         return self.task.confirm is None and not _refuses_account(error)
 
     def wait(self, reason: StopReason) -> NoReturn:

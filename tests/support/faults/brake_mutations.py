@@ -601,7 +601,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a person's answer is lost where the balance cannot be read after it",
         "execution/preflight.py",
-        " and decision is None and not self._outlasts(account.error):\n",
+        " and decision is None and not self._may_pass(account.error):\n",
         ":\n",
         ("tests/execution/test_human_input.py",),
         first="test_an_answer_holds_although_the_balance_cannot_be_read_after_it",

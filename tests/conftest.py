@@ -126,12 +126,14 @@ def postgres_server():
         yield url
 
 
-@pytest.fixture
-def patient_servers(monkeypatch):
+@pytest.fixture(scope="session")
+def patient_servers():
     """Servers of ledgers wait as long as they may for this machine, which may be busy and has not vanished."""
     from airflow_provider_sms.ledger import postgres
 
-    monkeypatch.setattr(postgres, "IDLE_SECONDS", math.inf)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres, "IDLE_SECONDS", math.inf)
+        yield
 
 
 @pytest.fixture

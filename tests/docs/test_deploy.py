@@ -244,7 +244,7 @@ def test_the_commands_of_the_compose_file_are_commands():
     assert "airflow db migrate\n" in script
 
 
-def test_the_databases_of_the_compose_file_hold_a_ledger():
+def test_the_databases_of_the_compose_file_hold_a_ledger(patient_servers):
     """The owner makes its tables, and the role of tasks sends, and makes none."""
     secrets = made_secrets()
     with running_node() as node:

@@ -40,7 +40,7 @@ from airflow_provider_sms.ledger.forget import find_number, forget_number
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
-from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, open_postgres
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.purge import forget_campaign, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.reader import read_postgres
@@ -126,7 +126,7 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def bare():
+def bare(patient_servers):
     """The server with the page's roles and schema, and no table yet."""
     with running_pair(synchronous=True) as pair:
         server = Server(pair.primary)
@@ -544,7 +544,7 @@ def test_the_query_of_stuck_transactions(quiet, store):
 def test_a_send_is_not_called_stuck():
     """The server ends a statement of it, and a transaction in which nothing happens, before the query lists them."""
     (seconds,) = map(int, re.findall(r"interval '(\d+) seconds'", SQL["stuck"]))
-    assert max(postgres_engine.WAIT_SECONDS, postgres.IDLE_SECONDS) < seconds
+    assert max(postgres_engine.WAIT_SECONDS, IDLE_SECONDS) < seconds
 
 
 def test_the_query_of_connections(quiet, store):
@@ -609,7 +609,7 @@ def test_the_times_of_the_page_are_those_of_the_code():
     kept = {name: int(value) for name, value in postgres_engine._KEEPALIVES.items()}
     silent = kept["keepalives_idle"] + kept["keepalives_interval"] * kept["keepalives_count"]
     assert times["a statement of a send at the ledger"] == f"{postgres_engine.WAIT_SECONDS:g} s"
-    assert times["a transaction of a send in which nothing happens"] == f"{postgres.IDLE_SECONDS:g} s"
+    assert times["a transaction of a send in which nothing happens"] == f"{IDLE_SECONDS:g} s"
     assert times["the network under it is silent"] == f"{silent} s" == f"{kept['tcp_user_timeout'] // 1000} s"
     assert times["a request to the service with a fixed token"] == f"{fixed:g} s"
     assert times["the same with a client id and secret"] == f"{fetched:g} s"

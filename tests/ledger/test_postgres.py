@@ -333,7 +333,7 @@ def test_messages_are_looked_up_by_their_keys_without_statistics(postgres_url, s
     assert look_up(postgres_url, server) == ["Index Cond"]
 
 
-def test_older_servers_look_messages_up_by_their_keys_without_statistics():
+def test_older_servers_look_messages_up_by_their_keys_without_statistics(patient_servers):
     """PostgreSQL before 17 compares a list of keys with each message of a campaign that it takes to be empty."""
     with running_node() as node:
         node.ask("CREATE DATABASE sms")

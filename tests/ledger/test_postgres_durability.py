@@ -22,14 +22,14 @@ WARNED = "has 1 standby server and does not wait for it.*texted twice.*synchrono
 
 
 @pytest.fixture(scope="module")
-def synchronous():
+def synchronous(patient_servers):
     """A primary whose commits wait for its standby."""
     with running_pair(synchronous=True) as pair:
         yield pair
 
 
 @pytest.fixture(scope="module")
-def asynchronous():
+def asynchronous(patient_servers):
     """A primary whose commits wait for nobody."""
     with running_pair(synchronous=False) as pair:
         yield pair

@@ -163,7 +163,7 @@ class ResponseHandler:
         if claiming and wait is not None:
             tries = (batch.unavailable, MAX_UNAVAILABLE) if unavailable else (batch.attempt, self.backoff.attempts)
             wait = min(wait, silent_for)
-            words = "Request %d was not processed, posting again in %.1f s (try %d of %d): %s"
+            words = "Request %d was not processed, next try in %.1f s (try %d of %d): %s"
             log.warning(words, request.request_id, wait, tries[0] + 1, tries[1], error)
             return NextStep(retry_at=now + wait)
         if isinstance(error, ServiceError):

@@ -205,7 +205,7 @@ def test_a_service_that_refuses_connections_is_named(send, people, sms_default, 
     assert (ran.state, ran.tries, counts(ran)) == ("failed", 2, {"not_sent": 2})
     assert f"(connection 'sms_default', host {host})" in ran.log
     assert f"(connection 'sms_default', host {host}, 10 tries)" in ran.log
-    assert ran.log.count("posting again in") == 9
+    assert ran.log.count("next try in") == 9
     assert ran.log.count("of 2 messages done") <= 2
 
 

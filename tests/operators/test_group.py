@@ -96,7 +96,7 @@ def test_a_group_is_left_to_the_next_attempt_where_the_service_is_out_of_reach(t
         listener.bind(("127.0.0.1", 0))
         sms_default(host=f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
         ran = text(retries=1)
-    assert (ran.state, ran.tries, ran.log.count("posting again in")) == ("failed", 2, 9)
+    assert (ran.state, ran.tries, ran.log.count("next try in")) == ("failed", 2, 9)
 
 
 def test_a_campaign_texts_a_group_once(text, sandbox):

@@ -110,7 +110,7 @@ class TestSilence:
         up = 5.0 + SILENT_SECONDS
         step = after((5.0, REFUSED), (up - 1.0, REFUSED))
         assert (step.error, step.retry_at) == (None, up)
-        assert "posting again in 1.0 s" in caplog.text
+        assert "next try in 1.0 s" in caplog.text
         assert after((5.0, REFUSED), (up, REFUSED)).error is REFUSED
 
     def test_a_send_without_any_response_ends_at_its_first_failure(self, after):

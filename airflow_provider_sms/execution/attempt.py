@@ -14,11 +14,11 @@ from airflow_provider_sms.execution.account import account_of, close_earlier, re
 from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
 from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
-from airflow_provider_sms.execution.failures import describe
+from airflow_provider_sms.execution.failures import describe, nothing_more, saying_nothing_more
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
-from airflow_provider_sms.execution.preflight import Preflight, record_send, record_stop
+from airflow_provider_sms.execution.preflight import Preflight, record_decision
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
     leave_out_report,
@@ -114,16 +114,16 @@ class BulkAttempt:
 
     def run(self) -> dict[str, Any]:
         """Check every row, send, and return the summary, which is pushed even when this raises."""
-        with ExitStack() as stack, self._telemetry.until_ended(self._summary, lambda: self._counts.partial):
+        until_ended = self._telemetry.until_ended(self._summary, lambda: self._counts.partial)
+        with ExitStack() as stack, until_ended, saying_nothing_more(self._may_have_sent):
             try:
                 if self._dry_run_only:
                     self._dry_run(stack)
                 else:
                     self._enter_and_send(stack)
                 self._report.require_written()
-            except Exception as error:
+            except Exception:
                 self._push_summary()
-                error.args = tuple(self._in_words(each) if isinstance(each, str) else each for each in error.args)
                 raise
         summary = self._summary()
         describe_on_assets(self._context, facts(summary))
@@ -200,8 +200,7 @@ class BulkAttempt:
             raw_responses=options.raw_responses,
             response_texts=keeps_response_texts(),
         )
-        with self._keeping(decision, session):
-            scanned = self._check(options, stack, session.store, ledger, sending.resends)
+        scanned = self._check(options, stack, session.store, ledger, sending.resends)
         preflight = Preflight(task, options, rules, self._campaign, session, reconciliation, self._telemetry)
         every_row = SeenRows()
         every_row.until = scanned.scan.rows
@@ -247,7 +246,7 @@ class BulkAttempt:
         self._has_replayed = True
 
     def _take_event(self, session: LedgerSession, rules: DecisionRules) -> PlanDecision | None:
-        """Carry out a person's decision about unknown requests, or return the one about the plan; a *Stop* is recorded.
+        """Carry out a person's decision about unknown requests, or record and return the one about the plan.
 
         A decision by a person who may not decide does not count: the task asks again.
 
@@ -258,21 +257,11 @@ class BulkAttempt:
             return None
         if is_plan_decision(event):
             decision = read_plan_decision(event, rules, self._task.deadline)
-            if decision is not None and not (decision.send or decision.expired):
-                record_stop(self._context, session, self._campaign, decision)
+            if decision is not None and not decision.expired:
+                record_decision(self._context, session, self._campaign, decision)
             return decision
         record_request_decision(session, event, rules)
         return None
-
-    @contextmanager
-    def _keeping(self, decision: PlanDecision | None, session: LedgerSession) -> Iterator[None]:
-        """Record a person's approval if the block raises: the plan that it is about is not there yet."""
-        try:
-            yield
-        except Exception:
-            if decision is not None and decision.send:
-                record_send(self._context, session, self._campaign, decision)
-            raise
 
     def _check(
         self,
@@ -318,6 +307,8 @@ class BulkAttempt:
         )
         scanned.check(options, self._task.stop, self._telemetry)
         self._is_checked = True
+        if scanned.ledger_error is None:
+            self._counts.listed = scanned.scan.own_messages
         return scanned
 
     def _require_sendable(self, options: BulkOptions, scanned: ScannedSource, ledger: CampaignLedger | None) -> None:
@@ -421,18 +412,22 @@ class BulkAttempt:
     ) -> None:
         if self._report_path is None or self._scanned is None or not self._is_checked:
             return
-        words = None if ended is None else self._in_words(ended)
+        words = nothing_more(ended) if ended is not None and self._may_have_sent() else ended
         self._report = write_report(self._report_path, self._scanned, seen, ledger, words, nothing_sent=nothing_sent)
         if self._report.written is not None and (link := report_url(self._report.written)):
             push_link(self._context, REPORT_LINK, link)
 
-    def _in_words(self, error: str) -> str:
-        """Return the words of an error, which may not say that nothing was sent once a leg of the attempt has posted.
+    def _may_have_sent(self) -> bool:
+        """Return whether a leg of the attempt has sent something, or may have.
 
-        Until the ledger tells what earlier legs have posted, the summary that they pushed does.
+        Until the ledger tells what earlier legs have sent, the summary that they pushed does. A task that pushes no
+        XComs has none.
         """
-        has_posted = self._counts.has_posted or (self._before or {}).get("requests")
-        return error.replace("othing was sent", "othing more was sent") if has_posted else error
+        if self._counts.has_posted:
+            return True
+        if self._before is not None:
+            return bool(self._before.get("requests"))
+        return self._task.resumed and not self._has_replayed
 
     @contextmanager
     def _summary_before_wait(self) -> Iterator[None]:

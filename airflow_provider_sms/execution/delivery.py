@@ -229,7 +229,7 @@ class Delivery:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
         if counts.settled < total:
             raise AirflowFailException(f"The counts do not add up: {counts.settled} of {total}. Please report it")
-        if gone := max(0, counts.settled - total):
+        if gone := counts.gone:
             were = by_count(gone, "message that was sent is", "messages that were sent are")
             log.warning("%d %s no longer in the source", gone, were)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from contextlib import contextmanager
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.model import Claimant
@@ -54,6 +55,22 @@ def is_permanent(error: BaseException) -> bool:
     if isinstance(error, InputError):
         return not error.transient
     return isinstance(error, (LedgerLostError, LedgerVersionError, TooManyErrorsError))
+
+
+def nothing_more(words: str) -> str:
+    """Return words about an attempt that may have sent something: they may not say that it sent nothing."""
+    return words.replace("othing was sent", "othing more was sent").replace("sent nothing", "sent nothing more")
+
+
+@contextmanager
+def saying_nothing_more(may_have_sent: Callable[[], bool]) -> Iterator[None]:
+    """Change the words of the error that the block raises, if the attempt may have sent something."""
+    try:
+        yield
+    except Exception as error:
+        if may_have_sent():
+            error.args = tuple(nothing_more(each) if isinstance(each, str) else each for each in error.args)
+        raise
 
 
 def describe(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.delivery import Delivery
+from airflow_provider_sms.execution.failures import saying_nothing_more
 from airflow_provider_sms.execution.human_input import record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.telemetry import Telemetry
@@ -57,7 +58,8 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         return client.send_group(options.message, options.groups, send_options=options.send_options)
 
     # The ledger is closed once the end is noted there.
-    with ExitStack() as stack, telemetry.until_ended(summary):
+    may_have_sent = saying_nothing_more(lambda: task.resumed or counts.has_posted)
+    with ExitStack() as stack, telemetry.until_ended(summary), may_have_sent:
         session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
         campaign = task.name_campaign(session.store)
         telemetry.enter(session, campaign)

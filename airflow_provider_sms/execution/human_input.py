@@ -84,9 +84,10 @@ class PlanDecision(NamedTuple):
     def about(self, questions: Iterable[PlanExtent]) -> list[PlanExtent]:
         """Return the plans that the decision may be about: the one that the form named, or all without its field.
 
-        :param questions: the plans that the task asked about.
+        :param questions: the plans that the task asked about, perhaps about one of them several times.
+        :returns: each plan once.
         """
-        return [each for each in questions if self.plan in (None, each.name)]
+        return list({each.name: each for each in questions if self.plan in (None, each.name)}.values())
 
 
 def ask_about_requests(

@@ -158,10 +158,10 @@ def summary_of_plan(plan: Plan, counts: SendCounts, scan: Scan) -> dict[str, Any
     """
     summary = summarise(plan.campaign, plan.rows, sum(plan.invalid.values()), counts)
     found = _found(plan, counts, scan)
-    unclaimed = plan.rows - summary["invalid"] - counts.accepted - counts.not_sent - sum(found.values())
-    # If it is below zero, the source has lost rows whose messages an earlier leg sent.
-    sent = {"accepted": counts.accepted + min(0, unclaimed), "not_sent": counts.not_sent + max(0, unclaimed)}
-    return {**summary, **sent, **found}
+    others = summary["invalid"] + sum(found.values())
+    # Whatever the service left out of the requests of earlier legs is not in the plan, either.
+    not_sent = plan.rows - counts.accepted_rows - others
+    return {**summary, "accepted": counts.accepted_rows, "not_sent": not_sent, **found}
 
 
 def counts_of_plan(plan: Plan, counts: SendCounts, scan: Scan) -> SendCounts:
@@ -179,7 +179,7 @@ def counts_of_plan(plan: Plan, counts: SendCounts, scan: Scan) -> SendCounts:
 def _found(plan: Plan, counts: SendCounts, scan: Scan) -> dict[str, int]:
     return {
         "unknown": plan.unknown + scan.again,
-        "duplicate": plan.duplicate + max(0, scan.own - counts.replayed),
+        "duplicate": plan.duplicate + scan.own - (counts.listed or 0),
         "suppressed": plan.suppressed + plan.capped,
         "already_sent": plan.already_sent - scan.own,
     }

@@ -123,24 +123,24 @@ class Preflight:
         :param scan: the table that the plan is of.
         :param decision: the decision of the person for whom this attempt waited; None where it has not waited for one.
         :param has_sent: whether an earlier leg of this attempt sent something.
-        :raises ServiceError: the balance could not be read, and nothing may be sent without it. A decision is recorded
-            first, so that the next attempt does not ask again. Nobody is asked if the service refused the account.
+        :raises ServiceError: the balance could not be read, and nothing may be sent without it. Nobody is
+            asked if the service refused the account.
         :raises AirflowFailException: the person said no, or nobody decided in time.
         :raises InputError: the approved plan is no longer that of the source, which has nothing to send now.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
         :raises SmsError: the person at the terminal said no.
         """
         if decision is not None:
-            self._require_yes(decision)
+            self._require_yes(decision, has_sent=has_sent)
         if not plan.to_send:
             self._require_approved_plan(plan, decision, has_sent=has_sent)
             if account.error is not None and plan.unknown and self.options.on_unknown == "reconcile":
                 raise account.error
             return
-        if account.error is not None and decision is None and not self._may_pass(account.error):
+        if account.error is not None and not self._may_pass(account.error):
             raise account.error
         if self.task.confirm is not None:
-            self._record_yes(plan, _extent(plan, scan), self.task.confirm(plan, scan.samples))
+            self._record_yes(_extent(plan, scan), self.task.confirm(plan, scan.samples))
         if decision is not None or self._needs_approval(plan):
             self._require_approval(plan, scan, decision, has_sent=has_sent)
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
@@ -191,14 +191,19 @@ class Preflight:
         return balance
 
     def _needs_approval(self, plan: Plan) -> bool:
-        """Return whether a person must approve; after a *Stop* the campaign's next plan needs it, however small."""
+        """Return whether a person must approve.
+
+        Once the task has asked, and after a *Stop* in the campaign, the next plan needs it, however small.
+        """
         above = self.options.approval_threshold
         if self.options.approve or above is None:
             return self.options.approve
+        if above.is_exceeded_by(plan) or asked(self.session.store, self.session.who):
+            return True
         latest = latest_approval(self.session.store, self.campaign)
-        return above.is_exceeded_by(plan) or (latest is not None and latest.decision == STOP)
+        return latest is not None and latest.decision == STOP
 
-    def _require_yes(self, decision: PlanDecision) -> None:
+    def _require_yes(self, decision: PlanDecision, *, has_sent: bool) -> None:
         """Refuse the plan if the person said no, or nobody decided in time.
 
         :raises AirflowFailException: in either case; a retry would ask once more.
@@ -209,7 +214,8 @@ class Preflight:
                 "the task to ask again"
             )
         if not decision.send:
-            raise AirflowFailException(f"{decision.by} decided not to send campaign {self.campaign}")
+            more = "more of " if has_sent else ""
+            raise AirflowFailException(f"{decision.by} decided not to send {more}campaign {self.campaign}")
 
     def _require_approved_plan(self, plan: Plan, decision: PlanDecision | None, *, has_sent: bool) -> None:
         """Refuse a plan without messages if a person approved another plan, now or before the last wait.
@@ -241,7 +247,8 @@ class Preflight:
         if decision is not None:
             shown = decision.about(questions)
             if shown and all(each.covers(extent) for each in shown):
-                self._record_yes(plan, extent, decision.by)
+                if len(shown) > 1:  # a decision about one plan is on record
+                    self._record_yes(extent, decision.by)
                 return
             sent = "Nothing more was sent" if has_sent else "Nothing was sent"
             log.warning("%s approved %s. %s", decision.by, _what_differs(shown, extent), sent)
@@ -270,8 +277,8 @@ class Preflight:
         deadline = self.task.deadline if decision is None else None
         ask_about_plan(self.task.context, self.rules, plan, scan.samples, name=extent.name, deadline=deadline)
 
-    def _record_yes(self, plan: Plan, extent: PlanExtent, by: str) -> None:
-        _record(self.task.context, self.session, self.campaign, extent, decision=SEND, by=by, cost=plan.cost)
+    def _record_yes(self, extent: PlanExtent, by: str) -> None:
+        _record(self.task.context, self.session, self.campaign, extent, decision=SEND, by=by)
 
     def _require_credit(self, plan: Plan) -> None:
         balance = plan.balance
@@ -297,22 +304,20 @@ class Preflight:
         wait_for_balance(self.task.sms_conn_id, needed, self.options.credit_interval)
 
 
-def record_stop(context: Context, session: LedgerSession, campaign: str, decision: PlanDecision) -> None:
-    """Record that a person said no: before anything else can fail, and about the plan that the person was shown."""
-    questions = asked(session.store, session.who)
-    shown = decision.about(questions) or questions
-    if shown:
-        _record(context, session, campaign, shown[0], decision=STOP, by=decision.by)
+def record_decision(context: Context, session: LedgerSession, campaign: str, decision: PlanDecision) -> None:
+    """Record a person's decision about the plan that the person was shown, before anything else can fail.
 
+    An approval that may be about several plans is recorded once it is known to cover the plan of the source.
 
-def record_send(context: Context, session: LedgerSession, campaign: str, decision: PlanDecision) -> None:
-    """Record that a person said yes, where the attempt failed before its plan: the next one need not ask again.
-
-    A decision that may be about several plans is not recorded.
+    :raises LedgerError: when it was not committed.
     """
-    shown = decision.about(asked(session.store, session.who))
-    if len(shown) == 1:
-        _record(context, session, campaign, shown[0], decision=SEND, by=decision.by)
+    questions = asked(session.store, session.who)
+    shown = decision.about(questions)
+    if decision.send:
+        if len(shown) == 1:
+            _record(context, session, campaign, shown[0], decision=SEND, by=decision.by)
+    elif shown := shown or questions:
+        _record(context, session, campaign, shown[0], decision=STOP, by=decision.by)
 
 
 def _record(
@@ -323,9 +328,8 @@ def _record(
     *,
     decision: str,
     by: str,
-    cost: Decimal | None = None,
 ) -> None:
-    at = record_approval(session.store, campaign, plan, decision, by, claimant_id=session.claimant_id, cost=cost)
+    at = record_approval(session.store, campaign, plan, decision, by, claimant_id=session.claimant_id)
     log.info("%s decided about plan %s: %s", by, plan.plan_id, decision)
     push_approval(context, plan.plan_id, decision, by, at)
 
@@ -360,7 +364,7 @@ def _what_differs(shown: Iterable[PlanExtent], plan: PlanExtent) -> str:
 
 
 def _extent(plan: Plan, scan: Scan) -> PlanExtent:
-    return PlanExtent(plan.id, plan.to_send, scan.subset())
+    return PlanExtent(plan.id, plan.to_send, scan.subset(), plan.cost)
 
 
 def _refuses_account(error: ServiceError) -> bool:

@@ -31,11 +31,13 @@ class PlanExtent(NamedTuple):
     :param messages: messages to send; None where that was not recorded.
     :param subset: which of the messages of the table it sends; None where that was not recorded, as before version 8
         of the ledger.
+    :param cost: the estimate in credits; None where that was not recorded.
     """
 
     plan_id: str
     messages: int | None
     subset: MessageSubset | None = None
+    cost: Decimal | None = None
 
     @property
     def name(self) -> str:
@@ -95,7 +97,6 @@ def record_approval(
     by: str,
     *,
     claimant_id: int | None = None,
-    cost: Decimal | None = None,
 ) -> float:
     """Record a person's decision about a plan of a campaign, which need not have sent anything yet.
 
@@ -103,7 +104,6 @@ def record_approval(
     :param decision: ``send`` or ``stop``.
     :param by: the person.
     :param claimant_id: the claimant that asked; None where none did.
-    :param cost: the estimate in credits.
     :returns: when it was recorded, in seconds since the epoch.
     :raises LedgerError: when it was not committed.
     """
@@ -117,7 +117,6 @@ def record_approval(
         decision=decision,
         decided_by=by,
         decided_at=now,
-        cost=None if cost is None else str(cost),
     )
     return now
 
@@ -152,8 +151,7 @@ def latest_approval(
     if found is None:
         return None
     values = dict(zip(Approval._fields, found, strict=True))
-    cost = None if found.cost is None else Decimal(found.cost)
-    return Approval(**{**values, "cost": cost, "subset": _subset(found.subset)})
+    return Approval(**{**values, "cost": _cost(found.cost), "subset": _subset(found.subset)})
 
 
 def asked(store: LedgerBackend, who: Claimant) -> list[PlanExtent]:
@@ -164,13 +162,18 @@ def asked(store: LedgerBackend, who: Claimant) -> list[PlanExtent]:
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
-        select(approval.c.plan_id, approval.c.messages, approval.c.subset)
+        select(approval.c.plan_id, approval.c.messages, approval.c.subset, approval.c.cost)
         .select_from(approval.join(claimant))
         .where(of_task(who), approval.c.decision.is_(None))
         .order_by(approval.c.id)
     )
     with store.read() as connection:
-        return [PlanExtent(row.plan_id, row.messages, _subset(row.subset)) for row in connection.execute(query)]
+        rows = connection.execute(query)
+        return [PlanExtent(row.plan_id, row.messages, _subset(row.subset), _cost(row.cost)) for row in rows]
+
+
+def _cost(written: str | None) -> Decimal | None:
+    return None if written is None else Decimal(written)
 
 
 def _subset(written: bytes | None) -> MessageSubset | None:
@@ -179,7 +182,8 @@ def _subset(written: bytes | None) -> MessageSubset | None:
 
 def _add(store: LedgerBackend, campaign_name: str, now: float, plan: PlanExtent, **values: object) -> None:
     subset = None if plan.subset is None else plan.subset.to_bytes()
-    values |= {**plan._asdict(), "subset": subset}
+    cost = None if plan.cost is None else str(plan.cost)
+    values |= {**plan._asdict(), "subset": subset, "cost": cost}
     with store.write(campaign_lock(campaign_name)) as connection:
         campaign_id = enter_campaign(connection, campaign_name, now)
         connection.execute(insert(approval).values(campaign_id=campaign_id, **values))

@@ -94,6 +94,8 @@ class Scan:
         """People among the recipients of the messages to send who have had another text of the campaign."""
         self.own = 0
         """Of the rows that were already sent, those whose message earlier legs of this attempt sent."""
+        self._own = TableKeys()
+        """The keys of these messages."""
         self._suppressed = suppressed
         self._preview = preview
         self._people = DiskBackedIntegers(np.int64)
@@ -133,6 +135,11 @@ class Scan:
     def duplicate(self) -> int:
         """Duplicates of messages to send. Reading this sorts all keys: do so once, at the end."""
         return self._free_rows - self._free.count_distinct()
+
+    @property
+    def own_messages(self) -> int:
+        """The messages that earlier legs of this attempt sent and that have a row. Reading this sorts their keys."""
+        return self._own.count_distinct()
 
     @property
     def again(self) -> int:
@@ -199,7 +206,7 @@ class Scan:
 
     def close(self) -> None:
         """Release the keys and their room on disk; the counts stay."""
-        for each in (self.keys, self._texts, self._free, self._left_out, self._again, self._people):
+        for each in (self.keys, self._texts, self._free, self._left_out, self._own, self._again, self._people):
             if each is not None:
                 each.close()
 
@@ -244,6 +251,7 @@ class Scan:
             own = states.count(OWN)
             sent = states.count(ACCEPTED) + own
             self.own += own
+            self._own.add([key for key, state in zip(prepared.keys, states, strict=True) if state == OWN])
             self.already_sent += sent
             free = np.array([state in (None, AGAIN) for state in states], np.bool_)
             self.unknown += len(states) - int(np.count_nonzero(free)) - sent

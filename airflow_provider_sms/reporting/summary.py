@@ -40,13 +40,13 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
     unreached = rows - invalid - counts.settled
     # Until a row is looked up, no count has the messages that earlier legs of this attempt may have sent.
     lost = 0 if counts.seen.until else min(counts.lost, max(0, unreached))
-    # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent.
+    # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent, and was not compared.
     return {
         "campaign": campaign,
         "rows": rows,
-        "accepted": counts.accepted + min(0, unreached),
+        "accepted": counts.accepted_rows + min(0, unreached),
         "unknown": counts.unresolved + lost,
-        "not_sent": counts.not_sent + max(0, unreached) - lost,
+        "not_sent": counts.unsent_rows + max(0, unreached) - lost,
         "invalid": invalid,
         "duplicate": counts.repeated,
         "suppressed": counts.suppressed + counts.capped,

@@ -88,7 +88,10 @@ class SendCounts:
         count, too.
     :param suppressed: rows whose number is on a suppression list.
     :param capped: rows whose recipient was texted too recently.
-    :param replayed: messages that earlier legs of this attempt sent, which count as accepted.
+    :param replayed: messages of requests that earlier legs of this attempt sent and the service accepted.
+    :param replayed_accepted: those of them that the service took.
+    :param listed: those of them that still have a row in the table; None where the table was not compared with the
+        ledger.
     :param met: rows of this leg whose message is a replayed one.
     :param lost: messages of earlier legs of this attempt that are unknown.
     :param met_lost: rows of this leg whose message is a lost one; they count as unknown.
@@ -119,6 +122,8 @@ class SendCounts:
     suppressed: int = 0
     capped: int = 0
     replayed: int = 0
+    replayed_accepted: int = 0
+    listed: int | None = None
     met: int = 0
     lost: int = 0
     met_lost: int = 0
@@ -155,7 +160,22 @@ class SendCounts:
     @property
     def repeated(self) -> int:
         """The rows that repeat a message of this attempt; a message of an earlier leg has one row that does not."""
-        return self.duplicate + max(0, self.met - self.replayed) + self._lost_repeated
+        return self.duplicate + max(0, self.met - (self.replayed - self.gone)) + self._lost_repeated
+
+    @property
+    def gone(self) -> int:
+        """The messages that earlier legs of this attempt sent, and that no longer have a row in the table."""
+        return 0 if self.listed is None else max(0, self.replayed - self.listed)
+
+    @property
+    def accepted_rows(self) -> int:
+        """The rows whose message the service took from this attempt."""
+        return self.accepted - min(self.gone, self.replayed_accepted)
+
+    @property
+    def unsent_rows(self) -> int:
+        """The rows whose message was not posted, or surely not taken."""
+        return self.not_sent - max(0, self.gone - self.replayed_accepted)
 
     @property
     def unresolved(self) -> int:
@@ -174,8 +194,8 @@ class SendCounts:
     @property
     def settled(self) -> int:
         """The rows that need nothing more of this leg of the attempt; those that it leaves for later are among them."""
-        others = self.unresolved + self.not_sent + self.repeated + self.already_sent + self.suppressed + self.capped
-        return self.accepted + others
+        posted = self.accepted_rows + self.unresolved + self.already_sent
+        return posted + self.unsent_rows + self.repeated + self.suppressed + self.capped
 
     @property
     def done(self) -> int:
@@ -216,6 +236,7 @@ class SendCounts:
         :param parts: SMS parts of its messages, where there is no response; None where that is not known.
         :param cost: credits, where there is no response; None where that is not known.
         """
+        before = self.accepted
         self.replayed += submitted
         self.replayed_requests.add(request_id)
         if response is None:
@@ -223,6 +244,7 @@ class SendCounts:
             self.add_charged(submitted, parts, cost, is_mine=True)
         else:
             self.add_accepted(request_id, submitted, response)
+        self.replayed_accepted += self.accepted - before
 
     def replay_lost(self, request_id: int, submitted: int) -> None:
         """Count a request of an earlier leg of this attempt whose outcome is unknown."""

@@ -148,7 +148,7 @@ def test_status_says_who_paused_a_campaign(ledger, sent, store):
 def test_status_says_who_approved_a_plan(ledger, store):
     """The last decision about a plan of the campaign, with person and time, even before anything was sent."""
     record_approval(store, "spring", PlanExtent("a1b2c3", None), "stop", "ann")
-    record_approval(store, "spring", PlanExtent("d4e5f6", 3), "send", "bob", cost=Decimal("4.50"))
+    record_approval(store, "spring", PlanExtent("d4e5f6", 3, cost=Decimal("4.50")), "send", "bob")
     at = iso(latest_approval(store, "spring").decided_at)
     assert ledger("status", "spring", "-o", "json").data[0]["approval"] == {
         "plan_id": "d4e5f6",

@@ -18,10 +18,10 @@ from support.airflow import run_task
 from support.later import later
 from support.people import NOBODY, latest_question, somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
-from support.windows import OpensLater
+from support.windows import Closes, OpensLater
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceUnavailableError
-from airflow_provider_sms.execution import attempt
+from airflow_provider_sms.execution import attempt, group_attempt
 from airflow_provider_sms.execution.decision_rules import DecisionRules, QuestionOptions
 from airflow_provider_sms.execution.human_input import (
     PlanDecision,
@@ -88,6 +88,22 @@ def test_a_person_treats_what_is_unknown_as_sent(send, people, lost, ledger_path
     assert decisions(ledger_path) == [("accepted", "accepted", "ann")] * 2
     assert set(witnessed().values()) == {1}
     assert (len(questions), ran.summary["requests"]) == (1, 5)
+
+
+@needs_an_answer
+def test_after_a_question_a_text_to_groups_may_have_been_sent(sms_default, ledger_path, sandbox, monkeypatch):
+    """The error of a leg that cannot read its ledger does not say that nothing was sent."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+
+    def lose_ledger():
+        lost = LedgerError("The ledger has gone back. Nothing was sent")
+        monkeypatch.setattr(group_attempt, "entered", Mock(side_effect=lost))
+        return {}
+
+    with somebody_answers(("Resend", lose_ledger)):
+        ran = run_task(lambda: GroupSmsOperator(task_id="text", message="Hi", groups=["staff"], on_unknown="ask"))
+    assert ran.state == "failed"
+    assert "The ledger has gone back. Nothing more was sent" in ran.log
 
 
 @needs_an_answer
@@ -381,7 +397,7 @@ def test_a_source_that_has_changed_is_asked_about_again(send, people, ledger_pat
     with somebody_answers(("Send", change), "Send", ("Send", lambda: {"plan": latest_question()})) as questions:
         ran = send(path, approve=True)
     assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 121}, 3)
-    assert recorded(ledger_path) == [("send", "ann", 121)]
+    assert recorded(ledger_path) == [("send", "ann", 120), ("send", "ann", 121)]
     assert "have changed since" in ran.log
     assert "into the field of the form" in ran.log
     assert set(witnessed().values()) == {1}
@@ -435,7 +451,7 @@ def test_an_approval_is_of_no_more_people_than_were_shown(send, people, tmp_path
         ran = send(people(120), approve=True, suppress=str(opted_out))
     assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 115, "suppressed": 5}, 4)
     assert f"put {latest_question()} into the field of the form" in ran.log
-    assert recorded(ledger_path) == [("send", "ann", 115)]
+    assert recorded(ledger_path) == [("send", "ann", 100), ("send", "ann", 100), ("send", "ann", 115)]
     assert "it would text 115 people now, some of whom it left out then" in ran.log
 
 
@@ -685,7 +701,7 @@ def test_a_no_is_on_record_for_the_plan_that_the_form_named(send, people, ledger
     stop = ("Stop", lambda: {"plan": latest_question() if named else "the old one"})
     with somebody_answers(("Send", shrink), stop):
         send(path, approve=True)
-    assert recorded(ledger_path) == [("stop", "ann", 110 if named else 120)]
+    assert recorded(ledger_path) == [("send", "ann", 120), ("stop", "ann", 110 if named else 120)]
 
 
 FAILURES = {
@@ -767,6 +783,73 @@ def test_another_plan_than_the_approved_one_is_asked_about_however_small(send, p
     assert (ran.state, len(questions), sandbox.state.accepted) == ("failed", 2, [])
 
 
+def replace_people(path, count):
+    """Put other people into a file."""
+    numbers = [str(27_830_000_000 + each) for each in range(count)]
+    pd.DataFrame({"destination": numbers, "first_name": "New"}).to_parquet(path)
+    return {}
+
+
+@needs_an_answer
+@pytest.mark.parametrize("answer", ["Send", "Stop"])
+def test_after_a_decision_that_does_not_count_a_small_plan_is_asked_about_too(send, people, sandbox, answer):
+    """Bob may not decide: the question is still open, however small the table has become."""
+    path = people(20)
+    with somebody_answers((answer, lambda: replace_people(path, 5), "bob"), ("Stop", {}, "ann")) as questions:
+        ran = send(path, approve_above=10, approvers=["ann"])
+    assert (ran.state, len(questions), sandbox.state.accepted) == ("failed", 2, [])
+    assert "The decision of bob does not count" in ran.log
+
+
+@pytest.mark.slow
+@needs_an_answer
+def test_another_plan_after_a_wait_is_asked_about_however_small(send, people, witnessed, sandbox):
+    """Ann said yes to 150 people; these were replaced while the task waited for its hours in the middle of the send."""
+    path = people(150)
+    hours = Closes(sandbox, lambda: replace_people(path, 90), requests=1)
+    with somebody_answers("Send", ("Stop", lambda: {"plan": latest_question()})) as questions:
+        ran = send(path, approve_above=100, send_window=hours, concurrency=1)
+    assert (ran.state, len(questions), len(witnessed())) == ("failed", 2, 100)
+    assert counts(ran) == {"not_sent": 90}
+    assert "ann decided not to send more of campaign" in ran.log
+
+
+@needs_an_answer
+@pytest.mark.parametrize("place", ["close_earlier", "Preflight.read_account", "plan_send"])
+def test_an_approval_is_on_record_before_anything_else_can_fail(send, people, monkeypatch, place):
+    """A leg that fails right after it, anywhere, is no reason to ask again."""
+    holder, _, name = place.rpartition(".")
+    owner = getattr(attempt, holder) if holder else attempt
+    real = getattr(owner, name)
+
+    class Fail(BaseNotifier):
+        def notify(self, context):
+            def fails(*arguments, **named):
+                monkeypatch.setattr(owner, name, real)
+                raise LedgerError("The ledger is locked")
+
+            monkeypatch.setattr(owner, name, fails)
+
+    with somebody_answers("Send") as questions:
+        ran = send(people(20), approve=True, approval_notifiers=Fail(), retries=1, on_unknown="reconcile")
+    assert (ran.state, ran.tries, len(questions), counts(ran)) == ("success", 2, 1, {"accepted": 20})
+
+
+@needs_an_answer
+def test_nobody_is_asked_again_where_the_service_refuses_the_account(send, people, sandbox):
+    """A second question about a table that has changed could lead to no text."""
+    path = people(20)
+
+    def change():
+        sandbox.state.set_faults([{"kind": "status", "on": "balance", "status": 401}])
+        return replace_people(path, 5)
+
+    with somebody_answers(("Send", change)) as questions:
+        ran = send(path, approve=True)
+    assert (ran.state, len(questions), sandbox.state.accepted) == ("failed", 1, [])
+    assert "HTTP 401" in ran.log
+
+
 @needs_an_answer
 def test_an_approval_holds_for_the_tries_after_it(send, people, sandbox, ledger_path):
     """A retry sends the rest of what was approved, and asks nobody."""
@@ -789,7 +872,10 @@ def test_nothing_to_send_needs_no_approval(send, people):
 
 @needs_an_answer
 def test_a_source_that_is_empty_after_the_approval_is_no_success(send, people, ledger_path, sandbox):
-    """A person approved messages, and none of them was sent: the task fails, and a retry does not hide it."""
+    """A person approved messages, and none of them was sent: the task fails, and a retry does not hide it.
+
+    The approval stays on record: it holds once the source has its rows again.
+    """
     path = people(2)
 
     def empty():
@@ -800,7 +886,7 @@ def test_a_source_that_is_empty_after_the_approval_is_no_success(send, people, l
         ran = send(path, approve=True, retries=1)
     assert (ran.state, ran.tries, len(questions), sandbox.state.accepted) == ("failed", 1, 1, [])
     assert "has no message to send, so nothing more was sent" in ran.log
-    assert recorded(ledger_path) == []
+    assert recorded(ledger_path) == [("send", "ann", 2)]
 
 
 @pytest.mark.slow

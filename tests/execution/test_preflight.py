@@ -17,10 +17,10 @@ from support.later import later
 from support.people import somebody_answers
 from support.sending import claimant
 from support.versions import CAN_ASK
-from support.windows import OpensLater
+from support.windows import Closes, OpensLater
 
-from airflow_provider_sms.exceptions import NotSentError
-from airflow_provider_sms.execution import delivery
+from airflow_provider_sms.exceptions import LedgerError, NotSentError
+from airflow_provider_sms.execution import attempt, delivery
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
@@ -354,29 +354,6 @@ def test_a_retry_hides_no_unknown_message(send, people, sandbox, tmp_path, how):
     assert "100 messages in the ledger's request 1 may have been sent earlier by this task" in ran.log
 
 
-class Closes:
-    """Hours that end for three seconds once two requests were posted, or as many as ``requests`` says.
-
-    :param then: called when they end.
-    """
-
-    requests = 2
-
-    recipient_time_zone = False
-
-    def __init__(self, sandbox, then):
-        self._sandbox, self._then, self._until = sandbox, then, None
-
-    def __deepcopy__(self, memo):
-        return self
-
-    def closed_until(self, now, destination=None):
-        if self._until is None and len(sends(self._sandbox)) >= self.requests:
-            self._until = now + timedelta(seconds=3)
-            self._then()
-        return self._until if self._until and now < self._until else None
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("opts_out", [0, 50, 100])
 @pytest.mark.parametrize(
@@ -418,17 +395,33 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
 @pytest.mark.slow
 def test_a_task_without_xcoms_counts_once_it_ends(send, people, sandbox, metrics):
     """The leg after a wait does not know what the leg before it has told the metrics, so that leg tells nothing."""
-    window = Closes(sandbox, lambda: None)
+    window = Closes(sandbox)
     ran = send(people(400), concurrency=1, do_xcom_push=False, send_window=window)
     assert (ran.state, metrics.counts()) == ("success", {"sms.accepted": 400})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pushes", [True, False])
+def test_a_leg_that_cannot_read_its_ledger_does_not_say_that_nothing_was_sent(
+    send, people, sandbox, monkeypatch, pushes
+):
+    """The leg before it has sent something, or may have."""
+
+    def lose_ledger():
+        lost = LedgerError("The ledger has gone back. Nothing was sent, and this attempt sent nothing")
+        monkeypatch.setattr(attempt, "entered", Mock(side_effect=lost))
+
+    ran = send(people(300), send_window=Closes(sandbox, lose_ledger), concurrency=1, do_xcom_push=pushes)
+    assert (ran.state, len(sandbox.state.accepted)) == ("failed", 200)
+    assert "Nothing more was sent, and this attempt sent nothing more\n" in ran.log
+    assert "Nothing was sent" not in ran.log
 
 
 def test_resend_posts_once_more_in_one_attempt(send, people, sandbox, witnessed):
     """Before the wait and after it: messages that were posted again, and lost again, wait for the next attempt."""
     lost, served = {"kind": "drop_after"}, {"kind": "none"}
     sandbox.state.set_faults([lost, lost, served, served, lost])
-    window = Closes(sandbox, lambda: None)
-    window.requests = 5
+    window = Closes(sandbox, requests=5)
     ran = send(people(400), on_unknown="resend", concurrency=1, max_requests_per_second=20, send_window=window)
     assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"accepted": 300, "unknown": 100})
     assert Counter(witnessed().values()) == {1: 200, 2: 200}
@@ -439,7 +432,7 @@ def test_what_was_lost_once_before_a_wait_is_posted_once_more(send, people, sand
     frame = pd.read_parquet(people(100))
     sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "drop_after"}])
     assert counts(send(frame.head(50), campaign="c", concurrency=1)) == {"unknown": 50}
-    window = Closes(sandbox, lambda: None)
+    window = Closes(sandbox)
     ran = send(frame, campaign="c", on_unknown="resend", concurrency=1, max_requests_per_second=20, send_window=window)
     assert counts(ran) == {"accepted": 50, "unknown": 50}
     assert Counter(witnessed().values()) == {2: 100}
@@ -462,7 +455,7 @@ def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, 
             (claim,) = other.commit(chunks=[Chunk(keys, numbers)], claim_seconds=60.0)
             other.commit(outcomes=[Outcome(claim.request_id, ACCEPTED, event_id=77, messages=100)])
 
-    window = Closes(sandbox, lambda: None)
+    window = Closes(sandbox)
     with later(close_and_send_again, lambda: len(sends(sandbox)) >= 2):
         ran = send(people(300), campaign="c", concurrency=1, max_requests_per_second=20, send_window=window)
     assert ran.state == "failed"
@@ -575,7 +568,7 @@ def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sa
         return real(blocks, earlier, stop, keys, **arguments)
 
     monkeypatch.setattr(delivery, "refuse_changed_texts", slow)
-    window = Closes(sandbox, lambda: None)
+    window = Closes(sandbox)
     ran = send(people(400), concurrency=1, max_requests_per_second=20, send_window=window)
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 200})
     assert "Told to stop, so nothing more was sent" in ran.log
@@ -590,7 +583,7 @@ def test_two_rows_of_an_unknown_message_are_one_message(send, people, sandbox, o
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
     frame = pd.read_parquet(people(10_000))
     rows = pd.concat([frame, frame.iloc[100:200]])
-    window = Closes(sandbox, lambda: None)
+    window = Closes(sandbox)
     with somebody_answers("Fail") as questions:
         ran = send(rows, on_unknown=on_unknown, concurrency=1, send_window=window)
     assert counts(ran) == {"accepted": 9_900, "unknown": 100, "duplicate": 100}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 from support.people import somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER
+from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceError
 from airflow_provider_sms.execution import attempt
@@ -110,6 +112,43 @@ def test_a_report_before_the_send_leaves_out_which_rows_the_plan_does_not_send(s
     ran = send(people(23, destination=[*numbers, *numbers[-3:]]), "second", **options)
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 15, "duplicate": 3, "suppressed": 5})
     assert statuses(report) == {"not_sent": 23}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", ["max_cost", "balance", "request"])
+def test_after_another_table_the_report_and_the_summary_agree(send, people, report, sandbox, ends):
+    """Nobody of the table that the leg after a wait reads was texted: those of the table before do not count."""
+    path = people(300)
+
+    def change():
+        numbers = [str(27_830_000_000 + n) for n in range(250)]
+        pq.write_table(pa.table({"destination": numbers, "first_name": ["New"] * 250}), path)
+        if ends == "balance":
+            sandbox.state.set_faults([{"kind": "status", "on": "balance", "status": 401}])
+        if ends == "request":
+            sandbox.state.set_faults([{"kind": "status", "status": 400}])
+
+    limits = {"max_cost": 400, "cost_per_part": {"2783": 100, "": 1}} if ends == "max_cost" else {}
+    window = Closes(sandbox, change, requests=1)
+    ran = send(path, "Hi", send_window=window, concurrency=1, report=str(report), **limits)
+    assert (ran.state, counts(ran)) == ("failed", {"not_sent": 250})
+    assert statuses(report) == counts(ran)
+
+
+@pytest.mark.slow
+def test_a_request_that_was_taken_in_part_leaves_no_negative_count(send, people, report, sandbox):
+    """None of its rows is left in the table that the leg after the wait reads and sends."""
+    body = {"Cost": 60, "RemainingBalance": 9_000, "EventId": 77, "Sample": "", "Messages": 60, "Parts": 60}
+    body |= {"CostBreakDown": [], "ErrorReport": {"NoNetwork": 40, "Duplicates": 0, "OptedOuts": 0, "Faults": []}}
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(body)}])
+    path = people(200)
+
+    def change():
+        pq.write_table(pa.table({"destination": ["27830000001", "27830000002"], "first_name": ["New"] * 2}), path)
+
+    ran = send(path, "Hi", send_window=Closes(sandbox, change, requests=1), concurrency=1, report=str(report))
+    assert (ran.state, counts(ran), statuses(report)) == ("success", {"accepted": 2}, {"accepted": 2})
+    assert "100 messages that were sent are no longer in the source" in ran.log
 
 
 def test_the_report_is_complete_after_a_failure(send, people, report, sandbox):

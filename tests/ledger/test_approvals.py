@@ -25,7 +25,7 @@ from airflow_provider_sms.messages.subset import MessageSubset
 def test_what_was_decided_last_counts(store):
     """A plan that was stopped may be approved later, and the other way round; all of it is kept."""
     record_approval(store, "c", PlanExtent("a1b2", None), STOP, "ann")
-    record_approval(store, "c", PlanExtent("c3d4", 10_000_000), SEND, "bob", cost=Decimal("10000000.50"))
+    record_approval(store, "c", PlanExtent("c3d4", 10_000_000, cost=Decimal("10000000.50")), SEND, "bob")
     found = latest_approval(store, "c")
     assert found == Approval("c3d4", "send", "bob", found.decided_at, 10_000_000, Decimal("10000000.50"))
     assert found.decided_at == pytest.approx(time.time(), abs=60)

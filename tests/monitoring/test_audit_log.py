@@ -18,7 +18,7 @@ def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
     """Approvals, decisions about requests, and pauses, the last first."""
     sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
     note_question(store, "spring", PlanExtent("p1", 7), claimant_id=1)
-    record_approval(store, "spring", PlanExtent("p1", 7), "send", "ann", cost=Decimal(7))
+    record_approval(store, "spring", PlanExtent("p1", 7, cost=Decimal(7)), "send", "ann")
     pause(store, "spring", "bob")
     resume(store, "spring", "cid")
     resolve(store, sent, "accepted", "dan")

@@ -178,6 +178,25 @@ def test_messages_whose_rows_are_gone_are_not_counted():
     assert counts(summarise("c", 90, 0, tally)) == {"accepted": 90}
 
 
+def test_messages_whose_rows_are_gone_hide_no_row_that_was_not_sent():
+    """Nor does a request that was taken in part make a count negative."""
+    tally = SendCounts(listed=0)
+    tally.replay(1, 100, answer(1, 100))
+    assert counts(summarise("c", 50, 0, tally)) == {"not_sent": 50}
+    tally.replay(2, 100, answer(2, 60))
+    assert counts(summarise("c", 50, 0, tally)) == {"not_sent": 50}
+    tally.add_accepted(3, 40, answer(3, 40))
+    assert counts(summarise("c", 50, 0, tally)) == {"accepted": 40, "not_sent": 10}
+
+
+def test_a_message_of_an_earlier_leg_has_one_row_that_is_no_repeat():
+    """Also where other messages of that leg no longer have a row."""
+    tally = SendCounts(listed=10)
+    tally.replay(1, 100, answer(1, 100))
+    tally.met = 15
+    assert counts(summarise("c", 15, 0, tally)) == {"accepted": 10, "duplicate": 5}
+
+
 def counts(summary):
     assert summary["rows"] == sum(summary[name] for name in COUNTS)
     return {name: summary[name] for name in COUNTS if summary[name]}

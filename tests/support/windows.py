@@ -71,6 +71,32 @@ def holds(window, moment):
     return False
 
 
+class Closes:
+    """Hours that end for three seconds once the service has had some requests.
+
+    :param sandbox: the service.
+    :param then: called when they end.
+    :param requests: after how many requests.
+    """
+
+    recipient_time_zone = False
+
+    def __init__(self, sandbox, then=lambda: None, requests=2):
+        self.requests = requests
+        self._sandbox, self._then, self._until = sandbox, then, None
+
+    def __deepcopy__(self, memo):
+        """Return the same hours, so that they end once."""
+        return self
+
+    def closed_until(self, now, destination=None):
+        posted = sum(each.operation == "bulk" for each in self._sandbox.state.requests)
+        if self._until is None and posted >= self.requests:
+            self._until = now + timedelta(seconds=3)
+            self._then()
+        return self._until if self._until and now < self._until else None
+
+
 class OpensLater:
     """Hours that begin some seconds after they are first asked for, however long the task took to start."""
 

@@ -308,7 +308,8 @@ class BulkAttempt:
         scanned.check(options, self._task.stop, self._telemetry)
         self._is_checked = True
         if scanned.ledger_error is None:
-            self._counts.listed = scanned.scan.own_messages
+            # A lost request may have been closed as accepted since the replayed messages were counted.
+            self._counts.listed = min(scanned.scan.own_messages, self._counts.replayed)
         return scanned
 
     def _require_sendable(self, options: BulkOptions, scanned: ScannedSource, ledger: CampaignLedger | None) -> None:

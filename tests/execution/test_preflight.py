@@ -24,6 +24,7 @@ from airflow_provider_sms.execution import attempt, delivery
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
+from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -398,6 +399,30 @@ def test_a_task_without_xcoms_counts_once_it_ends(send, people, sandbox, metrics
     window = Closes(sandbox)
     ran = send(people(400), concurrency=1, do_xcom_push=False, send_window=window)
     assert (ran.state, metrics.counts()) == ("success", {"sms.accepted": 400})
+
+
+@pytest.mark.slow
+def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_up(
+    send, people, sandbox, ledger_path, monkeypatch
+):
+    """The leg after a wait has counted it as lost a moment before."""
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
+    opened = attempt.open_scan
+
+    def close(*arguments, **named):
+        with closing(open_sqlite(ledger_path)) as store:
+            (lost,) = unknown_requests(store)
+            resolve(store, lost.request_id, ACCEPTED, "ann")
+        return opened(*arguments, **named)
+
+    def change():
+        monkeypatch.setattr(attempt, "open_scan", close)
+        pd.read_parquet(path).head(200).to_parquet(path)
+
+    path = people(300)
+    ran = send(path, concurrency=1, send_window=Closes(sandbox, change))
+    assert ran.state == "success"
+    assert sum(counts(ran).values()) == 200
 
 
 @pytest.mark.slow

@@ -205,6 +205,13 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
         log.warning("Passed over: %s", suppressed.explain())
     count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
     log.info("%d %s of %s %s not texted", count, by_count(count, "number"), source.describe(), are)
+    if suppressed.former:
+        log.warning(
+            "%d %s of suppress no valid number today. As a former spelling, each suppresses the numbers of its country "
+            "that end with the same seven digits",
+            suppressed.former,
+            by_count(suppressed.former, "row is", "rows are"),
+        )
     return suppressed
 
 

@@ -38,8 +38,8 @@ from airflow_provider_sms.recipients.columns import (
     text,
     utf8,
     value_type,
+    whole_floats,
 )
-from airflow_provider_sms.recipients.numbers.parsing import whole_floats
 from airflow_provider_sms.recipients.values import key_text
 
 if TYPE_CHECKING:

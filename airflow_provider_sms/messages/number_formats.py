@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.recipients.columns import constant, mask, replace_rows
-from airflow_provider_sms.recipients.numbers.parsing import whole_floats
+from airflow_provider_sms.recipients.columns import constant, mask, replace_rows, whole_floats
 
 # With more digits after the point the text of an Arrow decimal may have an exponent.
 _MOST_DECIMALS = 6

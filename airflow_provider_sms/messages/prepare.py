@@ -19,13 +19,14 @@ from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
     field_of,
+    first_reason,
     is_text,
     text,
     type_words,
     valid_rows,
 )
-from airflow_provider_sms.recipients.numbers.normalize import CleanDestinations, clean_destinations
-from airflow_provider_sms.recipients.numbers.parsing import can_hold_numbers, first_reason
+from airflow_provider_sms.recipients.numbers import CleanDestinations, can_hold_numbers, clean_destinations
+from airflow_provider_sms.recipients.regions import read_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,9 +68,7 @@ class Preparation:
         check_columns(destination_column, content_column, key_columns)
         self._text: Template | TextColumn = TextColumn(str(content_column)) if message is None else Template(message)
         if default_region is not None:
-            from airflow_provider_sms.recipients.numbers.national import find_region
-
-            find_region(default_region)
+            read_region(default_region)
         self._destination_column = destination_column
         self._default_region = default_region
         self._key_columns = None if key_columns is None else tuple(key_columns)

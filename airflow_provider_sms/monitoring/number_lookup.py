@@ -17,7 +17,7 @@ from airflow_provider_sms.ledger.backend import IDS_AT_ONCE, in_pieces
 from airflow_provider_sms.ledger.request_queries import RequestRow, count_messages_to, requests_to
 from airflow_provider_sms.ledger.schema import campaign, message, request
 from airflow_provider_sms.monitoring.campaigns import newest_first, place_above, visible_ids
-from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
+from airflow_provider_sms.recipients.numbers import clean_destinations
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -266,7 +266,7 @@ def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], li
     """
     import pyarrow as pa
 
-    from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
+    from airflow_provider_sms.recipients.numbers import clean_destinations
 
     entries = to if isinstance(to, (list, tuple, set)) else [to]
     items = [item.strip().strip(_AROUND_ITEMS).strip() for entry in entries for item in str(entry).split(",")]

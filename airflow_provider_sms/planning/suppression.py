@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.formatting import by_count
@@ -16,8 +17,7 @@ from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers
 from airflow_provider_sms.messages.prepared import RejectedRow, count_reasons, list_rejected
 from airflow_provider_sms.recipients.columns import column_of, constant, field_of, integers, is_text
-from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
-from airflow_provider_sms.recipients.numbers.parsing import NO_NUMBER, can_hold_numbers
+from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations, read_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,6 +33,15 @@ _NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
 _OF_REPORT = {"row", _NUMBER, _STATUS, "reason", "request_id", "event_id", "sent_at"}
 """The columns of a row report."""
 _ROWS_AT_ONCE = 10_000
+
+_ENDING = 10**7
+_LONGER = (-2, -1, 1, 2)
+_POWERS = 10 ** np.arange(16, dtype=np.int64)
+_LONGEST_CODE = 3
+_CODE_LENGTHS = np.array(
+    [next((n for n in (1, 2) if int(f"{start:03}"[:n]) in COUNTRY_CODE_TO_REGION_CODE), 3) for start in range(1000)]
+)
+"""Digits of the country code of a number, by its first three digits."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -51,6 +60,10 @@ class SuppressedNumbers:
     """The first rows with a number that cannot be read."""
     digits: DiskBackedIntegers[np.int64] = field(default_factory=lambda: DiskBackedIntegers(np.int64))
     """The numbers, as many times as they were read."""
+    former: int = 0
+    """Rows with a number that is not valid today."""
+    endings: DiskBackedIntegers[np.int64] = field(default_factory=lambda: DiskBackedIntegers(np.int64))
+    """What :func:`_endings` returns for each of the numbers, negative where it is not valid today."""
 
     def __repr__(self) -> str:
         numbers, rows = by_count(self.numbers, "number"), by_count(self.rows, "row")
@@ -65,9 +78,22 @@ class SuppressedNumbers:
     def mask(self, destinations: pa.Array) -> npt.NDArray[np.bool_]:
         """Return which destinations must not be texted.
 
+        A country that changes its numbers gives each line another spelling, and the old one stays in lists: Benin put
+        01 before all numbers, and Mexico dropped a 1. So where one of two numbers is not valid today, they are one line
+        if they have the same country code and last seven digits, and one is a digit or two longer.
+
         :param destinations: digits with country code, of type ``string``, without nulls.
         """
-        return self.digits.contains(_as_integers(destinations))
+        numbers = _as_integers(destinations)
+        listed, endings = self.digits.contains(numbers), _endings(numbers)
+        similar = np.zeros(len(numbers), np.bool_)
+        for longer in _LONGER:
+            similar |= self.endings.contains(endings + longer)
+            if self.former:
+                listed |= self.endings.contains(-endings - longer)
+        for row in np.flatnonzero(similar & ~listed).tolist():
+            listed[row] = read_number(f"+{numbers[row]}", None).former is not None
+        return listed
 
     def explain(self, advice: str = "") -> str:
         """Return how many rows cannot be read and why, and the first of them, one per line; numbers are masked.
@@ -84,12 +110,13 @@ class SuppressedNumbers:
     def close(self) -> None:
         """Release the numbers and their room on disk; the counts stay."""
         self.digits.close()
+        self.endings.close()
 
 
 def read_suppressed(source: Source, destination_column: str, default_region: str | None) -> SuppressedNumbers:
     """Read numbers that must not be texted, and clean them like those of recipients.
 
-    This takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
+    This takes 16 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
     suppresses nobody: the caller decides what to do about it.
 
     :param source: rows that each hold a number or nothing.
@@ -134,11 +161,15 @@ def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:
 
 def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: str | None) -> None:
     cleaned = clean_destinations(column, default_region)
-    found.digits.add(_as_integers(cleaned.digits.drop_null()))
+    numbers, former = map(_as_integers, (cleaned.digits.drop_null(), cleaned.former.drop_null()))
+    found.digits.add(numbers)
+    found.endings.add(np.concatenate([_endings(numbers), -_endings(former)]))
+    found.former += len(former)
     if cleaned.digits.null_count:
         blank = pc.equal(cleaned.reasons, constant(NO_NUMBER))
         found.blank += pc.sum(blank).as_py()  # true_count of Arrow 14 crashes where a value is missing
-        unreadable = pc.fill_null(pc.invert(blank), constant(False))  # noqa: FBT003 - a value, and no switch
+        unreadable = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
+        unreadable = pc.fill_null(unreadable, constant(False))  # noqa: FBT003 - a value, and no switch
         reasons = cleaned.reasons.filter(unreadable).to_pylist()
         found.unreadable.update(reasons)
         room = MAX_EXAMPLES - len(found.examples)
@@ -154,3 +185,12 @@ def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: 
 def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:
     """Return clean numbers as integers, which keep every digit: no number begins with a zero."""
     return integers(destinations.cast(pa.int64()))
+
+
+def _endings(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the country code, the last seven digits and the length of each number as one integer."""
+    lengths = np.searchsorted(_POWERS, numbers, "right")
+    beginnings = numbers // _POWERS[np.maximum(lengths - _LONGEST_CODE, 0)]
+    codes = beginnings // _POWERS[_LONGEST_CODE - _CODE_LENGTHS[beginnings]]
+    endings: npt.NDArray[np.int64] = (codes * _ENDING + numbers % _ENDING) * len(_POWERS) + lengths
+    return endings

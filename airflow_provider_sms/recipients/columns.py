@@ -108,6 +108,12 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column
 
 
+def whole_floats(column: pa.Array) -> pa.Array:
+    """Return the whole numbers of a float64 column as 64-bit integers where exact, null for every other value."""
+    exact, whole = pc.less(pc.abs(column), constant(float(LOST_FROM[64]))), pc.equal(pc.floor(column), column)
+    return pc.if_else(pc.and_(exact, whole), column, pa.nulls(1, pa.float64())[0]).cast(pa.int64())
+
+
 def lost_digits(column: pa.Array) -> pa.Array | None:
     """Return which values are floats too large to tell which integer they were; NaN is not one of them.
 
@@ -286,3 +292,9 @@ def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a
         return text(value)
     kind, values = (pa.int64(), np.int64(value)) if isinstance(value, int) else (pa.float64(), np.float64(value))
     return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(values.tobytes())])[0]
+
+
+def first_reason(*rules: tuple[pa.Array, str]) -> pa.Array:
+    """Return for each row the reason of the first rule that holds for it, null where none does."""
+    conditions = pc.make_struct(*(condition for condition, _ in rules), field_names=[str(i) for i in range(len(rules))])
+    return pc.case_when(conditions, *(constant(reason) for _, reason in rules))

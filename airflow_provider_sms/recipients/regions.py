@@ -33,5 +33,6 @@ def read_region(written: Any) -> str:
     region = written.strip().upper() if isinstance(written, str) else ""
     if region not in REGIONS:
         given = mask_numbers_in(repr(written))
-        raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {given}")
+        meant = "; did you mean 'GB'?" if region == "UK" else ""
+        raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {given}{meant}")
     return region

@@ -18,6 +18,7 @@ from support.versions import IS_AIRFLOW_3
 from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.recipients.numbers import NO_CODE, SEVERAL
 from airflow_provider_sms.testing.task_context import task_context
 
 if TYPE_CHECKING:
@@ -283,8 +284,7 @@ CASES: dict[str, Case] = {
         {"source": [{"destination": LOCAL}]},
         FAILS,
         AirflowFailException,
-        "1 of 1 row cannot be texted: 1 time no country code: set default_region or store numbers with their "
-        f"country code. {CORRECT}",
+        f"1 of 1 row cannot be texted: 1 time {NO_CODE}. {CORRECT}",
     ),
     "no number": Case(
         {"source": [{"destination": ""}, {"destination": None}]},
@@ -292,23 +292,42 @@ CASES: dict[str, Case] = {
         AirflowFailException,
         f"2 of 2 rows cannot be texted: 2 times no number. {CORRECT}",
     ),
+    "a number and an extension": Case(
+        {"source": [{"destination": "021 555 0101-3"}], "default_region": "ZA"},
+        FAILS,
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time {SEVERAL}. {CORRECT}",
+    ),
+    "a number with a digit too many": Case(
+        {"source": [{"destination": f"+{NUMBER}1"}]},
+        FAILS,
+        AirflowFailException,
+        "1 of 1 row cannot be texted: 1 time not a possible number of the country whose code it begins with. "
+        f"{CORRECT}",
+    ),
+    "a region by its other name": Case(
+        {"default_region": "UK"},
+        LOAD,
+        InputError,
+        "default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not 'UK'; did you mean 'GB'?",
+    ),
     "two numbers in a cell": Case(
         {"source": [{"destination": f"{NUMBER}; 27829876544"}]},
         FAILS,
         AirflowFailException,
-        f"1 of 1 row cannot be texted: 1 time {LETTERS}. {CORRECT}",
+        f"1 of 1 row cannot be texted: 1 time {SEVERAL}. {CORRECT}",
     ),
     "a number that is too short": Case(
         {"source": [{"destination": "27829"}]},
         FAILS,
         AirflowFailException,
-        f"1 of 1 row cannot be texted: 1 time not 7 to 15 digits. {CORRECT}",
+        f"1 of 1 row cannot be texted: 1 time {NO_CODE}. {CORRECT}",
     ),
     "a number that is too long": Case(
         {"source": [{"destination": f"{NUMBER}{NUMBER}"}]},
         FAILS,
         AirflowFailException,
-        f"1 of 1 row cannot be texted: 1 time not 7 to 15 digits. {CORRECT}",
+        f"1 of 1 row cannot be texted: 1 time {NO_CODE}. {CORRECT}",
     ),
     "a region that does not exist": Case(
         {"default_region": "XX"},

@@ -3,9 +3,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import phonenumbers
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError, InputError
 from airflow_provider_sms.messages.prepared import RejectedRow
@@ -13,7 +16,7 @@ from airflow_provider_sms.planning.suppression import MAX_EXAMPLES, read_suppres
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import SCHEMA
 
-NO_CODE = "no country code: set default_region or store numbers with their country code"
+NO_CODE = "no country code that makes a possible number: set default_region, or store numbers with their country code"
 
 
 @pytest.fixture
@@ -51,6 +54,39 @@ def test_national_numbers_are_completed(read):
     assert masked(found, "27821234567") == [True]
 
 
+@pytest.mark.parametrize(
+    ("former", "region", "today"),
+    [
+        ("+229 97 12 34 56", None, "2290197123456"),  # Benin put 01 before all numbers in 2024
+        ("97123456", "BJ", "2290197123456"),
+        ("+52 1 55 1234 5678", None, "525512345678"),  # Mexico dropped the 1 of mobiles in 2019
+        ("+225 07 12 34 56", None, "2250707123456"),  # the Ivory Coast put two digits before all numbers in 2021
+        ("+84 120 123 4567", None, "84701234567"),  # Vietnam made 70 of 120 in 2018
+        ("+55 11 8765-4321", None, "5511987654321"),  # Brazil put a 9 before mobiles until 2016
+    ],
+)
+def test_a_former_spelling_suppresses_the_line(read, former, region, today):
+    """A country has changed its numbers since somebody opted out: they are not texted under the new one."""
+    assert phonenumbers.is_valid_number(phonenumbers.parse(f"+{today}", None))
+    found = read(rows(former), default_region=region)
+    other = str(int(today) ^ 1)
+    assert (masked(found, today, other), found.former, found.unreadable) == ([True, False], 1, {})
+
+
+def test_a_line_of_today_suppresses_its_former_spelling(read):
+    """The table, and not the list, may be the one with the old numbers."""
+    found = read(rows("+55 11 98765-4321"))
+    assert masked(found, "551187654321", "551187654322", "5521987654321") == [True, False, False]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 10**7 - 1), min_size=1, max_size=20), st.integers(0, 10**7 - 1))
+def test_valid_numbers_suppress_themselves_alone(listed, other):
+    """Where all numbers are valid today, another number of the same country is texted."""
+    with read_suppressed(open_source(rows(*(f"+2782{each:07}" for each in listed))), "destination", None) as found:
+        assert masked(found, f"2782{other:07}", f"2783{listed[0]:07}") == [other in listed, False]
+
+
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.large_string()])
 def test_a_column_may_have_any_type_of_numbers(read, kind):
     """It does not matter how the column of numbers is stored."""
@@ -61,11 +97,11 @@ def test_a_column_may_have_any_type_of_numbers(read, kind):
 @pytest.mark.parametrize("form", [lambda report: report, lambda report: report.to_pylist()], ids=["table", "rows"])
 def test_no_number_of_a_report_is_read_as_another_persons(read, form):
     """Its numbers have a country code and no plus: in Germany, whose numbers differ in length, they could lack one."""
-    numbers = ["27821234567", "447911123456", "0171 1234567", None]
+    numbers = ["27821234567", "447911123456", "0171 7654321", None]
     statuses = ["accepted", "suppressed", "invalid", "invalid"]
     rows = [{"row": n, "destination": each, "status": statuses[n]} for n, each in enumerate(numbers)]
     found = read(form(pa.Table.from_pylist(rows, SCHEMA)), default_region="DE")
-    assert masked(found, "27821234567", "447911123456", "491711234567", "4927821234567") == [True, True, True, False]
+    assert masked(found, "27821234567", "447911123456", "491717654321", "4927821234567") == [True, True, True, False]
     assert (found.numbers, found.blank, found.unreadable.total()) == (3, 1, 0)
 
 

@@ -26,6 +26,7 @@ from airflow_provider_sms.ledger.transitions import LAPSED
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import Scan, outgoing_blocks
+from airflow_provider_sms.recipients.numbers import NO_CODE
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, write_row_report
 from airflow_provider_sms.reporting.summary import COUNTS, replay, summarise
@@ -134,7 +135,7 @@ def test_each_row_says_what_became_of_it(campaign, service, clock):
     none = {"request_id": None, "event_id": None, "sent_at": None}
     assert found[0] == {"row": 0, "destination": "27820000000", **accepted}
     assert found[2] == {"row": 2, "destination": None, "status": "invalid", "reason": "destination: no number", **none}
-    length = "destination: not 7 to 15 digits"
+    length = f"destination: {NO_CODE}"
     assert found[3] == {"row": 3, "destination": "0821", "status": "invalid", "reason": length, **none}
     repeat = {"status": "duplicate", "reason": "the same message as another row", **none}
     assert found[4] == {"row": 4, "destination": "27820000000", **repeat}

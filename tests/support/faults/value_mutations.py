@@ -30,10 +30,10 @@ VALUE_MUTATIONS = (
     ),
     Mutation(
         "zeros after a point are cut off a number",
-        "recipients/numbers/parsing.py",
-        r"^(\+?[0-9]+)\.0$|^(\+?[0-9]{10,})\.0+$",
-        r"^(\+?[0-9]+)\.0+$|^(x)$",
-        ("tests/recipients/numbers/test_normalize.py",),
+        "recipients/numbers.py",
+        r"(\+?[0-9]+)\.0|(\+?[0-9]{10,})\.0+",
+        r"(\+?[0-9]+)\.0+|(x)",
+        ("tests/recipients/test_numbers.py",),
         first="test_zeros_after_a_point_are_not_cut_off",
     ),
     Mutation(

@@ -1,0 +1,417 @@
+"""Phone numbers as people store them → digits with country code (ITU-T E.164 without the plus), or a reason.
+
+A cell holds one number, and a number that can be read in two ways is refused, not guessed. Two steps read a column:
+
+1. Numbers in a plain notation that are valid fixed lines or mobiles of their country are certain: regular expressions
+   made from the metadata of ``phonenumbers`` find them in the whole column.
+2. :func:`read_number` reads every other cell with the parser of ``phonenumbers``, at a hundred times the cost.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import phonenumbers
+import pyarrow as pa
+import pyarrow.compute as pc
+from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType, ValidationResult
+
+from airflow_provider_sms.exceptions import ColumnError
+from airflow_provider_sms.recipients.columns import (
+    constant,
+    is_float,
+    is_text,
+    plain,
+    replace_rows,
+    strings,
+    text,
+    value_type,
+    whole_floats,
+)
+from airflow_provider_sms.recipients.regions import read_region
+from airflow_provider_sms.recipients.values import LOST_FROM
+
+SHORTEST, LONGEST = 7, 15
+"""Digits of a number with its country code: the most are those of E.164."""
+
+NO_NUMBER = "no number"
+EXPONENT = "written with an exponent, digits were lost: store the column as text"
+SHORT_FLOAT = "stored as a float too short for it, digits were lost: store the column as text"
+DECIMALS = "has decimals, so it is not a phone number"
+NEGATIVE = "a negative number is no phone number"
+CHARACTERS = "holds letters or signs that do not belong to a phone number"
+SEVERAL = "more than one number, or an extension: a cell holds one number"
+NO_CODE = "no country code that makes a possible number: set default_region, or store numbers with their country code"
+IMPOSSIBLE = "not a possible number of the country whose code it begins with"
+IMPOSSIBLE_HERE = "not a possible number in default_region; write those of other countries with + or 00"
+AMBIGUOUS = "can be read with and without a country code: write it with +"
+
+_MOBILE = {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE}
+_LEAST = 7
+"""The fewest digits, without the country code, that count as a whole number beside another one."""
+
+_SEPARATORS = re.compile(r"[ \t\-./()]+")
+_FLOAT = re.compile(r"(\+?[0-9]+)\.0|(\+?[0-9]{10,})\.0+")
+_EXPONENT = re.compile(r"[+-]?[0-9]*[.,]?[0-9]+[eE][+-]?[0-9]+")
+# One point after 7 or more digits, or zeros alone after the only point: floats and decimals end like this. Groups of
+# digits hardly do: 082123.0000 is a decimal, or a number in two groups.
+_DECIMALS = re.compile(r"^\+?[0-9]{7,}\.[0-9]+$|\.0$|^\+?[0-9]+\.0+$")
+_TRUNK_ZERO = re.compile(r"[0-9][ \t\-./()]*\( ?0 ?\)")
+"""A zero that is not dialled from abroad, as in +27 (0)82 123 4567: a country code stands before it."""
+_GROUPS = re.compile(r"([^0-9]+)")
+# Groups that cannot be two numbers: see _holds_several.
+_PLAIN = r"^\+?\(?[0-9]{1,4}\)?(?: ?\([0-9]{2,5}\))?(?:[ -][0-9]{2,5})*[ -]?[0-9]{3,}$"
+
+
+class Reading(NamedTuple):
+    """What one cell holds."""
+
+    digits: str | None
+    """The number with its country code; None where the cell holds no possible number."""
+    reason: str | None
+    """Why it holds none, without the number."""
+    former: str | None
+    """The digits with country code of a number that is not valid today: its country may have changed its spelling."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CleanDestinations:
+    """A column of numbers, cleaned. All arrays are as long as the column, and hold strings."""
+
+    digits: pa.Array
+    """7 to 15 digits with country code; null where the number is invalid."""
+    reasons: pa.Array
+    """Why a number is invalid, without the number; null where it is valid."""
+    former: pa.Array
+    """As in :class:`Reading`, null for a number that is valid today, and for a cell without a country code."""
+
+
+def can_hold_numbers(kind: pa.DataType) -> bool:
+    """Return whether phone numbers can be read from a column of this type."""
+    kind, types = value_type(kind), pa.types
+    checks = (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)
+    return any(check(kind) for check in checks)
+
+
+def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str | None) -> CleanDestinations:
+    """Clean a column of numbers.
+
+    Separators, a leading ``+`` or ``00``, and numbers stored as integers, floats or text of a float are accepted,
+    and so are the digits of any script and the invisible characters that come with copied numbers. A number is
+    valid in its country by ``phonenumbers``, or at least as long as mobiles are there: new ranges are in use before
+    libraries know them.
+
+    :param column: text, integers, floats or decimals, also dictionary-encoded.
+    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, for
+        example ``"ZA"``; None means that every number carries its country code.
+    :raises ColumnError: the column is of another type.
+    :raises InputError: the region is unknown.
+    """
+    region = None if default_region is None else read_region(default_region)
+    if not can_hold_numbers(column.type):
+        raise ColumnError(f"a column of type {column.type} holds no phone numbers: they are text or numbers")
+    column = plain(column)
+    texts = whole_floats(column) if is_float(column.type) else column
+    digits = _certain(texts.cast(pa.string()), region)
+    reasons = former = pa.nulls(len(column), pa.string())
+    if digits.null_count:
+        left = pc.is_null(digits)
+        readings = [read_number(value, region) for value in column.filter(left).to_pylist()]
+        digits, reasons, former = (
+            replace_rows(array, left, strings(values))
+            for array, values in zip((digits, reasons, former), zip(*readings, strict=True), strict=True)
+        )
+    return CleanDestinations(digits=digits, reasons=reasons, former=former)
+
+
+# A cell
+
+
+def read_number(value: Any, region: str | None) -> Reading:
+    """Return the number that a cell holds.
+
+    :param value: text, an integer, a float, a decimal or None.
+    :param region: ISO 3166 alpha-2 code in capitals; None means that the number carries its country code.
+    """
+    if value is None or value != value:  # noqa: PLR0124 - NaN is no number
+        return _refused(NO_NUMBER)
+    if isinstance(value, float) and not abs(value) < LOST_FROM[64]:
+        return _refused(SHORT_FLOAT)
+    if isinstance(value, (float, Decimal)):
+        if value != int(value):
+            return _refused(DECIMALS)
+        value = int(value)
+    return _read_text(str(value), region)
+
+
+def _refused(reason: str, former: str | None = None) -> Reading:
+    return Reading(None, reason, former)
+
+
+@lru_cache(maxsize=1 << 16)
+def _read_text(written: str, region: str | None) -> Reading:
+    number = "".join(map(_in_ascii, written)).strip(" \t\r\n\v\f")
+    if found := _FLOAT.fullmatch(number):
+        number = found[1] or found[2]
+    compact = _SEPARATORS.sub("", number)
+    digits = compact.removeprefix("+")
+    if not digits:
+        return _refused(NO_NUMBER)
+    if _EXPONENT.fullmatch(number):
+        return _refused(EXPONENT)
+    if number[0] == "-" and digits.isdecimal():
+        return _refused(NEGATIVE)
+    if not digits.isdecimal():
+        first, *others = re.split(r"[^0-9 \t\-./()]+", number.removeprefix("+"))
+        several = len(_SEPARATORS.sub("", first)) >= SHORTEST and any(map(str.isdecimal, "".join(others)))
+        return _refused(SEVERAL if several else CHARACTERS)
+    if _DECIMALS.search(number):
+        return _refused(DECIMALS)
+    is_abroad = compact[0] == "+" or _TRUNK_ZERO.search(number) is not None
+    if compact.startswith("00") and (is_abroad or region is None or _metadata(region).international_prefix == "00"):
+        is_abroad, digits = True, digits.removeprefix("00")
+    return _judge(_GROUPS.split(number.strip("+ \t()")), digits, region, is_abroad=is_abroad)
+
+
+def _judge(groups: list[str], digits: str, region: str | None, *, is_abroad: bool) -> Reading:
+    """Return the reading of some digits.
+
+    :param groups: the digits as they are written, and what stands between them, in turn.
+    :param is_abroad: whether they begin with a country code, by the way in which they are written.
+    """
+    within = None if is_abroad else region
+    candidates = _readings(digits, within)
+    chosen = _choose(candidates)
+    best = chosen or next(iter(candidates), None)
+    is_valid = best is not None and best.is_valid
+    if _holds_several(groups, digits, within, is_valid=is_valid):
+        return _refused(SEVERAL)
+    former = None
+    if best is not None and not is_valid and best.national_length >= _LEAST:
+        former = best.digits
+    if chosen is not None:
+        return Reading(chosen.digits, None, former)
+    if any(each.is_possible for each in candidates):
+        return _refused(AMBIGUOUS)
+    return _refused(IMPOSSIBLE if is_abroad else NO_CODE if region is None else IMPOSSIBLE_HERE, former)
+
+
+def _readings(digits: str, region: str | None) -> list[_Candidate]:
+    """Return the numbers that some digits can be: with a country code, and as they are dialled within a region."""
+    if region is None:
+        own, coded = None, _parse(f"+{digits}")
+    elif digits.startswith("00"):
+        # Where another prefix than 00 is dialled, 00 means a plus all the same.
+        dialled = re.match(_metadata(region).international_prefix, digits)
+        own, coded = dialled and _parse(digits, region), _parse(f"+{digits.removeprefix('00')}")
+    else:
+        begins = digits.startswith(str(_metadata(region).country_code))
+        own, coded = _parse(digits, region), _parse(f"+{digits}") if begins else None
+        if own and begins and not own.is_valid and not (coded and coded.is_possible):
+            own = None  # it begins with the country code, which nobody dials there
+    return list(dict.fromkeys(filter(None, (own, coded))))
+
+
+def _choose(candidates: list[_Candidate]) -> _Candidate | None:
+    """Return the only possible number, the only valid one, or the only mobile, since texts go to mobiles.
+
+    4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one.
+    """
+    possible = [each for each in candidates if each.is_possible]
+    valid = [each for each in possible if each.is_valid]
+    mobile = [each for each in valid if each.is_mobile]
+    return next((fitting[0] for fitting in (possible, valid, mobile) if len(fitting) == 1), None)
+
+
+def _holds_several(groups: list[str], digits: str, region: str | None, *, is_valid: bool) -> bool:
+    """Return whether a cell holds a second number or an extension after a whole one, as in 021 555 0101-3.
+
+    Without the last groups, 082 123 4567 89 is a valid number, and with them it is none. Where countries have valid
+    numbers of many lengths, the writing decides: a single digit, what follows a slash or stands in brackets, one or two
+    digits after a sign that is not between the groups before, or up to three after six digits in a row.
+
+    :param groups: as for :func:`_judge`, and so are the digits.
+    :param is_valid: whether all digits together are a valid number.
+    """
+    for place in range(1, len(groups), 2):
+        before, sign, after = groups[place - 1], groups[place].strip(), groups[place + 1]
+        apart = "/" in sign or "(" in sign
+        if place == len(groups) - 2:
+            is_new = place > 1 and sign not in map(str.strip, groups[1:place:2])
+            most = 1 if len(before) > 1 else 0
+            apart |= len(after) <= (3 if len(before) >= 6 else 2 if is_new else most)  # noqa: PLR2004 - as above
+        if apart or not is_valid:
+            left = _choose(_readings(digits[: -len("".join(groups[place + 1 :: 2]))], region))
+            if left is not None and left.is_valid and left.national_length >= _LEAST:
+                return True
+    return False
+
+
+class _Candidate(NamedTuple):
+    """A number that some digits can be."""
+
+    digits: str
+    """With country code."""
+    national_length: int
+    """Digits without the country code."""
+    kind: int
+    """As in :class:`phonenumbers.PhoneNumberType`."""
+    is_possible: bool
+    """Whether mobiles of the country have this length, or the number is valid."""
+
+    @property
+    def is_valid(self) -> bool:
+        return self.kind != PhoneNumberType.UNKNOWN
+
+    @property
+    def is_mobile(self) -> bool:
+        return self.kind in _MOBILE
+
+
+def _parse(digits: str, region: str | None = None) -> _Candidate | None:
+    """Return the number that the parser reads, None where there is none.
+
+    :param digits: as dialled within the region, or with a plus and a country code.
+    """
+    try:
+        number = phonenumbers.parse(digits, region)
+    except phonenumbers.NumberParseException:
+        return None
+    code, national = str(number.country_code), phonenumbers.national_significant_number(number)
+    kind = phonenumbers.number_type(number)
+    prefix = _trunk_prefix(number.country_code)
+    if kind == PhoneNumberType.UNKNOWN and prefix and national.startswith(prefix):
+        # The parser keeps the prefix where some number may be as long, as in +57 0 321 123 4567.
+        dropped = _parse(f"+{code}{national.removeprefix(prefix)}")
+        return dropped and dropped._replace(is_possible=dropped.is_valid)
+    length = phonenumbers.is_possible_number_for_type_with_reason(number, PhoneNumberType.MOBILE)
+    is_possible = kind != PhoneNumberType.UNKNOWN or length == ValidationResult.IS_POSSIBLE
+    is_possible &= SHORTEST <= len(code) + len(national) <= LONGEST
+    if kind not in _MOBILE and (national.startswith(code) or kind == PhoneNumberType.UNKNOWN):
+        # Two country codes in a row, as in +49 49 151 12345678: some fixed lines in Germany are as long.
+        inner = _parse(f"+{national}")
+        is_possible &= inner is None or not inner.is_mobile
+    return _Candidate(f"{code}{national}", len(national), kind, is_possible)
+
+
+def _metadata(region: str) -> Any:
+    return PhoneMetadata.metadata_for_region(region)
+
+
+@lru_cache
+def _trunk_prefix(code: int) -> str | None:
+    """Return the digits that are dialled before national numbers; countries that share a code share them."""
+    main = _metadata(phonenumbers.region_code_for_country_code(code))
+    return main.national_prefix if main else None
+
+
+@lru_cache
+def _in_ascii(character: str) -> str:
+    """Return the ASCII for a digit of any script, a space, a dash or an invisible character."""
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return str(digit)
+    by_category = {"Zs": " ", "Pd": "-", "Cf": ""}
+    return "+" if character == "\uff0b" else by_category.get(unicodedata.category(character), character)
+
+
+# A column
+
+
+def _certain(texts: pa.Array, region: str | None) -> pa.Array:
+    """Return the digits, with country code, of the numbers that can be read in one way only; null for all others."""
+    numbers = pc.if_else(pc.match_substring_regex(texts, _PLAIN), texts, constant(None))
+    for sign in " -()":
+        if pc.any(pc.match_substring(numbers, sign)).as_py():
+            numbers = pc.replace_substring(numbers, sign, "")
+    with_plus = pc.starts_with(numbers, "+")
+    if pc.any(with_plus).as_py():
+        numbers = pc.if_else(with_plus, pc.utf8_slice_codeunits(numbers, 1), numbers)
+    abroad = numbers if region is None else pc.if_else(with_plus, numbers, constant(None))
+    certain = _matching(abroad, *_patterns_abroad(_codes_in(abroad)))
+    if region is not None:
+        plan = _patterns_within(region)
+        within = pc.if_else(with_plus, constant(None), numbers)
+        national = _matching(within, "", plan.not_national)
+        if plan.trunk:
+            national = pc.replace_substring_regex(national, f"^{plan.trunk}", "", max_replacements=1)
+        national = pc.binary_join_element_wise(
+            text(str(_metadata(region).country_code)), _matching(national, plan.national), constant("")
+        )
+        certain = pc.coalesce(certain, _matching(within, plan.coded, plan.not_coded), national)
+    length = pc.binary_length(certain)
+    fits = pc.and_(pc.greater_equal(length, constant(SHORTEST)), pc.less_equal(length, constant(LONGEST)))
+    return pc.if_else(fits, certain, constant(None))
+
+
+def _matching(numbers: pa.Array, pattern: str, other: str = "[^0-9]") -> pa.Array:
+    """Return the numbers that match one pattern and do not match another, null in place of the others."""
+    matches = pc.and_not(pc.match_substring_regex(numbers, pattern), pc.match_substring_regex(numbers, other))
+    return pc.if_else(matches, numbers, constant(None))
+
+
+def _codes_in(numbers: pa.Array) -> tuple[int, ...]:
+    """Return the country codes with which any of the numbers begins."""
+    beginnings = pc.unique(pc.utf8_slice_codeunits(numbers, 0, 3)).to_pylist()
+    codes = (int(each[:length]) for each in beginnings if each for length in (1, 2, 3))
+    return tuple(sorted({code for code in codes if code in COUNTRY_CODE_TO_REGION_CODE}))
+
+
+@lru_cache
+def _patterns_abroad(codes: tuple[int, ...]) -> tuple[str, str]:
+    """Return patterns of valid numbers with country code, and of those that may hold digits not dialled from abroad."""
+    valid, doubtful = ["[^0-9]"], ["[^0-9]"]
+    for code in codes:
+        plans = [plan for region in COUNTRY_CODE_TO_REGION_CODE[code] if (plan := _metadata(region))]
+        lines = dict.fromkeys(_pattern(kind) for plan in plans for kind in (plan.fixed_line, plan.mobile))
+        valid.append(f"{code}(?:{'|'.join(lines)})")
+        doubtful.append(f"{code}(?:{'|'.join([str(code), *_prefixes(plans)])})")
+    return f"^(?:{'|'.join(valid)})$", f"^(?:{'|'.join(doubtful)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """Patterns of numbers without a plus, as they are written in one region."""
+
+    trunk: str
+    """The digits before a national number that are merely dropped; empty where there are none."""
+    national: str
+    """National numbers, without these digits."""
+    not_national: str
+    """Beginnings of numbers that may be something else."""
+    coded: str
+    """Mobiles with their country code."""
+    not_coded: str
+    """Numbers that may be something else."""
+
+
+@lru_cache
+def _patterns_within(region: str) -> _Patterns:
+    plan = _metadata(region)
+    main = _metadata(phonenumbers.region_code_for_country_code(plan.country_code))
+    code, mobile, prefixes = str(plan.country_code), _pattern(plan.mobile), _prefixes([plan, main])
+    trunk = plan.national_prefix_for_parsing or ""
+    if plan.national_prefix_transform_rule or not trunk.isdecimal():
+        trunk = ""
+    beginnings = [code, "00", f"(?:{plan.international_prefix})", *([] if trunk else prefixes)]
+    return _Patterns(
+        trunk=trunk,
+        national=f"^(?:{_pattern(plan.fixed_line)}|{mobile})$",
+        not_national=f"^(?:{'|'.join(beginnings)})",
+        coded=f"^{code}(?:{mobile})$",
+        not_coded=f"^(?:{mobile})$|^{code}(?:{'|'.join([code, *prefixes])})",
+    )
+
+
+def _prefixes(plans: list[Any]) -> list[str]:
+    return [f"(?:{plan.national_prefix_for_parsing})" for plan in plans if plan.national_prefix_for_parsing]
+
+
+def _pattern(kind: Any) -> str:
+    """Return the pattern of a kind of numbers; one that matches nothing where the country has none of the kind."""
+    return (kind and kind.national_number_pattern) or "[^0-9]"

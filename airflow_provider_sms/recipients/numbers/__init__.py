@@ -1,1 +1,0 @@
-"""Phone numbers as people write them to E.164 digits."""

@@ -1,0 +1,663 @@
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import phonenumbers
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from support.numbers import NUMBER, cleaned
+
+from airflow_provider_sms.exceptions import ColumnError, InputError
+from airflow_provider_sms.recipients.numbers import (
+    AMBIGUOUS,
+    CHARACTERS,
+    DECIMALS,
+    EXPONENT,
+    IMPOSSIBLE,
+    IMPOSSIBLE_HERE,
+    NEGATIVE,
+    NO_CODE,
+    NO_NUMBER,
+    SEVERAL,
+    SHORT_FLOAT,
+    _certain,
+    clean_destinations,
+    read_number,
+)
+
+EVERY_REGION = sorted(phonenumbers.SUPPORTED_REGIONS)
+
+INTERNATIONAL = [
+    "27821234567",
+    "+27821234567",
+    "0027821234567",
+    "+27 82 123 4567",
+    "+27-82-123-4567",
+    "+27.82.123.4567",
+    "+27 (82) 123/4567",
+    "(+27) 82 123 4567",
+    "(0027) 82 123 4567",
+    "00 27 82 123 4567",
+    "+ 27 82 1234567",
+    "27\t82\t1234567",
+    "27\u00a082\u00a01234567",
+    "27\u202f82\u20091234567",
+    "  27821234567 \r\n",
+    "27821234567.0",
+    "27821234567.00",
+    "+27821234567.0",
+    "\u202a+27 82 123 4567\u202c",
+    "\ufeff27821234567",
+    "27\u201182\u20131234567",
+    "٢٧٨٢١٢٣٤٥٦٧",
+    "\uff0b\uff12\uff17\uff18\uff12\uff11\uff12\uff13\uff14\uff15\uff16\uff17",
+    "+27 (0)82 123 4567",
+    "+27 (0) 82 123 4567",
+    "+27( 0 )82 123 4567",
+    "0027 (0)82 123 4567",
+    "27 (0)82 123 4567",
+]
+
+
+@pytest.mark.parametrize("region", [None, "ZA", "US", "DE"])
+@pytest.mark.parametrize("text", [text for text in INTERNATIONAL if "+" in text or text.startswith(("00", "(00"))])
+def test_plus_and_00_are_international_in_every_region(text, region):
+    """A number with + or 00 carries its country code, whatever the region and whatever separates its digits."""
+    assert cleaned([text], region) == [(NUMBER, None)]
+
+
+@pytest.mark.parametrize("region", [None, "ZA"])
+@pytest.mark.parametrize("text", INTERNATIONAL)
+def test_country_code_without_plus(text, region):
+    """Without plus, digits with the country code are read as such, also in the region that they belong to."""
+    assert cleaned([text], region) == [(NUMBER, None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0821234567", "082 123 4567", "082-123-4567", "(082) 123 4567", "(0)82 123 4567", "082.123.4567", "082/1234567",
+     "821234567", "821234567.0", "0821234567.0", "٠٨٢١٢٣٤٥٦٧"],
+)  # fmt: skip
+def test_national_numbers_are_completed(text):
+    """With a region, a national number gets its country code, also where a spreadsheet lost its leading zero."""
+    assert cleaned([text], "ZA") == [(NUMBER, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, NO_NUMBER),
+        ("", NO_NUMBER),
+        (" \t", NO_NUMBER),
+        ("\u00a0", NO_NUMBER),
+        ("-", NO_NUMBER),
+        ("+", NO_NUMBER),
+        ("2.78E+10", EXPONENT),
+        ("2.7821234567E+10", EXPONENT),
+        ("2.7821234567e10", EXPONENT),
+        ("2,78E+10", EXPONENT),
+        ("278E8", EXPONENT),
+        ("27821234567.5", DECIMALS),
+        ("0821234.567", DECIMALS),
+        ("27 82 123 4567.0", DECIMALS),
+        ("-27821234567", NEGATIVE),
+        ("-27821234567.0", NEGATIVE),
+        ("27821234567,0", SEVERAL),
+        ("082FLOWERS", CHARACTERS),
+        ("++27821234567", CHARACTERS),
+        ("27+821234567", CHARACTERS),
+        ("27_821234567", CHARACTERS),
+        ("n/a", CHARACTERS),
+        ("nan", CHARACTERS),
+        ("2782123456\u00b9", CHARACTERS),
+        ("27\n821234567", CHARACTERS),
+        ("+123456", IMPOSSIBLE),
+        ("+1234567890123456", IMPOSSIBLE),
+        ("00", IMPOSSIBLE),
+        ("+27 (0)1", IMPOSSIBLE),
+        ("+999 (0)82 123 4567", IMPOSSIBLE),
+    ],
+)
+def test_what_is_no_number_is_refused_without_a_region(text, reason):
+    """What cannot be a number, or has lost digits, is invalid and says why, without the number."""
+    assert [(None, reason)] == cleaned([text])
+
+
+@pytest.mark.parametrize("text", [None, "", "-", "2.78E+10", "27821234567.5", "-27821234567", "082FLOWERS", "+123456"])
+def test_a_region_excuses_nothing(text):
+    """With a region, the same is invalid for the same reason."""
+    assert cleaned([text]) == cleaned([text], "ZA")
+
+
+@pytest.mark.parametrize("text", ["0821234567", "082 123 4567", "820000001", "82 123 4567", "2782123456789012"])
+def test_a_number_without_a_country_code_suggests_a_region(text):
+    """Without a region, a number that is none with a country code says what may be missing."""
+    assert cleaned([text]) == [(None, NO_CODE)]
+
+
+@pytest.mark.parametrize("region", [None, "ZA"])
+@pytest.mark.parametrize("text", ["+0821234567", "00 082 123 4567", "+0027821234567", "000821234567"])
+def test_a_leading_zero_after_plus_is_never_completed(text, region):
+    """A plus says that a country code follows, with a region, too."""
+    assert cleaned([text], region) == [(None, IMPOSSIBLE)]
+
+
+@pytest.mark.parametrize(
+    "text", ["447911123456", "4915112345678", "12", "0", "08212345678901", "999999999999", "999999999999999999"]
+)
+def test_numbers_impossible_within_a_region(text):
+    """A number that the region's numbering plan has no place for is invalid, also one of another country."""
+    assert cleaned([text], "ZA") == [(None, IMPOSSIBLE_HERE)]
+
+
+@pytest.mark.parametrize("region", [None, "ZA", "DE"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+27 82 123 45678",  # one digit too many
+        "+27 82 123 456789",
+        "+27 27 82 123 4567",  # two country codes
+        "+49 49 151 12345678",  # which is as long as some fixed lines there
+        "+49 27 82 123 4567",
+        "+44 7911 12345",
+        "+44 7911 1234567",
+        "+1 253 0000",  # dialled within one area only
+        "+254 722 555 0101",
+        "+999999999999",  # no country has the code
+        "+52 1 55 1234 5678",  # Mexico dropped the 1 in 2019
+        "+229 97 12 34 56",  # Benin put 01 before it in 2024
+        "+225 07 12 34 56",  # the Ivory Coast put two digits before it in 2021
+        "+84 120 123 4567",  # Vietnam made 70 of 120 in 2018
+    ],
+)
+def test_a_number_is_possible_for_its_country(text, region):
+    """A number is valid in its country or has the length of a mobile there, by phonenumbers, with any region."""
+    assert cleaned([text], region) == [(None, IMPOSSIBLE)]
+
+
+@pytest.mark.parametrize(
+    ("text", "former"),
+    [("+229 97 12 34 56", "22997123456"), ("+55 11 8765-4321", "551187654321"), ("+27 82 123 4567", None),
+     ("27821234567", None), ("+27 12", None), ("x", None)],
+)  # fmt: skip
+def test_what_is_not_valid_today_may_be_a_former_spelling(text, former):
+    """Its digits are kept with the country code, for the comparison with those of today."""
+    assert clean_destinations(pa.array([text]), None).former.to_pylist() == [former]
+
+
+# One number in a cell
+
+
+@pytest.mark.parametrize(
+    ("text", "region"),
+    [
+        ("083 555 0101/2", "ZA"),
+        ("0835550101/2", "ZA"),
+        ("021 555 0101-3", "ZA"),
+        ("083 555 0101 1", "ZA"),
+        ("083 555 0101 (2)", "ZA"),
+        ("082 123 4567 x7", "ZA"),
+        ("082 123 4567 ext. 7", "ZA"),
+        ("082 123 4567 #12", "ZA"),
+        ("082 123 4567;ext=7", "ZA"),
+        ("082 123 4567; 083 123 4567", "ZA"),
+        ("082 123 4567 / 083 123 4567", "ZA"),
+        ("082 123 4567 or 083 123 4567", "ZA"),
+        ("0712 123456/7", "KE"),
+        ("0803 555 0101-2", "NG"),
+        ("0171 1234567 8", "DE"),  # where a mobile may be that long
+        ("0171 1234567/8", "DE"),
+        ("030 123456-78", "DE"),  # where a fixed line may be that long
+        ("030 123456 78", "DE"),
+        ("030 123456/57", "DE"),
+        ("06131 12345/54321", "DE"),
+        ("0664 1234567 12", "AT"),
+        ("+27 83 555 0101/2", None),
+        ("0027 83 555 0101 2", None),
+        ("27 83 555 0101-2", None),
+        ("+49 171 1234567 8", None),
+        ("0049 30 123456-78", None),
+        ("+44 7911 123456 10", None),
+    ],
+)
+def test_a_cell_holds_one_number(text, region):
+    """A second number, or an extension, is never glued to the first: that would be the number of somebody else."""
+    assert cleaned([text, NUMBER], region)[0] == (None, SEVERAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "digits"),
+    [
+        ("0171/1234567", "DE", "491711234567"),
+        ("0171 12 34 56 7", "DE", "491711234567"),
+        ("030/12345678", "DE", "493012345678"),
+        ("030 123 45 67 89", "DE", "4930123456789"),
+        ("06-12-34-56-78", "FR", "33612345678"),
+        ("06.12.34.56.78", "FR", "33612345678"),
+        ("8 (912) 345-67-89", "RU", "79123456789"),
+        ("079/123 45 67", "CH", "41791234567"),
+        ("0470/12.34.56", "BE", "32470123456"),
+        ("070-123 45 67", "SE", "46701234567"),
+        ("0812-3456-789", "ID", "628123456789"),
+        ("0532 123 45-67", "TR", "905321234567"),
+        ("912 34 567", "NO", "4791234567"),
+        ("(650) 253-0000", "US", "16502530000"),
+        ("9 8765 4321", "AU", "61987654321"),
+    ],
+)
+def test_one_number_in_groups_is_one_number(text, region, digits):
+    """People divide a number as is usual in their country, and that is one number."""
+    assert cleaned([text], region) == [(digits, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "digits"),
+    [
+        ("0612345678", "IT", "390612345678"),  # Italy keeps the zero
+        ("+39 (0)6 12345678", "IT", "390612345678"),
+        ("393123456789", "IT", "393123456789"),
+        ("2125551234", "US", "12125551234"),
+        ("12125551234", "US", "12125551234"),
+        ("011442079460958", "US", "442079460958"),
+        ("0044 20 7946 0958", "US", "442079460958"),
+        ("07911 123456", "GB", "447911123456"),
+        ("+44 (0)7911 123456", None, "447911123456"),
+        ("89161234567", "RU", "79161234567"),
+        ("79161234567", "RU", "79161234567"),
+        ("0011 27 82 123 4567", "AU", "27821234567"),  # 0011 is what is dialled there
+        ("0027 82 123 4567", "AU", "27821234567"),
+        ("0411 234 567", "AU", "61411234567"),
+        ("9198765432", "IN", "919198765432"),  # an Indian mobile that begins as its country code does
+        ("919876543210", "IN", "919876543210"),
+        ("65123456", "SG", "6565123456"),
+        ("271234567", "ZA", "27271234567"),  # area code 027, its zero lost
+        ("4915112345678", "DE", "4915112345678"),  # and no fixed line in the town of code 04915
+        ("015112345678", "DE", "4915112345678"),
+        ("11 15 2345-6789", "AR", "5491123456789"),
+        ("+54 11 15 2345-6789", None, "5491123456789"),  # as written within Argentina, after the country code
+        ("+54 9 11 2345-6789", "AR", "5491123456789"),
+        ("+57 (0)321 123 4502", None, "573211234502"),  # possible with the zero, and valid without it
+        ("001 592 625 8591", "GY", "5926258591"),  # 001 is what is dialled there
+        ("009 234 802 164 9584", "NG", "2348021649584"),
+        ("430666258175", "AT", "43666258175"),  # country code and trunk prefix, and no area 430
+        ("383043201271", "XK", "38343201271"),
+    ],
+)
+def test_numbering_plans(text, region, digits):
+    """Numbers are completed by the plan of their region, not by one rule for all."""
+    assert [(digits, None)] == cleaned([text], region)
+
+
+@pytest.mark.parametrize("text", ["082123.0000", "2782123.0000", "+2782123.0000", "0821234.00"])
+@pytest.mark.parametrize("region", [None, "ZA"])
+def test_zeros_after_a_point_are_not_cut_off(text, region):
+    """082123.0000 may be the number 082 123 0000: cut at the point, it would be the number of somebody else."""
+    assert cleaned([text], region) == [(None, DECIMALS)]
+
+
+def test_two_readings_are_refused():
+    """A number that makes sense with and without a country code, as this one of Stockholm, is not guessed at."""
+    assert cleaned(["468123456"], "SE") == [(None, AMBIGUOUS)]
+
+
+def test_rows_stay_in_place():
+    """Each row's result stands at its place, whichever way it was read."""
+    texts = ["0821234567", None, "+447911123456", "x", "27 (0)83 123 4567", "٠٨٤١٢٣٤٥٦٧", "0821234567", "271234567"]
+    digits = ["27821234567", None, "447911123456", None, "27831234567", "27841234567", "27821234567", "27271234567"]
+    assert digits == [row[0] for row in cleaned(texts, "ZA")]
+
+
+def test_a_region_may_be_written_in_small_letters():
+    """It is the same region."""
+    assert clean_destinations(pa.array(["0821234567"]), "za").digits.to_pylist() == ["27821234567"]
+
+
+@pytest.mark.parametrize("region", ["XX", "ZAF", "", "South Africa", 27])
+def test_unknown_regions(region):
+    """A region that is no country of ISO 3166 is an error that names the argument."""
+    with pytest.raises(InputError, match="default_region"):
+        clean_destinations(pa.array(["0821234567"]), region)
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([], pa.string()), pa.chunked_array([], pa.string()), pa.array([], pa.int64())]
+)
+@pytest.mark.parametrize("region", [None, "ZA"])
+def test_empty_columns(column, region):
+    """A column without rows gives no rows."""
+    assert cleaned(column, region) == []
+
+
+def test_a_chunked_column_is_one_column():
+    """The rows of all chunks come back, in order."""
+    column = pa.chunked_array([["+27821234567"], ["x", "+27821234568"]])
+    assert [row[0] for row in cleaned(column)] == [NUMBER, None, "27821234568"]
+
+
+def test_reprs_show_no_numbers():
+    """The result of cleaning may be logged by mistake: it shows nothing of what it holds."""
+    assert NUMBER not in repr(clean_destinations(pa.array([NUMBER]), None))
+
+
+@pytest.mark.slow
+@given(st.lists(st.one_of(st.text(), st.from_regex(r"\+?[0-9][0-9 ./()-]{5,18}(\.0)?", fullmatch=True))))
+@pytest.mark.parametrize("region", [None, "ZA", "BR"])
+def test_any_text_is_judged(region, texts):
+    """Whatever the text, each row is either 7 to 15 digits without a leading zero, or has a reason, never both."""
+    for digits, reason in cleaned(texts, region):
+        assert (digits is None) != (reason is None)
+        assert digits is None or (digits.isascii() and digits.isdecimal() and 7 <= len(digits) <= 15)
+        assert digits is None or not digits.startswith("0")
+
+
+@given(
+    st.sampled_from([None, "ZA", "US", "DE"]),
+    st.from_regex(r"(27[678]|4915|44[27]|1[2-9])[0-9]{6,10}", fullmatch=True),
+    st.integers(min_value=1, max_value=5),
+)
+def test_all_forms_of_a_number_are_one_number(region, number, position):
+    """However a number is stored, its digits come out the same, so nobody gets a text for each form."""
+    forms = [f"+{number}", f"00{number}", f"+{number[:position]} {number[position:]}"]
+    assert len({digits for digits, _ in cleaned(forms, region)}) == 1
+    expected = cleaned([number])
+    assert expected * 2 == cleaned([number, f"{number}.0"])
+    assert expected * 2 == cleaned(pa.array([int(number)] * 2)) == cleaned(pa.array([float(number)] * 2))
+
+
+# Types of columns
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([NUMBER]),
+        pa.array([NUMBER], pa.large_string()),
+        pa.array([NUMBER]).dictionary_encode(),
+        pa.array([NUMBER], pa.large_string()).dictionary_encode(),
+        pa.chunked_array([[NUMBER]]),
+        pa.array([int(NUMBER)]),
+        pa.array([int(NUMBER)], pa.uint64()),
+        pa.array([float(NUMBER)]),
+        pa.array([Decimal(NUMBER)]),
+        pa.array([Decimal(NUMBER + ".00")]),
+        pa.array([Decimal(NUMBER)], pa.decimal256(40, 3)),
+        pa.array([int(NUMBER)]).dictionary_encode(),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_column_types(column):
+    """Text of any width, integers, floats and decimals hold numbers, dictionary-encoded too."""
+    assert cleaned(column) == [(NUMBER, None)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([821234567]),
+        pa.array([821234567], pa.int32()),
+        pa.array([821234567.0]),
+        pa.array([Decimal(821234567)]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_numeric_columns_have_lost_their_zero(column):
+    """A national number in a numeric column is completed, though it cannot have its leading zero."""
+    assert cleaned(column, "ZA") == [(NUMBER, None)]
+
+
+@pytest.mark.parametrize(
+    ("column", "reasons"),
+    [
+        (pa.array([None, -27821234567, 0], pa.int64()), [NO_NUMBER, NEGATIVE, NO_CODE]),
+        (pa.array([2**64 - 1], pa.uint64()), [NO_CODE]),
+        (pa.array([None, float("nan")]), [NO_NUMBER, NO_NUMBER]),
+        (pa.array([27821234567.5, -27821234567.0]), [DECIMALS, NEGATIVE]),
+        (pa.array([2.0**53, 1e300, float("inf"), float("-inf")]), [SHORT_FLOAT] * 4),
+        (pa.array([27821234567.0, 2.0**24], pa.float32()), [SHORT_FLOAT, SHORT_FLOAT]),
+        (pa.array([Decimal("27821234567.25"), Decimal("123456.75"), None]), [DECIMALS, DECIMALS, NO_NUMBER]),
+        (pa.nulls(2), [NO_NUMBER, NO_NUMBER]),
+        (pa.array([None, "x"]).dictionary_encode(), [NO_NUMBER, CHARACTERS]),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+@pytest.mark.parametrize("region", [None, "ZA"])
+def test_numeric_columns_refuse_what_they_lost(column, reasons, region):
+    """Numeric columns refuse nothing, fractions, signs, and floats that cannot hold all digits."""
+    expected = [IMPOSSIBLE_HERE if region and reason == NO_CODE else reason for reason in reasons]
+    assert expected == [row[1] for row in cleaned(column, region)]
+
+
+def test_a_float32_that_is_exact_is_read():
+    """A short number that even a float of 32 bits holds exactly is read."""
+    assert cleaned(pa.array([8212345.0], pa.float32()), "ZA") == [("278212345", None)]
+
+
+def test_decimals_of_negative_scale_are_read():
+    """A decimal stored in thousands has an exponent in its text, though it lost no digit."""
+    column = pa.array([27821234], pa.decimal128(8, 0)).cast(pa.decimal128(11, 0))
+    thousands = pa.Array.from_buffers(pa.decimal128(8, -3), 1, column.buffers())
+    assert cleaned(thousands) == [("27821234000", None)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([True]), pa.array([b"27821234567"]), pa.array([["27821234567"]]), pa.array([{"a": 1}]),
+     pa.array([1], pa.timestamp("s")), pa.array([True]).dictionary_encode()],
+    ids=lambda column: str(column.type),
+)  # fmt: skip
+def test_other_columns_are_an_error(column):
+    """A column that cannot hold numbers is an error and not a column of invalid rows."""
+    with pytest.raises(ColumnError, match="holds no phone numbers"):
+        clean_destinations(column, None)
+
+
+# Trunk prefixes
+
+
+@pytest.mark.parametrize("region", [None, "ZA", "GB"])
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("+27 082 123 4567", "27821234567"),
+        ("+270821234567", "27821234567"),
+        ("0027 082 123 4567", "27821234567"),
+        ("+27 00 82 123 4567", "27821234567"),
+        ("+44 07911 123456", "447911123456"),
+        ("+49 0151 12345678", "4915112345678"),
+        ("+7 8 912 345 67 89", "79123456789"),
+        ("+1 1 212 555 0123", "12125550123"),
+        ("+57 0 321 123 4567", "573211234567"),  # with the zero as long as some numbers of Colombia
+        ("+57 (0)321 123 4567", "573211234567"),
+        ("+375 (029) 491-19-11", "375294911911"),  # dialled with 8, and written with 0
+        ("+375 8 029 491 19 11", "375294911911"),
+        ("+370 8 612 34567", "37061234567"),  # the prefix until 2025
+        ("+241 066 28 72 15", "24166287215"),  # Gabon
+        ("+241 06 03 12 34", "24106031234"),  # its numbers until 2019
+        ("+39 06 1234 5678", "390612345678"),  # Italy keeps the zero
+        ("+225 01 01 23 45 67", "2250101234567"),  # so does the Ivory Coast
+        ("+7 800 123 45 67", "78001234567"),  # an area code that begins as the trunk prefix does
+    ],
+)
+def test_a_number_with_its_trunk_prefix_is_the_number_without(text, digits, region):
+    """The prefix is dropped where the number is possible without it, so that nobody has two numbers."""
+    assert cleaned([text], region) == [(digits, None)]
+    assert cleaned([text, "+27821234567"], region)[0] == (digits, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "digits"),
+    [
+        ("0066 081 234 5678", "TH", "66812345678"),  # 006 is dialled, too, but 60 812345678 is a number in Malaysia
+        ("0082 010 2000 0000", "KR", None),  # after 008, it is a number in Egypt
+        ("00254 0712 123456", "BR", None),  # and after 0025, one in Romania
+        ("0044 07911 123456", "AU", "447911123456"),
+    ],
+)
+def test_a_trunk_prefix_after_00_makes_no_other_persons_number(text, region, digits):
+    """00 means a plus where other digits are dialled as well, and what may be another person's number is refused."""
+    assert cleaned([text], region) == [(digits, None if digits else AMBIGUOUS)]
+
+
+def test_a_code_and_a_trunk_prefix_need_no_plus_without_a_region():
+    """Without a region every number carries its country code, with or without a plus."""
+    assert cleaned(["270821234567", "270821234568.0"]) == [
+        ("27821234567", None),
+        ("27821234568", None),
+    ]
+    assert cleaned(["270821234567"], "ZA") == [("27821234567", None)]
+
+
+@pytest.mark.parametrize("region", [None, "ZA", "AU"])
+@pytest.mark.parametrize(
+    "text", ["+27 08212", "0027 08212", "+27 (0)8212", "+27 008212", "+44 020 7946 09", "+1 1202555012", "+27 0821"]
+)
+def test_no_number_is_too_short_without_its_trunk_prefix(text, region):
+    """The prefix is no part of a number, so it does not make one that is too short long enough."""
+    for column in ([text], [text, "+27821234567"]):
+        digits, reason = cleaned(column, region)[0]
+        assert digits is None
+        assert reason in {IMPOSSIBLE, IMPOSSIBLE_HERE}
+
+
+@pytest.mark.parametrize(
+    ("text", "region"), [("08212", "ZA"), ("(0) 8212", "ZA"), ("020794609", "GB"), ("1202555012", "US")]
+)
+def test_a_national_number_is_too_short_without_its_trunk_prefix(text, region):
+    """The same holds of a number as it is written within its country."""
+    assert cleaned([text], region) == [(None, IMPOSSIBLE_HERE)]
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "digits"),
+    [
+        ("0821234", "ZA", "27821234"),
+        ("0321 123 4567", "CO", "573211234567"),
+        ("8001234567", "RU", "78001234567"),  # 800 begins as the trunk prefix does
+    ],
+)
+def test_digits_that_belong_to_a_number_make_it_long_enough(text, region, digits):
+    """Where a number itself begins with a zero, or with the digits of the prefix, they count."""
+    assert cleaned([text], region) == [(digits, None)]
+
+
+# Certain numbers
+
+
+def numbers_near(region, count):
+    """Return numbers near those of a region: examples, changed a little, and random ones, in many forms."""
+    numbers = random.Random(region)
+    plan = phonenumbers.PhoneMetadata.metadata_for_region(region)
+    code, lengths = str(plan.country_code), plan.general_desc.possible_length
+    examples = [
+        phonenumbers.national_significant_number(example)
+        for kind in phonenumbers.PhoneNumberType.values()
+        if (example := phonenumbers.example_number_for_type(region, kind))
+    ]
+
+    def digits(length):
+        return "".join(numbers.choices("0123456789", k=length))
+
+    for _ in range(count):
+        example = numbers.choice(examples)
+        national = numbers.choice(
+            [example, example[:-1], example + digits(1), example[:3] + digits(len(example) - 3),
+             example[:5] + digits(len(example) - 5), digits(numbers.choice(lengths)), digits(numbers.randint(3, 16))]
+        )  # fmt: skip
+        trunk = numbers.choice("0018")
+        before = ["", "", trunk, code, code + trunk, f"00{code}", f"+{code}", f"+{code}", f"+{code}{trunk}", "011"]
+        written = numbers.choice(before) + national
+        cut = numbers.randint(2, 6)
+        yield numbers.choice([written, written, f"{written[:cut]} {written[cut:]}", f"{written[:-4]}-{written[-4:]}"])
+
+
+@pytest.mark.parametrize("region", EVERY_REGION)
+def test_certain_numbers_are_read_as_by_the_parser(region):
+    """What is certain by the patterns of a column is what the parser reads, valid today, for every region's plan."""
+    numbers = sorted(set(numbers_near(region, 60)))
+    for within in (None, region):
+        certain = _certain(pa.array(numbers), within).to_pylist()
+        read = [read_number(number, within) for number in numbers]
+        expected = [(digits, None) for digits in certain if digits]
+        assert expected == [(each.digits, each.former) for each, digits in zip(read, certain, strict=True) if digits]
+
+
+def mobile_of(region):
+    return phonenumbers.example_number_for_type(region, phonenumbers.PhoneNumberType.MOBILE)
+
+
+@pytest.mark.parametrize("region", [region for region in EVERY_REGION if mobile_of(region)])
+def test_mobiles_of_every_region_are_completed(region):
+    """A region's own mobile number comes out right with its code, without it, and as it is dialled there."""
+    example = mobile_of(region)
+    expected = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)[1:]
+    forms = [
+        expected,
+        f"+{expected}",
+        phonenumbers.national_significant_number(example),
+        phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.NATIONAL),
+        phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.INTERNATIONAL),
+    ]
+    assert [(expected, None)] * len(forms) == cleaned(forms, region)
+
+
+@pytest.mark.parametrize(
+    "text", ["27821234567", "+27821234567", "+27 82 123-4567", "27 82 123 4567", "+27 (82) 1234567"]
+)
+def test_common_ways_are_certain(text):
+    """Most tables hold numbers in ways that do not wait for the parser."""
+    assert _certain(pa.array([text, "x"]), None).to_pylist() == [NUMBER, None]
+    assert _certain(pa.array([text, "x"]), "ZA").to_pylist() == [NUMBER, None]
+
+
+@pytest.mark.parametrize("text", ["0821234567", "082 123 4567", "(082) 123-4567", "82 123 4567"])
+def test_common_national_ways_are_certain(text):
+    """The same holds of numbers as they are written within a country, beside others."""
+    assert _certain(pa.array([text, "+447911123456"]), "ZA").to_pylist() == [NUMBER, "447911123456"]
+    assert _certain(pa.array(["4915112345678", "015112345678"]), "DE").to_pylist() == ["4915112345678"] * 2
+
+
+def test_nulls_hide_no_numbers():
+    """A null is no number, also where its place in memory holds one."""
+    hidden = pa.Array.from_buffers(
+        pa.string(), 2, [pa.py_buffer(b"\x01"), *pa.array(["27821234567"] * 2).buffers()[1:]]
+    )
+    assert cleaned(hidden) == [(NUMBER, None), (None, NO_NUMBER)]
+
+
+CELLS = [
+    *("{}", "{} ", "{} 1", "{}/2", "{}-3", "{} (6)", "{} x7", "{} ext. 8", "{}/345", "{}; 9", "{} / {}", "{} {}"),
+    *("{}, {}", "{}\n{}", "{} {} {}", "{} or {}"),
+]
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(["AT", "BR", "DE", "FI", "FR", "GB", "ID", "KE", "NG", "US", "ZA"]),
+    st.sampled_from(["E164", "INTERNATIONAL", "NATIONAL"]),
+    st.integers(0, 9999),
+    st.sampled_from(CELLS),
+    st.booleans(),
+)
+def test_every_number_is_the_one_that_a_person_would_dial(region, notation, ending, cell, with_region):
+    """A cell with one mobile gives that number; anything beside it makes the cell invalid, and nothing is glued."""
+    example = phonenumbers.format_number(mobile_of(region), phonenumbers.PhoneNumberFormat.E164)
+    mobile = phonenumbers.parse(f"{example[:-4]}{ending:04}", None)
+    assume(phonenumbers.is_valid_number(mobile))
+    written = phonenumbers.format_number(mobile, getattr(phonenumbers.PhoneNumberFormat, notation))
+    within = region if with_region or notation == "NATIONAL" else None
+    expected = f"{example[1:-4]}{ending:04}" if cell.strip() == "{}" else None
+    assert [expected] == [digits for digits, _ in cleaned([cell.format(*[written] * 3)], within)]
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.from_regex(r"(\+|00)?(27|49|229|52|1|44|0)?[0-9 /()-]{6,14}", fullmatch=True), max_size=8),
+    st.sampled_from([None, "ZA", "DE", "US"]),
+)
+def test_every_number_is_possible_for_its_country(column, region):
+    """Whatever a cell holds, what is read from it is a number that phonenumbers calls possible."""
+    for digits, _ in cleaned(column, region):
+        assert digits is None or phonenumbers.is_possible_number(phonenumbers.parse(f"+{digits}", None))

@@ -78,6 +78,16 @@ def _number_format(spec: str) -> _NumberFormat | None:
 
 
 def _write_number(value: float | Decimal, spec: str) -> str:
+    """Return a number in a format, without a minus where it reads as zero."""
+    text = _with_sign(value, spec)
+    if "-" in text and value > -1:
+        size = _with_sign(value.copy_abs() if isinstance(value, Decimal) else abs(value), spec)
+        if size == _with_sign(0.0, spec):
+            return size
+    return text
+
+
+def _with_sign(value: float | Decimal, spec: str) -> str:
     found = _number_format(spec)
     if found is None:
         return format(value, spec)
@@ -85,7 +95,7 @@ def _write_number(value: float | Decimal, spec: str) -> str:
     exact = Decimal(repr(value)) if isinstance(value, float) else value
     if kind in _FIXED_POINT:
         if isinstance(value, float) and kind != "%" and _rounds_alike(value, precision):
-            return format(value or 0.0, spec)
+            return format(value, spec)
         spec = spec if precision is not None else f"{spec[:-1]}.{_DEFAULT_PRECISION}{kind}"
         return _fixed(Decimal(exact), spec)
     whole = int(exact) if _is_whole(exact) else None
@@ -113,8 +123,6 @@ def _rounds_alike(value: float, precision: int | None) -> bool:
 
 @own_decimals()
 def _fixed(exact: Decimal, spec: str) -> str:
-    if not exact:
-        exact = abs(exact)  # nobody would read the sign of zero
     try:
         return format(exact, spec)
     except ValueError:

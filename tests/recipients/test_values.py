@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sms.messages.keys import canonical
+from airflow_provider_sms.messages.template import Template
+from airflow_provider_sms.recipients.values import key_text, write
+
+NOTHING = {
+    "float64": pa.array([-1e-10, -0.0, 0.0]),
+    "float32": pa.array([-1e-10, -0.0, 0.0], pa.float32()),
+    "decimal": pa.array([Decimal("-1e-10"), Decimal(0), Decimal(0)]),
+    "text": pa.array(["-0.0000000001", "-0", "0"]),
+    "text of floats": pa.array(["-1e-10", "-0.0", "0.00"]),
+}
+FIXED_POINT = {
+    ".0f": "0", ".2f": "0.00", "+.2f": "+0.00", " .1f": " 0.0", ",.2f": "0.00", "_.2f": "0.00", "f": "0.000000",
+    "F": "0.000000", "08.2f": "00000.00", "8.2f": "    0.00", "<6.1f": "0.0   ", "->8.2f": "----0.00", "#.0f": "0.",
+    ".0%": "0%", ".1%": "0.0%",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "text"), FIXED_POINT.items())
+@pytest.mark.parametrize("kind", NOTHING)
+def test_zero_has_no_sign(kind, spec, text):
+    """A number that a format rounds to zero reads as zero does, however it is stored."""
+    batch = pa.RecordBatch.from_arrays([NOTHING[kind]], ["x"])
+    assert Template("{x:" + spec + "}").render(batch).to_pylist() == [text] * 3
+
+
+@pytest.mark.parametrize("value", [-0.0, Decimal("-0"), Decimal("-0.00"), Decimal("-0E+3")])
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [("", "0"), ("e", "0.000000e+00"), (".1E", "0.0E+00"), ("g", "0"), ("+g", "+0"), (".3", "0.0"), ("d", "0"),
+     ("n", "0"), (",", "0"), ("+", "+0"), (".2f", "0.00"), (".0%", "0%")],
+)  # fmt: skip
+def test_negative_zero_is_zero(value, spec, text):
+    """There is no negative zero, whatever the format."""
+    assert write(value, spec) == write(0, spec) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "text"),
+    [(-0.005, ".2f", "0.00"), (-0.0051, ".2f", "-0.01"), (-0.5, ".0f", "0"), (-1.5, ".0f", "-2"),
+     (-0.004, ".1%", "-0.4%"), (-0.0004, ".1%", "0.0%"), (-1e-10, "e", "-1.000000e-10"), (-1e-10, "g", "-1e-10"), (-1e-10, "", "-0.0000000001"),
+     (-3, "d", "-3"), (-3, ".1f", "-3.0"), (Decimal("-0.01"), ".2f", "-0.01")],
+)  # fmt: skip
+def test_other_negative_numbers_keep_their_sign(value, spec, text):
+    """A minus goes only with zero: half of a cent below zero reads as zero, since ties round to the even digit."""
+    assert write(value, spec) == text
+
+
+@given(
+    st.floats(-1, 0) | st.decimals(-1, 0, allow_nan=False, places=12),
+    st.sampled_from([*FIXED_POINT, "", "e", ".2e", "g", ".2g", ".3", "+", "n"]),
+)
+def test_a_minus_stands_before_a_number_that_is_not_zero(value, spec):
+    """A text with a minus has another digit than zero."""
+    text = write(value, spec)
+    assert text == write(0, spec) or ("-" in text and set(text.lower().split("e")[0]) & set("123456789"))
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.00", "-0e+05", "-0E-07", "0.0"])
+def test_zero_is_one_key(text):
+    """So is zero in a key, from text and from every type of number."""
+    assert key_text(text) == "0"
+    columns = [[0], [0.0], [-0.0], [Decimal("0.00")], [text]]
+    assert [canonical(pa.array(column)).to_pylist() for column in columns] == [["0"]] * 5
+    assert canonical(pa.array([-0.0], pa.float32())).to_pylist() == ["0"]

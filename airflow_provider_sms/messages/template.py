@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.number_formats import write_numbers
-from airflow_provider_sms.messages.plain_text import BLANKS, plain_text
+from airflow_provider_sms.messages.plain_text import BLANKS, plain_text, tidy_text
 from airflow_provider_sms.messages.template_syntax import USED_BY, Field, parse_template
 from airflow_provider_sms.messages.texts import missing_words, tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
@@ -162,12 +162,12 @@ class TextColumn:
             )
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
-        """Return the text of each row, tidied; null where there is none.
+        """Return the text of each row, tidied, with its line breaks; null where there is none.
 
         :raises ColumnError: the column is missing.
         """
-        texts = tidy(column_of(batch, self.columns[0], "content_column").cast(pa.string()))
-        found = missing_words(texts)
+        column = column_of(batch, self.columns[0], "content_column").cast(pa.string())
+        texts, found = tidy(column, tidy_text), missing_words(tidy(column))
         return pc.if_else(found, constant(None), texts) if pc.any(found).as_py() else texts
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
@@ -176,7 +176,7 @@ class TextColumn:
 
 
 def _tidied(pieces: list[str | Field]) -> list[str | Field]:
-    """Tidy the text between the fields as values are tidied, and strip the blanks at both ends."""
+    """Tidy the text between the fields, and strip the blanks at both ends."""
     tidied = [piece if isinstance(piece, Field) else plain_text(piece) for piece in pieces]
     if tidied and isinstance(tidied[0], str):
         tidied[0] = tidied[0].lstrip(BLANKS)

@@ -57,8 +57,8 @@ GOLDEN = [
     (None, ["348d7a9a8297626447b1d70b4966ee92", "bc4421b4923b8a0dd81aef1b6abb684d",
             "e42460c8eb8315cc8cedfd8747b19cd8", "928e5d96667838576fcc367b39fb14eb"]),
     ([pa.array([1.5, None, 2, 3]), pa.array(TEXTS)],
-     ["b89ad14c848788bb0b3d9b04139af1a0", "7cdbf108941c4c4a13e357991828316f",
-      "750eccd8780134e13a15bc1394dd1b09", "ab1cde3bed89ecc7845b595f33b68239"]),
+     ["b89ad14c848788bb0b3d9b04139af1a0", "538abcff35537232772a7f6aa114ac03",
+      "750eccd8780134e13a15bc1394dd1b09", "f274f12270bc86b3bc4526298167d178"]),
     ([], ["79fc672c34ebe6685d0161338a4504e6", "a479c086fb87676735ab14f0eefab664",
           "5bf8a2ca3185e6f144a297a017d1b0a6", "a479c086fb87676735ab14f0eefab664"]),
 ]  # fmt: skip

@@ -6,27 +6,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import TemplateError
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
+from airflow_provider_sms.messages.parts import count_parts, encoding
+from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text, tidy_value
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.texts import tidy, without_missing
 
-BLANKS = " \t\u00a0\u2007\u202f\u3000\u200b\ufeff"
-SIGNS = BLANKS + "\n\r\u2003\u3001\u200cae\u0301\u00e9\u0327\u1100\u1161\u212b\u00c2\u00a9\u20ac\U0001f600x"
+SIGNS = (
+    " \t\xa0\u2007\u202f\u3000\u200b\ufeff\n\r\v\x00\x7f\x85\x92\u2028\u2003\u3001ae\u0301\xe9\u0327\u1100\u1161\u212b"
+    "\xc2\xa9\xad\u20ac\u034f\u200c\u200d\u200f\u2764\ufe0e\ufe0f\u20e31\U0001f3fd\U0001f469\U0001f3f4\U000e0067\U000e007f"
+    "\u06cc\u0627\u0d4d\u845b\U000e0100\u1820\u180b\U0001f600x"
+)
 
 some_texts = st.lists(
     st.none() | st.text(st.sampled_from(SIGNS), max_size=6) | st.sampled_from(["Ann", "nan", "", " "])
 )
 
 
-@given(some_texts, st.integers(0, 2))
-def test_a_column_is_tidied_as_its_texts_are(texts, start):
-    """Each text of a column, of a part of one too, is tidied by itself, and null stays null."""
+@given(some_texts, st.integers(0, 2), st.sampled_from([tidy_text, tidy_value]))
+def test_a_column_is_tidied_as_its_texts_are(texts, start, tidied):
+    """Each text of a column, of a part of one too, is tidied by itself and for good, and null stays null."""
     column = pa.array([*texts, "Ann", None], pa.string())[start:]
-    expected = [None if text is None else tidy_text(text) for text in column.to_pylist()]
-    tidied = tidy(column)
-    assert tidied.to_pylist() == expected
-    assert tidy(tidied).to_pylist() == expected
-    assert without_missing(tidied).to_pylist() == [
+    expected = [None if text is None else tidied(text) for text in column.to_pylist()]
+    once = tidy(column, tidied)
+    assert once.to_pylist() == expected
+    assert tidy(once, tidied).to_pylist() == expected
+    assert without_missing(once).to_pylist() == [
         None if not text or text in MISSING_WORDS else text for text in expected
     ]
 
@@ -40,20 +44,110 @@ def test_a_column_is_tidied_as_its_texts_are(texts, start):
         ("R1\u202f250", "R1 250"),
         ("\u00a0 Ann \t", "Ann"),
         ("Ann  Lee", "Ann  Lee"),
+        ("Ann\tLee", "Ann Lee"),
         ("a\u3000b", "a\u3000b"),
-        ("a\u200bb\ufeffc", "a\u200bb\ufeffc"),
+        ("a\u200bb\ufeffc", "abc"),
+        ("e\u200b\u0301", "\u00e9"),
         ("\ufeffAnn\u3000 \u200b", "Ann"),
         ("\u3000", ""),
         ("Ann\u2003", "Ann\u2003"),
-        ("Hi\n", "Hi\n"),
-        (" \n", "\n"),
+        ("\x00A\x1bn\x7fn\x92", "Ann"),
         ("", ""),
     ],
 )
 def test_what_looks_the_same_is_the_same(text, tidied):
-    """Accents are composed, no-break spaces are spaces, blanks around go; line breaks and other spaces stay."""
-    assert tidy_text(text) == tidied
-    assert tidy(pa.array([text])).to_pylist() == [tidied]
+    """Accents are composed, tabs and no-break spaces are spaces, blanks around go; other spaces stay."""
+    assert tidy_text(text) == tidy_value(text) == tidied
+    assert tidy(pa.array([text])).to_pylist() == tidy(pa.array([text]), tidy_text).to_pylist() == [tidied]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"])
+def test_a_line_ends_in_one_way(end):
+    """However a line ends, it does so in a finished text as GSM 03.38 has it; a value stands on one line."""
+    assert tidy_text(f"a{end}{end}b{end}") == "a\n\nb\n"
+    assert tidy_value(f"{end}a{end}b{end}") == "a b"
+    assert judged([f"a{end}b{end}"])[0] == ["Hi a b"]
+    assert judged([f"a{end}b"], None, content_column="x")[0] == ["a\nb"]
+    assert judged(["Ann"], f"Hi{end}{{x}}")[0] == ["Hi\nAnn"]
+
+
+# Default_Ignorable_Code_Point in DerivedCoreProperties.txt of Unicode 16.
+IGNORABLE = [
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "last"), IGNORABLE, ids=lambda code: f"{code:X}")
+def test_what_nobody_sees_is_not_there(first, last):
+    """A character that Unicode calls default-ignorable does not count among letters that stand apart."""
+    column = pa.array([f"{chr(code)}Tha{chr(code)}ndi{chr(code)}" for code in range(first, last + 1)])
+    assert set(tidy(column).to_pylist()) == set(tidy(column, tidy_text).to_pylist()) == {"Thandi"}
+
+
+@pytest.mark.parametrize(
+    "unseen", ["\u200b", "\u2060", "\xad", "\u200e", "\u202a", "\ufeff", "\ufe0f", "\u200d", "\t", "\x00"]
+)
+def test_what_nobody_sees_costs_nothing(unseen):
+    """A text of 160 septets is one part, as without the character: in UCS-2 it would be three."""
+    name = f"Tha{unseen}{'n' * 160}"
+    text = judged([name])[0][0][:160]
+    assert (encoding(text), count_parts(text)) == ("GSM-7", 1)
+    assert (encoding(name[:160]), count_parts(name[:160])) == ("UCS-2", 3)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467",  # family: emoji-zwj-sequences.txt, as the next six
+        "\U0001f469\U0001f3fd\u200d\U0001f4bb",
+        "\U0001f3f3\ufe0f\u200d\U0001f308",
+        "\U0001f3f4\u200d\u2620\ufe0f",
+        "\U0001f441\ufe0f\u200d\U0001f5e8\ufe0f",
+        "\u2764\ufe0f\u200d\U0001f525",
+        "\U0001f642\u200d\u2194\ufe0f",
+        "\u2764\ufe0f",  # red heart, and the same in black: emoji-variation-sequences.txt
+        "\u2764\ufe0e",
+        "\xa9\ufe0f",
+        "1\ufe0f\u20e3",  # keycap: emoji-sequences.txt
+        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",  # flag of England: the same
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian "I want": UAX #31, A1
+        "\u0915\u094d\u200c\u0937",  # Devanagari without a ligature: A2
+        "\u0dc1\u0dca\u200d\u0dbb\u0dd3",  # Sinhala "Sri": B
+        "\u0d05\u0d35\u0d28\u0d4d\u200d",  # Malayalam "he", in the spelling before Unicode 5.1
+        "\u845b\U000e0100",  # a Japanese name's own form of a character: the Ideographic Variation Database
+        "\u1820\u180b",  # Mongolian: StandardizedVariants.txt
+    ],
+    ids=ascii,
+)
+def test_what_changes_what_is_seen_stays(seen):
+    """Joiners, variation selectors and tags stay where Unicode gives them an effect."""
+    text = f"Hi {seen}!"
+    assert tidy_text(text) == tidy_value(text) == text
+    assert judged([seen])[0] == [f"Hi {seen}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("\U0001f600\ufe0f", "\U0001f600"),  # has no other form
+        ("\u2764\ufe0f\ufe0f", "\u2764\ufe0f"),
+        ("1\ufe0f", "1"),
+        ("A\ufe0f\u200d\U0001f469", "A\U0001f469"),
+        ("\U0001f469\u200d", "\U0001f469"),
+        ("\u200d\U0001f469", "\U0001f469"),
+        ("\U0001f3f4\U000e0067", "\U0001f3f4"),  # a flag of nowhere
+        ("\u0639\u0644\u06cc\u200c", "\u0639\u0644\u06cc"),
+        ("\u0645\u06cc\u200c\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+        ("\u0645\u06cc\u200f\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+        ("A\U000e0100", "A"),
+    ],
+    ids=ascii,
+)
+def test_what_changes_nothing_goes(text, seen):
+    """They go where they have none, and of several, one stays."""
+    assert tidy_text(text) == tidy_value(text) == seen
 
 
 def judged(column, message="Hi {x}", **arguments):
@@ -79,7 +173,7 @@ def test_names_are_no_missing_values(name):
     assert judged([name])[:2] == ([f"Hi {name}"], [])
 
 
-@pytest.mark.parametrize("value", ["", " ", "\u00a0", "\u200b", None])
+@pytest.mark.parametrize("value", ["", " ", "\u00a0", "\u200b", "\u2060", "\n", "\x00", None])
 def test_an_empty_value_is_none(value):
     """A blank is no value, in every format: nobody reads "Hi ,"."""
     assert judged([value, "Ann"])[:2] == (["Hi Ann"], ["no value"])
@@ -103,6 +197,10 @@ def test_a_message_that_was_rendered_from_nothing(message):
         ("Ann", "Ann\ufeff"),
         ("Ann", "Ann\u200b"),
         ("a\nb", "a\r\nb"),
+        ("Ann", "A\xadn\u2060n"),
+        ("Ann", "\u202aAnn\u202c"),
+        ("Ann", "Ann\ufe0f"),
+        ("Ann Lee", "Ann\tLee"),
     ],
 )
 @pytest.mark.parametrize(
@@ -116,10 +214,10 @@ def test_a_new_export_that_looks_the_same_is_the_same(one, other, arguments):
 
 
 def test_the_text_between_fields_is_tidied():
-    """So are the words of the message; blanks go at its ends, and stay between fields."""
+    """So are the words of the message; blanks go at its ends, and stay between fields, as line breaks do."""
     assert judged(["Ann"], " R1\u00a0250 for {x} , Jose\u0301 ")[0] == ["R1 250 for Ann , Jos\u00e9"]
     assert judged(["Ann"], "{x} {x}\n")[0] == ["Ann Ann\n"]
-    assert judged(["Ann"], "\ufeffHi\u3000{x}!\u200b")[0] == ["Hi\u3000Ann!"]
+    assert judged(["Ann"], "\ufeffHi\u3000{x}\u200e!\u200b")[0] == ["Hi\u3000Ann!"]
 
 
 @pytest.mark.parametrize("message", ["\u3000", " \u200b\n"])

@@ -47,8 +47,8 @@ def test_negative_zero_is_zero(value, spec, text):
 @pytest.mark.parametrize(
     ("value", "spec", "text"),
     [(-0.005, ".2f", "0.00"), (-0.0051, ".2f", "-0.01"), (-0.5, ".0f", "0"), (-1.5, ".0f", "-2"),
-     (-0.004, ".1%", "-0.4%"), (-0.0004, ".1%", "0.0%"), (-1e-10, "e", "-1.000000e-10"), (-1e-10, "g", "-1e-10"), (-1e-10, "", "-0.0000000001"),
-     (-3, "d", "-3"), (-3, ".1f", "-3.0"), (Decimal("-0.01"), ".2f", "-0.01")],
+     (-0.004, ".1%", "-0.4%"), (-0.0004, ".1%", "0.0%"), (-1e-10, "e", "-1.000000e-10"), (-1e-10, "g", "-1e-10"),
+     (-1e-10, "", "-0.0000000001"), (-3, "d", "-3"), (-3, ".1f", "-3.0"), (Decimal("-0.01"), ".2f", "-0.01")],
 )  # fmt: skip
 def test_other_negative_numbers_keep_their_sign(value, spec, text):
     """A minus goes only with zero: half of a cent below zero reads as zero, since ties round to the even digit."""

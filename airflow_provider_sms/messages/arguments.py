@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
+from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.messages.template_syntax import parse_template
+from airflow_provider_sms.recipients.values import is_missing
 
 
 def check_message(message: Any) -> None:
@@ -26,7 +27,7 @@ def check_message(message: Any) -> None:
     text = tidy_text(message)
     if not text.strip():
         raise TemplateError("message is empty")
-    if text in MISSING_WORDS:
+    if is_missing(text.strip()):
         raise TemplateError(f"message is {message!r}: was there no value to render it from?")
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS, plain_text
+from airflow_provider_sms.messages.plain_text import plain_text
+from airflow_provider_sms.recipients.values import is_missing
 
 _RENDERED_LIST = re.compile(r"""[\[({]\s*['"].*['"]\s*,?\s*[\])}]|\[\]|\(\)""", re.DOTALL)
 """A list of names as a template renders it to text. A name in brackets, such as ``[VIP]``, has no quotes there."""
@@ -31,7 +32,7 @@ def read_groups(given: Any) -> list[str]:
     written: dict[str, str] = {}
     for name in groups:
         spelt = plain_text(name)
-        if spelt in MISSING_WORDS:
+        if is_missing(spelt):
             raise InputError(f"groups: a name is {name!r}: was there no value to render it from?")
         if _RENDERED_LIST.fullmatch(spelt.strip()):
             raise InputError(

@@ -65,10 +65,6 @@ _seen_or_not = re.compile(
 )
 """One of the characters that are sometimes seen, or the tags of a flag: as a group, where they are."""
 
-MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
-"""Texts that pandas, NumPy, Java, databases, Excel and Hive write where there is no value. They count only as whole
-texts in exactly this spelling: ``Nan`` is a first name, and ``Null`` a surname."""
-
 
 def tidy_text(text: str) -> str:
     """Return a text as :func:`plain_text` does, without blanks around it."""

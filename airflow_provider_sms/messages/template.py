@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 NO_VALUE = "no value"
 MISSING_WORD = (
-    "a word that tools write where a value is missing, such as nan, None or NULL: leave it empty, or spell it "
-    "differently if it is meant, such as Null for a name"
+    "a word that tools write where a value is missing, such as nan, NULL or a spreadsheet's #REF!: leave it empty, or "
+    "spell it differently if it is meant, such as Null for a name"
 )
 LOST_DIGITS = "a float too large to be told from its neighbours: store the column as integers or as text"
 NO_CALENDAR = "a date, time or duration out of range: dates go from the year 1 to 9999"

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_value
+from airflow_provider_sms.messages.plain_text import tidy_value
 from airflow_provider_sms.recipients.columns import constant, mask, replace_rows, strings, utf8, whole
+from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,7 @@ _BLANK, _AFTER_ASCII = ord(" "), ord("~") + 1
 _LATIN_SIGNS, _FIRST_THAT_COMBINES = 0xC2, 0xCC
 _NO_BREAK_SPACE, _SOFT_HYPHEN = 0xA0, 0xAD  # second bytes; before the former there are control characters
 
+_ERROR = ord("#")
 _LONGEST_WORD = max(map(len, MISSING_WORDS))
 _BEGINS_WORD = np.isin(np.arange(256), [ord(word[0]) for word in MISSING_WORDS])
 
@@ -58,19 +60,21 @@ def tidy(column: pa.Array, tidied: Callable[[str], str] = tidy_value) -> pa.Arra
 
 
 def without_missing(column: pa.Array) -> pa.Array:
-    """Return a tidied column with null in place of empty texts and of the words for a missing value."""
-    offsets, data = utf8(column)
-    lengths = np.diff(offsets)
-    if not len(lengths) or lengths.min() > _LONGEST_WORD:
-        return column
-    nothing = mask(lengths == 0)
-    if len(data):
-        first = data[np.minimum(offsets[:-1], len(data) - 1)]
-        if ((lengths <= _LONGEST_WORD) & _BEGINS_WORD[first]).any():
-            nothing = pc.or_(nothing, missing_words(column))
+    """Return a tidied column with null in place of empty texts and of words for a missing value."""
+    nothing = pc.or_(pc.equal(column, constant("")), missing_words(column))
     return pc.if_else(nothing, constant(None), column) if pc.any(nothing).as_py() else column
 
 
 def missing_words(column: pa.Array) -> pa.Array:
-    """Return which texts of a tidied column are a word for a missing value."""
-    return pc.is_in(column, value_set=strings(MISSING_WORDS))
+    """Return which texts of a tidied column are words for a missing value, a spreadsheet's errors included."""
+    offsets, data = utf8(column)
+    found = np.zeros(len(column), np.bool_)
+    if not len(data):
+        return mask(found)
+    lengths, first = np.diff(offsets), data[np.minimum(offsets[:-1], len(data) - 1)]
+    errors = (lengths > 0) & (first == _ERROR)
+    if errors.any():
+        found[errors] = [text is not None and is_missing(text) for text in column.filter(mask(errors)).to_pylist()]
+    if ((lengths <= _LONGEST_WORD) & _BEGINS_WORD[first]).any():
+        return pc.or_(mask(found), pc.is_in(column, value_set=strings(MISSING_WORDS)))
+    return mask(found)

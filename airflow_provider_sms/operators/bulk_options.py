@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import BulkOptions, OnInvalid
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
+from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.operators.base_options import read_settle_seconds
 from airflow_provider_sms.operators.checks import Check, is_number, require_flag, require_whole
 from airflow_provider_sms.operators.durations import read_duration
@@ -22,6 +22,7 @@ from airflow_provider_sms.operators.question_options import read_question_option
 from airflow_provider_sms.operators.templated_values import VALUE_CHECKS, read_value
 from airflow_provider_sms.planning.limits import Limits, Threshold
 from airflow_provider_sms.recipients.paths import require_parquet_name
+from airflow_provider_sms.recipients.values import is_missing
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -116,7 +117,7 @@ def _check_report(task: Any) -> None:
     if task.report is not None and not (isinstance(task.report, str) and task.report.strip()):
         raise InputError("report must be the path or URI of a file to write, or None for no report")
     if task.report is not None:
-        if tidy_text(task.report) in MISSING_WORDS:
+        if is_missing(tidy_text(task.report)):
             raise InputError(f"report is {task.report!r}: was there no value to render it from?")
         require_parquet_name(task.report, "report")
 
@@ -130,7 +131,7 @@ def _check_campaign_group(task: Any) -> None:
     group = task.campaign_group
     if group is not None and not (isinstance(group, str) and tidy_text(group)):
         raise InputError("campaign_group must be a name that is not empty, or None")
-    if group is not None and tidy_text(group) in MISSING_WORDS:
+    if group is not None and is_missing(tidy_text(group)):
         raise InputError(f"campaign_group is {group!r}: was there no value to render it from?")
 
 

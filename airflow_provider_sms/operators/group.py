@@ -9,11 +9,12 @@ from airflow_provider_sms.execution.options import GroupOptions
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.messages.arguments import check_characters
 from airflow_provider_sms.messages.group_names import read_groups
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
+from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.base_options import read_settle_seconds
 from airflow_provider_sms.operators.checks import Check, check_loaded
 from airflow_provider_sms.operators.question_options import read_question_options
+from airflow_provider_sms.recipients.values import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,7 +146,7 @@ def _read_message(task: GroupSmsOperator) -> str:
         raise InputError("message must be a text, and not empty")
     check_characters(task.message)
     message = tidy_text(task.message)
-    if message in MISSING_WORDS:
+    if is_missing(message.strip()):
         raise InputError(f"message is {message!r}: was there no value to render it from?")
     return message
 

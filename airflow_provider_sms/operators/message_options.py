@@ -13,11 +13,11 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import Rows, is_to_be_rendered, require_location
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS
 from airflow_provider_sms.operators.checks import Check
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.recipients.forms import explain_other, is_rows
 from airflow_provider_sms.recipients.regions import read_region
+from airflow_provider_sms.recipients.values import is_missing
 
 
 def _check_one_text(task: Any) -> None:
@@ -55,7 +55,7 @@ def _check_sources(task: Any) -> None:
                 require_location(each, argument)
             elif isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
                 each.require_statement(argument)
-            elif isinstance(each, str) and each.strip() in MISSING_WORDS:
+            elif isinstance(each, str) and is_missing(each.strip()):
                 raise InputError(f"{argument} is {each!r}: was there no value to render it from?")
             elif isinstance(each, str) and not each.strip():
                 raise InputError(f"{argument}: {explain_other(each)}")

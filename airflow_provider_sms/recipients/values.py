@@ -40,10 +40,34 @@ _TIME = re.compile(r"(?P<time>[0-9]{2}:[0-9]{2}:[0-9]{2})\.(?P<fraction>[0-9]+)"
 NULLS = {"NoneType", "NAType", "NaTType"}
 """The types of null values in pandas, by name: pandas may not be installed."""
 
+MISSING_WORDS = (
+    "nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "\\N", "Loading...", "#GETTING_DATA", "#FMT",
+    "#NV", "#YOK", "#HIÁNYZIK", "#NEDOSTUPNÝ", "#NENÍ_K_DISPOZICI", *(f"Err:{code}" for code in range(501, 542)),
+)  # fmt: skip
+"""Texts that stand where there is no value: those of pandas, NumPy, Java, databases and Hive; of Google Sheets before
+it has computed one; and the errors of spreadsheets that have no form of their own. They count only as whole texts in
+exactly this spelling: ``Nan`` is a first name, and ``Null`` a surname."""
+_MISSING_WORDS = frozenset(MISSING_WORDS)
+_SHEET_ERROR = re.compile(r"#\S+[!?]|#\w/\w")
+_TOO_NARROW = re.compile("#{3,}")
+
 _SOME_DAY = dt.date(2000, 1, 1)
 
 LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
 """The first whole number that a float cannot tell from its neighbour, by the float's number of bits."""
+
+
+def is_missing(text: str) -> bool:
+    """Return whether a whole text stands where there is no value: a word for that, or a spreadsheet's error.
+
+    Spreadsheets write their errors into CSV as they show them, in the user's language: ``#``, capitals, and ``!`` or
+    ``?``, such as ``#REF!``, in German ``#BEZUG!``; ``#N/A``, in Italian ``#N/D``; and ``###`` where a column was too
+    narrow. By Microsoft's ERROR.TYPE and XlCVError; the ErrorType of Google's Sheets API (``#ERROR!``); "Error Codes in
+    LibreOffice Calc" in LibreOffice's help; and for other languages than English, EPPlus' InternationalizationUtil.
+    """
+    if text.isupper() and _SHEET_ERROR.fullmatch(text):
+        return True
+    return text in _MISSING_WORDS or bool(_TOO_NARROW.fullmatch(text))
 
 
 def write(value: Any, spec: str = "") -> str:

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import TemplateError
 from airflow_provider_sms.messages.parts import count_parts, encoding
-from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text, tidy_value
+from airflow_provider_sms.messages.plain_text import tidy_text, tidy_value
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.texts import tidy, without_missing
+from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing
 
 SIGNS = (
     " \t\xa0\u2007\u202f\u3000\u200b\ufeff\n\r\v\x00\x7f\x85\x92\u2028\u2003\u3001ae\u0301\xe9\u0327\u1100\u1161\u212b"
@@ -18,7 +19,7 @@ SIGNS = (
 )
 
 some_texts = st.lists(
-    st.none() | st.text(st.sampled_from(SIGNS), max_size=6) | st.sampled_from(["Ann", "nan", "", " "])
+    st.none() | st.text(st.sampled_from(SIGNS), max_size=6) | st.sampled_from(["Ann", "nan", "", " ", "#REF!", "#1"])
 )
 
 
@@ -30,9 +31,7 @@ def test_a_column_is_tidied_as_its_texts_are(texts, start, tidied):
     once = tidy(column, tidied)
     assert once.to_pylist() == expected
     assert tidy(once, tidied).to_pylist() == expected
-    assert without_missing(once).to_pylist() == [
-        None if not text or text in MISSING_WORDS else text for text in expected
-    ]
+    assert without_missing(once).to_pylist() == [None if not text or is_missing(text) else text for text in expected]
 
 
 @pytest.mark.parametrize(
@@ -158,19 +157,42 @@ def judged(column, message="Hi {x}", **arguments):
     return prepared.contents, [rejected.reason for rejected in prepared.rejected], prepared.keys
 
 
-@pytest.mark.parametrize("word", MISSING_WORDS)
+# By Excel's function ERROR.TYPE and XlCVError, Google Sheets' ErrorType and LibreOffice's help; then as Excel writes
+# them in German, French, Spanish, Italian, Dutch, Polish, Russian, Greek, Danish and Czech.
+SHEET_ERRORS = [
+    "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!", "#CONNECT!",
+    "#BLOCKED!", "#UNKNOWN!", "#FIELD!", "#CALC!", "#BUSY!", "#EXTERNAL!", "#PYTHON!", "#TIMEOUT!", "#ERROR!",
+    "Loading...", "Err:502", "Err:508", "Err:522", "#FMT", "###", "########",
+    "#BEZUG!", "#WERT!", "#NV", "#ÜBERLAUF!", "#VALEUR!", "#NOM?", "#¡REF!", "#¿NOMBRE?", "#¡DIV/0!", "#RIF!", "#N/D",
+    "#VERW!", "#DEEL/0!", "#N/B", "#ADR!", "#N/D!", "#ССЫЛКА!", "#\u041d/\u0414", "#ΔΙΑΙΡ./0!", "#\u0394/\u03a5",
+    "#VÆRDI!", "#I/T", "#NENÍ_K_DISPOZICI",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", dict.fromkeys([*MISSING_WORDS, *SHEET_ERRORS]))
 @pytest.mark.parametrize("arguments", [{}, {"message": None, "content_column": "x"}], ids=["template", "column"])
 def test_nobody_reads_a_word_for_a_missing_value(word, arguments):
-    """A row with what a tool wrote in place of nothing is invalid, and says so."""
-    contents, reasons, _ = judged(["Ann", word, f" {word} "], **arguments)
+    """A row with what a tool or a spreadsheet wrote in place of nothing is invalid, and says so."""
+    contents, reasons, _ = judged(["Ann", word, f" {word}\n"], **arguments)
     assert len(contents) == 1
     assert [reason.split(",")[0] for reason in reasons] == ["a word that tools write where a value is missing"] * 2
 
 
-@pytest.mark.parametrize("name", ["Nan", "Null", "NAN", "Nane", "none", "NA", "N/A", "nano", "<na>", "O'Null", "nan."])
+@pytest.mark.parametrize(
+    "name",
+    ["Nan", "Null", "NAN", "Nane", "none", "NA", "N/A", "nano", "<na>", "O'Null", "nan.", "#1", "#1!", "#VIP",
+     "#thanks!", "#Sale!", "# REF!", "REF!", "#REF! Ann", "Hi #REF!", "##", "#1/2", "C#", "Err:5", "Err: 502"],
+)  # fmt: skip
 def test_names_are_no_missing_values(name):
-    """Nan is a first name and Null a surname: in any other letters a word is a value."""
+    """Nan is a first name, Null a surname and #VIP a tag: in any other letters, or in a text, a word is a value."""
     assert judged([name])[:2] == ([f"Hi {name}"], [])
+
+
+def test_an_error_among_numbers_in_text_is_missing():
+    """An error in a column that a format reads as numbers is no value, rather than no number."""
+    texts, reasons, _ = judged(["12.5", "#DIV/0!", "soon"], "{x:.2f}")
+    assert texts == ["12.50"]
+    assert [words in reason for words, reason in zip(["#REF!", "not a number"], reasons, strict=True)] == [True, True]
 
 
 @pytest.mark.parametrize("value", ["", " ", "\u00a0", "\u200b", "\u2060", "\n", "\x00", None])
@@ -179,7 +201,7 @@ def test_an_empty_value_is_none(value):
     assert judged([value, "Ann"])[:2] == (["Hi Ann"], ["no value"])
 
 
-@pytest.mark.parametrize("message", ["None", " nan ", "NULL"])
+@pytest.mark.parametrize("message", ["None", " nan ", "NULL", "#REF!\n"])
 def test_a_message_that_was_rendered_from_nothing(message):
     """A message that is nothing but such a word is refused for all."""
     with pytest.raises(TemplateError, match="no value to render it from"):
@@ -229,7 +251,7 @@ def test_a_message_that_nobody_would_see_is_empty(message):
 
 def test_a_missing_key_value_is_none():
     """Exports write nothing, an empty text or a word for a missing value, so no key tells these apart."""
-    missing, values = ["", None, "\u00a0", *MISSING_WORDS], ["0", "-", "Null", "none"]
+    missing, values = ["", None, "\u00a0", *MISSING_WORDS, *SHEET_ERRORS], ["0", "-", "Null", "none", "#1"]
     count = len(missing) + len(values)
     rows = pa.RecordBatch.from_pydict({"destination": ["27820000000"] * count, "x": [*missing, *values]})
     keys = Preparation("Hi", None, key_columns=["x"]).prepare(rows, 0).keys

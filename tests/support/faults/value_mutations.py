@@ -206,22 +206,22 @@ VALUE_MUTATIONS = (
     Mutation(
         "words for a missing value are texted",
         "messages/texts.py",
-        "            nothing = pc.or_(nothing, missing_words(column))\n",
-        "            pass\n",
+        "        return pc.or_(mask(found), pc.is_in(column, value_set=strings(MISSING_WORDS)))\n",
+        "        pass\n",
         (TEXTS, VALUES),
     ),
     Mutation(
         "nobody may be called Nan",
-        "messages/plain_text.py",
-        'MISSING_WORDS = ("nan", ',
-        'MISSING_WORDS = ("nan", "Nan", ',
+        "recipients/values.py",
+        '    "nan", "NaN", ',
+        '    "nan", "Nan", "NaN", ',
         (TEXTS,),
     ),
     Mutation(
         "an empty text of a Parquet file is written",
         "messages/texts.py",
-        "    nothing = mask(lengths == 0)\n",
-        "    nothing = mask(lengths < 0)\n",
+        'pc.or_(pc.equal(column, constant("")), missing_words(column))',
+        "missing_words(column)",
         (TEXTS, ANY_FORM),
     ),
     Mutation(
@@ -276,7 +276,7 @@ VALUE_MUTATIONS = (
     Mutation(
         "groups are texted what was rendered from nothing",
         "operators/group.py",
-        "    if message in MISSING_WORDS:\n",
+        "    if is_missing(message.strip()):\n",
         "    if not message:\n",
         ("tests/operators/test_group.py",),
         first="test_wrong_arguments_are_refused",

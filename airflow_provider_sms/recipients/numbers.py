@@ -34,7 +34,7 @@ from airflow_provider_sms.recipients.columns import (
     whole_floats,
 )
 from airflow_provider_sms.recipients.regions import read_region
-from airflow_provider_sms.recipients.values import LOST_FROM
+from airflow_provider_sms.recipients.values import LOST_FROM, is_missing
 
 SHORTEST, LONGEST = 7, 15
 """Digits of a number with its country code: the most are those of E.164."""
@@ -160,7 +160,7 @@ def _read_text(written: str, region: str | None) -> Reading:
         number = found[1] or found[2]
     compact = _SEPARATORS.sub("", number)
     digits = compact.removeprefix("+")
-    if not digits:
+    if not digits or is_missing(number):
         return _refused(NO_NUMBER)
     if _EXPONENT.fullmatch(number):
         return _refused(EXPONENT)

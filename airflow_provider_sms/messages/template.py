@@ -196,9 +196,10 @@ def _column_of(schema: pa.Schema, field: Field) -> pa.Field:
     except ColumnError as error:
         if field.column in schema.names or not _INTO_A_VALUE.search(field.column):
             raise
+        end = "" if str(error).endswith("?") else "."
         raise ColumnError(
-            f"{error}. A field is the whole name of a column: attributes and indexes, as in {{{field.column}}}, are "
-            "not allowed. Put the value into a column of its own, and name that column"
+            f"{error}{end} A field is the whole name of a column: attributes and indexes, as in {{{field.column}}}, "
+            "are not allowed. Put the value into a column of its own, and name that column"
         ) from None
 
 

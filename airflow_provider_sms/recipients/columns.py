@@ -5,10 +5,12 @@ Arrays are made from buffers and read as buffers, since pyarrow's own conversion
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+from unicodedata import category, normalize
 
 import numpy as np
 import pyarrow as pa
@@ -157,27 +159,72 @@ def holds_decimals(field: pa.Field) -> bool:
     return DECIMALS.items() <= (field.metadata or {}).items()
 
 
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """Return a name of a column without what a spreadsheet or a database may change: capitals, blanks, unseen signs."""
+    seen = "".join(sign for sign in normalize("NFKC", name) if category(sign) != "Cf")
+    return " ".join(seen.casefold().split())
+
+
 def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
-    """Return the field of a column.
+    """Return the field of a column: that of the very name or, without one, the only one that is :func:`folded` alike.
 
     :param used_by: the argument that names the column, for the error.
     :raises ColumnError: there is no such column, or more than one.
     """
     indices = schema.get_all_field_indices(name)
+    if not indices:
+        indices = [place for place, other in enumerate(schema.names) if folded(other) == folded(name)]
     if len(indices) == 1:
         return schema.field(indices[0])
-    if indices:
+    if indices and name in schema.names:
         raise ColumnError(f"{used_by}: {len(indices)} columns of the source are named {name!r}")
-    if any(mask_numbers_in(column) != column for column in schema.names):
+    if indices:
+        shown = ", ".join(repr(mask_numbers_in(schema.names[place])) for place in indices)
         raise ColumnError(
-            f"{used_by}: the source has no column {name!r}; the names of its columns hold numbers, and are not shown: "
-            "is the header missing, so that a row of recipients is in its place?"
+            f"{used_by}: {len(indices)} columns of the source could be {name!r}: {shown}. Name one of them exactly, or "
+            "rename the others"
+        )
+    raise ColumnError(
+        f"{used_by}: the source has no column {name!r}; {names_of(schema)}{did_you_mean(name, schema.names)}"
+    )
+
+
+def names_of(schema: pa.Schema) -> str:
+    """Return words for the names of the columns, as an error shows them."""
+    if _hold_numbers(schema.names):
+        return (
+            "the names of its columns hold numbers, and are not shown: is the header missing, so that a row of "
+            "recipients is in its place?"
         )
     names = ", ".join(repr(column) for column in schema.names[:_MOST_NAMES])
     more = len(schema.names) - _MOST_NAMES
-    raise ColumnError(
-        f"{used_by}: the source has no column {name!r}; it has {names}" + (f" and {more} more" if more > 0 else "")
-    )
+    return f"it has {names}" + (f" and {more} more" if more > 0 else "")
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """Return the question for the column that was meant, with the full stop before it; empty where none is similar."""
+    if _hold_numbers(names):
+        return ""
+    alike = {folded(each): each for each in names}
+    similar = get_close_matches(folded(name), alike)
+    return f". Did you mean {' or '.join(repr(alike[each]) for each in similar)}?" if similar else ""
+
+
+def _hold_numbers(names: Sequence[str]) -> bool:
+    return any(mask_numbers_in(name) != name for name in names)
+
+
+def fields_of(schema: pa.Schema, names: Sequence[str] | None) -> pa.Schema:
+    """Return the columns to read, each once, as the source names them.
+
+    :param names: as an argument has them; None means all columns.
+    :raises ColumnError: there is no such column, or more than one.
+    """
+    if names is None:
+        return schema
+    fields = (field_of(schema, name, "columns") for name in names)
+    return pa.schema({field.name: field for field in fields}.values())
 
 
 def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
@@ -186,8 +233,8 @@ def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
     :param used_by: the argument that names the column, for the error.
     :raises ColumnError: there is no such column, or more than one.
     """
-    field_of(batch.schema, name, used_by)
-    return whole(plain(batch.column(batch.schema.get_field_index(name))))
+    field = field_of(batch.schema, name, used_by)
+    return whole(plain(batch.column(batch.schema.get_field_index(field.name))))
 
 
 def check_text(batch: pa.RecordBatch, description: str) -> None:

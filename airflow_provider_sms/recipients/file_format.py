@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.paths import DataFile, safe_cause
+from airflow_provider_sms.recipients.paths import DataFile, codec_of, safe_cause
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Generator, Iterator, Sequence
+
+
+SEPARATOR = b"separator"
+"""Metadata of a schema: what separates the columns of the file, where that is not what its name says."""
+
+
+class EmptyFileError(SourceError):
+    """A file has no rows, and does not even name columns."""
 
 
 class FileFormat(NamedTuple):
@@ -20,7 +29,8 @@ class FileFormat(NamedTuple):
     name: str
     """The name of the format in a log."""
     read_schema: Callable[[DataFile], pa.Schema]
-    """Returns the columns of a file, text of any kind as ``string``; raises SourceError for another format."""
+    """Returns the columns of a file, text of any kind as ``string``; raises SourceError for another format,
+    and EmptyFileError."""
     read_rows: Callable[[DataFile, Sequence[str], int], Generator[pa.RecordBatch, None, None]]
     """Yields the rows of the named columns in order, in memory that does not grow with the file. The number says how
     many rows a batch should hold; a batch may have any size. Closes the file when it is closed. Raises SourceError
@@ -45,3 +55,22 @@ def source_errors(file: DataFile, explain: Callable[[Exception], str]) -> Iterat
         if isinstance(error, of_the_content) or (isinstance(error, OSError) and error.errno is None):
             raise SourceError(f"{file.name}: {explain(error)}") from None
         raise SourceError(f"{file.name}: cannot be read: {type(error).__name__}") from safe_cause(error, file.path)
+
+
+@contextmanager
+def opened_text(file: DataFile, names: re.Pattern[str]) -> Iterator[pa.NativeFile]:
+    """Open a text file, decompressed as its name says.
+
+    :param names: finds the compression in a name, as :func:`codec_of` takes it.
+    :raises ArrowInvalid: a compressed file has no byte: even no text takes some, and Arrow reads it as no text.
+    """
+    codec = codec_of(file.name, names)
+    with file.open() as stream, pa.PythonFile(stream, "r") as stored:
+        if codec is None:
+            yield stored
+            return
+        if not stored.read(1):
+            raise pa.ArrowInvalid("no byte")
+        stored.seek(0)
+        with pa.CompressedInputStream(stored, codec) as content:
+            yield content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,7 +13,8 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.columns import check_text, field_of, is_text, plain
+from airflow_provider_sms.recipients.columns import check_text, did_you_mean, fields_of, is_text, plain
+from airflow_provider_sms.recipients.file_format import SEPARATOR, EmptyFileError
 from airflow_provider_sms.recipients.memory import check_names
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.recipients.file_format import FileFormat
     from airflow_provider_sms.recipients.paths import DataFile
 
+
+log = logging.getLogger(__name__)
 
 _HEADERS_AT_ONCE = 16
 """Headers that are read from an object store at the same time, since each takes the time of a request."""
@@ -49,7 +53,7 @@ class FileSource:
     def __init__(self, file_format: FileFormat, files: Sequence[DataFile], description: str) -> None:
         self._format = file_format
         self._description = description
-        self._files = _with_columns(files, _read_schemas(file_format, files))
+        self._files = _with_columns(*_with_headers(files, _read_schemas(file_format, files)))
         self.schema: pa.Schema = _unify(self._files)
 
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
@@ -59,8 +63,7 @@ class FileSource:
         :param batch_size: rows in each batch but the last, which may have fewer, however the files divide the rows.
         :raises SourceError: a file cannot be read to its end, or lacks a column that others have.
         """
-        names = self.schema.names if columns is None else list(dict.fromkeys(columns))
-        schema = pa.schema([field_of(self.schema, name, "columns") for name in names])
+        schema = fields_of(self.schema, columns)
         with closing(self._batches(schema, batch_size)) as batches:
             yield from rebatch(batches, batch_size)
 
@@ -68,7 +71,8 @@ class FileSource:
         for file in self._files:
             for name in schema.names:
                 if name not in file.schema.names:
-                    raise SourceError(f"{file.data.name}: has no column {name!r}, unlike other files of the source")
+                    meant = did_you_mean(name, file.schema.names)
+                    raise SourceError(f"{file.data.name}: has no column {name!r}, unlike other files{meant}")
             names = [name for name in schema.names if name not in file.constants]
             with closing(self._format.read_rows(file.data, names, batch_size)) as batches:
                 for batch in batches:
@@ -82,12 +86,38 @@ class FileSource:
         """Do nothing: each reading closes its files."""
 
 
-def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa.Schema]:
+def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa.Schema | EmptyFileError]:
+    def read_schema(file: DataFile) -> pa.Schema | EmptyFileError:
+        try:
+            return file_format.read_schema(file)
+        except EmptyFileError as error:
+            return error
+
     if not all(getattr(file.filesystem, "async_impl", False) for file in files):
         # Others, such as FTP, may have one connection that cannot be shared.
-        return [file_format.read_schema(file) for file in files]
+        return list(map(read_schema, files))
     with ThreadPoolExecutor(min(_HEADERS_AT_ONCE, len(files))) as pool:
-        return list(pool.map(file_format.read_schema, files))
+        return list(pool.map(read_schema, files))
+
+
+def _with_headers(
+    files: Sequence[DataFile], found: Sequence[pa.Schema | EmptyFileError]
+) -> tuple[list[DataFile], list[pa.Schema]]:
+    """Leave out empty files, as writers of many parts leave them; log these, and separators that were not expected.
+
+    :raises EmptyFileError: all files are empty.
+    """
+    headers = [(file, each) for file, each in zip(files, found, strict=True) if isinstance(each, pa.Schema)]
+    empty = [each for each in found if isinstance(each, EmptyFileError)]
+    if not headers:
+        raise empty[0]
+    if empty:
+        log.warning("%d of %d files hold no rows. The first: %s", len(empty), len(files), empty[0])
+    others = [(file.name, each.metadata[SEPARATOR].decode()) for file, each in headers if each.metadata]
+    if others:
+        more = f", as in others of the {len(files)} files" if len(others) > 1 else ""
+        log.info("%s: the columns are separated by %r%s", *others[0], more)
+    return [file for file, _ in headers], [each.remove_metadata() for _, each in headers]
 
 
 def _with_columns(files: Sequence[DataFile], stored: Sequence[pa.Schema]) -> list[_TableFile]:

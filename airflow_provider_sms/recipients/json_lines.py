@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
-import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.file_format import source_errors
+from airflow_provider_sms.recipients.file_format import opened_text, source_errors
 from airflow_provider_sms.recipients.files import partition_columns
-from airflow_provider_sms.recipients.paths import JSON_NAME, codec_of
+from airflow_provider_sms.recipients.paths import JSON_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,31 +55,15 @@ def _row(text: bytes, file: DataFile, number: int) -> dict[str, Any]:
     raise SourceError(f"{file.name}: line {number} is not a JSON object; write one object a line, in UTF-8{hint}")
 
 
-def _require_bytes(stored: pa.PythonFile) -> None:
-    """Refuse a compressed file without a byte: compressed, even no rows take some, and Arrow reads it as no rows.
-
-    :raises ArrowInvalid: there is none.
-    """
-    if not stored.read(1):
-        raise pa.ArrowInvalid("no byte")
-    stored.seek(0)
-
-
 def _lines(file: DataFile) -> Iterator[bytes]:
-    with file.open() as stream:
-        stored = pa.PythonFile(stream, "r")
-        codec = codec_of(file.name, JSON_NAME)
-        if codec is not None:
-            _require_bytes(stored)
-        content = stored if codec is None else pa.CompressedInputStream(stored, codec)
-        with content:
-            held, number = b"", 0
-            while block := content.read(_BLOCK):
-                *lines, held = (held + block).split(b"\n")
-                number += len(lines)
-                yield from lines
-                if len(held) > _BLOCK:
-                    raise SourceError(
-                        f"{file.name}: line {number + 1} is longer than {_BLOCK >> 20} MiB; write one object a line"
-                    )
-            yield held
+    with opened_text(file, JSON_NAME) as content:
+        held, number = b"", 0
+        while block := content.read(_BLOCK):
+            *lines, held = (held + block).split(b"\n")
+            number += len(lines)
+            yield from lines
+            if len(held) > _BLOCK:
+                raise SourceError(
+                    f"{file.name}: line {number + 1} is longer than {_BLOCK >> 20} MiB; write one object a line"
+                )
+        yield held

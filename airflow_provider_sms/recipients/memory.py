@@ -14,7 +14,7 @@ import pyarrow as pa
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.columns import DECIMALS, check_text, field_of, is_text
+from airflow_provider_sms.recipients.columns import DECIMALS, check_text, fields_of, is_text
 from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, mixed_value_text
 
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ class TableSource:
         """
         if not self._table.num_rows:
             return
-        names = self.schema.names if columns is None else list(dict.fromkeys(columns))
-        for name in names:
-            field_of(self.schema, name, "columns")
-        for batch in self._table.select(names).to_batches(max_chunksize=batch_size):
+        for batch in self._table.select(fields_of(self.schema, columns).names).to_batches(max_chunksize=batch_size):
             if batch.num_rows:
                 check_text(batch, self._description)
                 yield batch

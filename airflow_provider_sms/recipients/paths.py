@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import fsspec
+from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
 from airflow_provider_sms.recipients.number_lists import path_without_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
 """Searched in a name in lower case: whether a file is CSV, its delimiter (``csv`` or ``tsv``), and its compression."""
@@ -50,6 +51,8 @@ READ = (
 """The formats that are read, as an error lists them."""
 _WILDCARD = re.compile(r"[*?\[]")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_FOLDER_KEY = "_$folder$"
+"""The ending of an object that stands for a folder, as Hadoop writes it."""
 _LOST_AND_FOUND = "lost+found"
 """A folder at the top of a disk, which belongs to the system."""
 
@@ -155,6 +158,9 @@ def find_files(source: Any) -> list[DataFile]:
     name = without_secrets(source)
     try:
         filesystem, path = _locate(source)
+        if isinstance(filesystem, AbstractFileSystem):
+            # A process has one object for each filesystem, which may have kept the listing of an earlier attempt.
+            filesystem.invalidate_cache()
         listing = _NotingFileSystem() if isinstance(filesystem, LocalFileSystem) else filesystem
         return [DataFile(filesystem, found) for found in _expand(listing, path, name)]
     except SourceError:
@@ -242,22 +248,34 @@ def _is_matched(folder: str, glob: str) -> bool:
 
 def _kind(filesystem: Any, path: str) -> str | None:
     try:
-        kind = filesystem.info(path)["type"]
+        info = filesystem.info(path)
     except FileNotFoundError:
         return None
+    kind = info["type"]
     if kind == "other":  # to open a pipe may take for ever, and it could be read only once
         raise SourceError(
             f"{without_secrets(path)} is a pipe, a socket or a device. Write its rows to a file, and pass the path of "
             "that file"
         )
-    return "directory" if kind == "directory" else "file"
+    is_folder = kind == "directory" or (info.get("size") == 0 and _is_folder_key(path, filesystem.find(path)))
+    return "directory" if is_folder else "file"
+
+
+def _is_folder_key(path: str, found: Iterable[str]) -> bool:
+    """Return whether an object without a byte stands for a folder of an object store.
+
+    :param found: the paths of the objects there.
+    """
+    return path.endswith("/") or any(other.startswith(f"{path}/") for other in found)
 
 
 def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
     below = len(path.rstrip("/"))
     found_there = filesystem.find(path, detail=True)
     _require_listed(filesystem, name, partial(_is_searched, directory=path.rstrip("/")))
-    files = sorted(found_there)
+    files = sorted(
+        file for file, info in found_there.items() if info.get("size") != 0 or not _is_folder_key(file, found_there)
+    )
     if logs := _LOGS.keys() & {segment for file in files for segment in file[below:].split("/")}:
         raise SourceError(
             f"{name}: the directory is a {_LOGS[min(logs)]} table. Its files also hold rows that were changed or "
@@ -287,7 +305,7 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
 
 
 def _is_hidden(segment: str) -> bool:
-    return segment.startswith(("_", "."))
+    return segment.startswith(("_", ".")) or segment.endswith(_FOLDER_KEY)
 
 
 def _unfollowed_link(filesystem: Any, glob: str) -> str | None:

@@ -28,7 +28,7 @@ from airflow_provider_sms.recipients.columns import (
     DECIMALS,
     NESTED,
     check_text,
-    field_of,
+    fields_of,
     holds_decimals,
     is_text,
     plain,
@@ -121,8 +121,7 @@ class SpooledSource:
         """
         if not self.schema.names:
             return  # no row, and so no column either
-        names = self.schema.names if columns is None else list(dict.fromkeys(columns))
-        schema = pa.schema([field_of(self.schema, name, "columns") for name in names])
+        schema = fields_of(self.schema, columns)
         with closing(self._spooled.read()) as pieces:
             yield from rebatch((_in_schema(piece, schema) for piece in pieces), batch_size)
 

@@ -158,13 +158,14 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/latin.csv", "message": "Hi {first_name}"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/latin.csv: row 0 of the file holds text that is not UTF-8",
+        "source: FOLDER/latin.csv: line 2: holds text that is not UTF-8 but could be Windows-1252, as spreadsheets "
+        "write it; write it as UTF-8",
     ),
-    "a file with semicolons": Case(
-        {"source": "FOLDER/semicolons.csv"},
+    "a file with two separators": Case(
+        {"source": "FOLDER/two.csv"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/semicolons.csv: the columns seem to be separated by ';', not by ','",
+        "source: FOLDER/two.csv: the columns seem to be separated by ';' or by '|', not by ','",
     ),
     "a column twice": Case(
         {"source": "FOLDER/twice.csv"},
@@ -194,7 +195,7 @@ CASES: dict[str, Case] = {
         {"source": ["FOLDER/good.csv", "FOLDER/other.csv"]},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/other.csv: has no column 'destination', unlike other files of the source",
+        "source: FOLDER/other.csv: has no column 'destination', unlike other files",
     ),
     "a DataFrame without columns": Case(
         {"source": pd.DataFrame(), "min_rows": 1},
@@ -260,7 +261,8 @@ CASES: dict[str, Case] = {
         {"destination_column": "destinaton"},
         FAILS,
         AirflowFailException,
-        "destination_column: the source has no column 'destinaton'; it has 'destination', 'first_name', 'amount'",
+        "destination_column: the source has no column 'destinaton'; it has 'destination', 'first_name', "
+        "'amount'. Did you mean 'destination'?",
     ),
     "an empty name of the column of numbers": Case(
         {"destination_column": ""},
@@ -366,16 +368,16 @@ CASES: dict[str, Case] = {
         FAILS,
         AirflowFailException,
         "message: the source has no column 'first_name.upper'; it has 'destination', 'first_name', 'amount'. "
-        "A field is the whole name of a column: attributes and indexes, as in {first_name.upper}, are not "
-        "allowed. Put the value into a column of its own, and name that column",
+        "Did you mean 'first_name'? A field is the whole name of a column: attributes and indexes, as in "
+        "{first_name.upper}, are not allowed. Put the value into a column of its own, and name that column",
     ),
     "an index in a text": Case(
         {"message": "Hi {first_name[0]}"},
         FAILS,
         AirflowFailException,
-        "message: the source has no column 'first_name[0]'; it has 'destination', 'first_name', 'amount'. A "
-        "field is the whole name of a column: attributes and indexes, as in {first_name[0]}, are not allowed. "
-        "Put the value into a column of its own, and name that column",
+        "message: the source has no column 'first_name[0]'; it has 'destination', 'first_name', 'amount'. "
+        "Did you mean 'first_name'? A field is the whole name of a column: attributes and indexes, as in "
+        "{first_name[0]}, are not allowed. Put the value into a column of its own, and name that column",
     ),
     "a position in a text": Case(
         {"message": "Hi {0}"},
@@ -649,7 +651,7 @@ def folder(tmp_path: Path) -> Path:
         "header.csv": header,
         "headless.csv": f"{NUMBER},Thandeka,12.5\n",
         "ragged.csv": f"{good}{NUMBER},Thandeka,12.5,again\n",
-        "semicolons.csv": good.replace(",", ";"),
+        "two.csv": good.replace(",", ";", 1).replace(",", "|").replace(f"{NUMBER}|", f"{NUMBER};"),
         "twice.csv": f"destination,destination\n{NUMBER},{NUMBER}\n",
         "csv.parquet": good,
         "broken.jsonl": f'{{"destination": "{NUMBER}"}}\n{{"destination": "278298',

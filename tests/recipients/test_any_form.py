@@ -85,6 +85,42 @@ def read(source, message, key_columns):
     return found
 
 
+OTHER_NAMES = ["DESTINATION", "Text ", "\u00a0ref", "First  Name"]
+NAMED = pd.DataFrame(
+    [["27820000001", "Hi Ann", "r1", "Ann"], ["27820000001", "Hi Bo", "r2", "Bo"]], columns=OTHER_NAMES
+)
+NAMED_FORMS = {
+    "frame": lambda _: NAMED,
+    "table": lambda _: pa.Table.from_pandas(NAMED),
+    "polars": lambda _: pl.DataFrame(NAMED.to_dict("list")),
+    "dicts": lambda _: NAMED.to_dict("records"),
+    "iterator": lambda _: iter(NAMED.to_dict("records")),
+    "columns": lambda _: NAMED.to_dict("list"),
+    "csv": lambda path: NAMED.to_csv(path, index=False),
+    "jsonl": lambda path: NAMED.to_json(path, orient="records", lines=True),
+    "parquet": NAMED.to_parquet,
+    "feather": lambda path: feather.write_feather(NAMED, path),
+    "orc": NAMED.to_orc,
+}
+
+
+@pytest.mark.parametrize("form", NAMED_FORMS)
+@pytest.mark.parametrize(
+    ("message", "content_column"), [("Hi {first name}", None), (None, "text"), ("Hi {First name}", None)]
+)
+def test_names_that_a_database_or_a_spreadsheet_has_changed(tmp_path, form, message, content_column):
+    """In any form, and for each argument that names a column, capitals and blanks in names do not matter."""
+    path = tmp_path / f"a.{form}"
+    made = NAMED_FORMS[form](path)
+    source = open_source(path if path.exists() else made)
+    preparation = Preparation(message, content_column, "destination", key_columns=["REF", "ref"])
+    preparation.check(source.schema)
+    (prepared,) = [preparation.prepare(batch, 0) for batch in source.batches(preparation.columns)]
+    assert (prepared.destinations, prepared.contents) == (["27820000001"] * 2, ["Hi Ann", "Hi Bo"])
+    assert len(set(prepared.keys)) == 2
+    source.close()
+
+
 def arrow_column(values, kind, draw):
     """Make a column of one of the types that can hold the values."""
     for choice in draw(st.permutations(kind.arrow_types)):

@@ -5,11 +5,13 @@ import csv
 import gzip
 import io
 import os
+import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import fsspec
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -34,6 +36,7 @@ def zstd(content):
     return sink.getvalue().to_pybytes()
 
 
+WINDOWS = "text that is not UTF-8 but could be Windows-1252, as spreadsheets write it; write it as UTF-8"
 COMPRESS = {"": lambda content: content, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
 
 
@@ -103,8 +106,8 @@ def test_a_format_of_numbers(tmp_path):
 
 def test_missing_values(tmp_path):
     """A field without anything in it is null, quoted or not: a writer that quotes everything quotes nothing, too."""
-    path = write(tmp_path / "a.csv", b'a,b\n,""\n"",x\n')
-    assert read(path) == {"a": [None, None], "b": [None, "x"]}
+    path = write(tmp_path / "a.csv", b'a,b,c\n,"",x\n"",x,\n')
+    assert read(path) == {"a": [None, None], "b": [None, "x"], "c": ["x", None]}
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
@@ -141,12 +144,12 @@ def test_quotes(tmp_path):
     batch_size=st.integers(1, 7),
 )
 def test_what_a_writer_wrote_is_read(tmp_path_factory, rows, quoting, line_end, batch_size):
-    """Each row that Python's writer wrote is read, in order, with each value."""
+    """Each row that Python's writer wrote is read, in order, with each value; a row without any value is none."""
     path = tmp_path_factory.getbasetemp() / "written.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=quoting, lineterminator=line_end)
         writer.writerows([["a", "b", "c"], *rows])
-    expected = [[value or None for value in row] for row in rows]
+    expected = [[value or None for value in row] for row in rows if any(row)]
     assert expected == [list(row) for row in zip(*read(path, batch_size=batch_size).values(), strict=True)]
 
 
@@ -222,25 +225,31 @@ def test_a_signed_uri(tmp_path):
         (b"\n\n", "is empty; the first line must hold the names of the columns"),
         (b"\xef\xbb\xbf", "is empty; the first line must hold the names of the columns"),
         (PEOPLE.decode().encode("utf-16"), "is UTF-16 text; write it as UTF-8"),
-        (PEOPLE.decode().encode("utf-16-le"), "line 1: holds a zero byte, so it is not UTF-8 text"),
+        (PEOPLE.decode().encode("utf-16-le"), "is UTF-16 text; write it as UTF-8"),
+        (PEOPLE.decode().encode("utf-16-be"), "is UTF-16 text; write it as UTF-8"),
+        (b",,\n;;", "is empty; the first line must hold the names of the columns"),
         (b"a,b\n1,2\n3,\0\n", "line 3: holds a zero byte, so it is not UTF-8 text"),
         (b"PAR1 and more", "is a Parquet file; name it .parquet"),
         (b"PK\x03\x04 and more", "is a workbook or a zip archive; save it as CSV"),
         (gzip.compress(PEOPLE, mtime=0), "is compressed with gzip; name it .csv.gz"),
-        (PEOPLE.replace(b",", b";"), "the columns seem to be separated by ';', not by ','"),
-        (PEOPLE.replace(b",", b"\t"), r"the columns seem to be separated by '\t', not by ','"),
+        (b"a;b|c\n1;2|3\n", "the columns seem to be separated by ';' or by '|', not by ','"),
+        (b"a;b\n1;2\n3\n", "row 1 of the file has 1 value, but the header names 2 columns"),
+        (b"sep=;\na;b\n1,2\n", "row 0 of the file has 1 value, but the header names 2 columns"),
+        (b"0821234567;Thandi\n", "the first line holds a number; it must hold the names of the columns"),
         (b"0821234567,Thandi\n", "the first line holds a number; it must hold the names of the columns"),
         (b"+27 82 123 4567,Thandi\n", "the first line holds a number; it must hold the names of the columns"),
         (b"2.78E+10,Thandi\n", "the first line holds a number; it must hold the names of the columns"),
         (b"a,a\n1,2\n", "more than one column is named 'a'; rename or drop the others"),
-        (b"n\xe4me,a\nx,1\n", "the header holds text that is not UTF-8"),
-        (b"a,b\n1,caf\xe9\n", "row 0 of the file holds text that is not UTF-8"),
+        (b"n\xe4me,a\nx,1\n", f"line 1: holds {WINDOWS}"),
+        (b"a,b\n1,caf\xe9\n", f"line 2: holds {WINDOWS}"),
+        (b"a,b\n1,\xff\x81\n", "line 2: holds text that is not UTF-8"),
+        (b"sep=,\n,,\na,b\n1,caf\xe9\n", f"line 4: holds {WINDOWS}"),
         (b"a,b\n1,2\n\n3\n", "row 1 of the file has 1 value, but the header names 2 columns"),
         (b'a,b\n"1\n\n\n",2\n3,4,5\n', "row 1 of the file has 3 values, but the header names 2 columns"),
         (b'a,b\n1,"x\n3,4\n5,6\n', "line 2: a quote is opened and never closed"),
         (b"a\n" + b"x" * (3 << 20), "a row is longer than 1 MiB; is a quote never closed?"),
         (MANY + b"27820000000\n", "row 100000 of the file has 1 value, but the header names 2 columns"),
-        (MANY + b"1,caf\xe9\n", "row 100000 of the file holds text that is not UTF-8"),
+        (MANY + b"1,caf\xe9\n", f"line 100002: holds {WINDOWS}"),
     ],
 )
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -268,7 +277,7 @@ def test_a_file_that_is_not_compressed(tmp_path, suffix, content):
 
 def test_dates_as_names(tmp_path):
     """Columns may be called after days, and have spaces, dots and marks in their names."""
-    names = ["2026-01-31", "20260131", "31/01/2026", "a.b", " c", "5% {x}", ""]
+    names = ["2026-01-31", "20260131", "31/01/2026", "a.b", "", " c", "5% {x}"]
     assert list(read(write(tmp_path / "a.csv", ",".join(names).encode()))) == names
 
 
@@ -277,7 +286,7 @@ def test_columns_that_are_not_there(tmp_path):
     write(tmp_path / "1.csv", b"a,b\n1,2\n")
     path = write(tmp_path / "2.csv", b"a\n1\n")
     assert read(tmp_path, ["a"]) == {"a": ["1", "1"]}
-    assert refusal(tmp_path) == f"{path}: has no column 'b', unlike other files of the source"
+    assert refusal(tmp_path) == f"{path}: has no column 'b', unlike other files"
     with pytest.raises(ColumnError, match="no column 'c'"):
         read(tmp_path, ["c"])
 
@@ -358,6 +367,93 @@ def test_files_are_closed(tmp_path):
     read(write(tmp_path / "a.csv", MANY))
     refusal(write(tmp_path / "b.csv", MANY + b"1\n"))
     assert opened() == []
+
+
+# As spreadsheets, Spark and stores leave them
+
+
+AMOUNTS = {"destination": ["27821234567", "27821234568"], "amount": ["1,50", "1.250,00"]}
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_a_file_with_another_separator(tmp_path, separator, caplog):
+    """A file whose columns one other sign separates is read by it, as where a comma marks decimals; the log says so."""
+    path = tmp_path / "a.csv"
+    pd.DataFrame(AMOUNTS).to_csv(path, sep=separator, index=False)
+    with caplog.at_level("INFO"):
+        assert read(path) == AMOUNTS
+        assert read([path, path]) == {name: values * 2 for name, values in AMOUNTS.items()}
+    words = f"{path}: the columns are separated by {separator!r}"
+    assert [each.getMessage() for each in caplog.records] == [words, f"{words}, as in others of the 2 files"]
+
+
+def test_a_separator_is_found_by_the_rows_too(tmp_path):
+    """A sign within names or texts separates no columns, where the rows have another number of it."""
+    rows = [{"to": "27821234567", "name, first": "Ann"}, {"to": "27821234568", "name, first": "Lee, M, Dr"}]
+    pd.DataFrame(rows).to_csv(tmp_path / "a.csv", sep=";", index=False)
+    assert read(tmp_path / "a.csv") == {key: [row[key] for row in rows] for key in rows[0]}
+    texts = {"text": ["Hi; there", "Bye | now", "a\tb"]}
+    pd.DataFrame(texts).to_csv(tmp_path / "b.csv", index=False)
+    assert read(tmp_path / "b.csv") == texts
+
+
+@pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\r\n', "\ufeffSEP=;\n\ufeff", "\ufeff\ufeff"])
+def test_a_separator_that_is_stated(tmp_path, first):
+    """Excel's line that states the separator is followed, and is no row."""
+    written = io.StringIO()
+    writer = csv.DictWriter(written, list(AMOUNTS), dialect="excel", delimiter=";")
+    writer.writeheader()
+    writer.writerows(pd.DataFrame(AMOUNTS).to_dict("records"))
+    assert read(write(tmp_path / "a.csv", (first + written.getvalue()).encode())) == AMOUNTS
+    one = write(tmp_path / "b.csv", b"sep=^\ndestination^text\n27821234567^a,b;c\n")
+    assert read(one) == {"destination": ["27821234567"], "text": ["a,b;c"]}
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_what_a_spreadsheet_leaves_around_a_table(tmp_path, separator):
+    """Rows without a value, before the header and after it, and columns without a name or a value are no part of it."""
+    empty = [""] * 4
+    cells = [empty, [" "], ["a", "b", "", " "], ["1", "2", "", ""], empty, ["", "3", "", ""], empty, [""] * 9]
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        csv.writer(file, dialect="excel", delimiter=separator).writerows(cells)
+    assert read(path) == {"a": ["1", None], "b": ["2", "3"]}
+    assert read(path, ["a"]) == {"a": ["1", None]}
+
+
+def test_a_value_in_a_column_without_a_name_is_refused(tmp_path):
+    """It may be the second half of a text, which would go out without it."""
+    path = write(tmp_path / "a.csv", b"destination,text,\n27821234567,Hello,\n27821234568,Hello, friend\n")
+    assert refusal(path, ["destination", "text"]) == (
+        f"{path}: row 1 of the file has a value in a column without a name. Name the column, or empty it; a value with "
+        "',' in it is quoted"
+    )
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_an_empty_file_among_others_has_no_rows(tmp_path, suffix, caplog):
+    """Spark writes a file without a byte for a part without rows; a table of such files alone is refused."""
+    for name in ("0", "1", "3"):
+        empty = write(tmp_path / f"country=ZA/part-{name}.csv{suffix}", COMPRESS[suffix](b""))
+    with pytest.raises(SourceError, match=r"part-0\.csv.*: is empty; the first line must hold the names"):
+        read(tmp_path)
+    write(empty.with_name(f"part-2.csv{suffix}"), COMPRESS[suffix](PEOPLE))
+    assert read(tmp_path) == {**PEOPLE_READ, "country": ["ZA", "ZA"]}
+    assert "3 of 4 files hold no rows. The first: " in caplog.text
+    if suffix:
+        write(empty, b"")
+        assert refusal(tmp_path) == f"{empty}: is not a CSV file, or is damaged or cut short"
+
+
+def test_text_of_windows(tmp_path):
+    """What iconv made Windows-1252 is named as such, and once it is UTF-8 it is read."""
+    text = "destination,name\n27821234567,Zo\u00eb \u2019n\n"
+    converted = subprocess.run(
+        ["iconv", "-f", "UTF-8", "-t", "WINDOWS-1252"], input=text.encode(), capture_output=True, check=True, timeout=60
+    ).stdout
+    path = write(tmp_path / "a.csv", converted)
+    assert refusal(path) == f"{path}: line 2: holds {WINDOWS}"
+    assert read(write(path, text.encode()))["name"] == ["Zo\u00eb \u2019n"]
 
 
 # Quotes

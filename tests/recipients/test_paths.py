@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec import AbstractFileSystem
 from support.tables import read, write
 from upath import UPath
 
@@ -236,6 +238,70 @@ def test_other_filesystems(memory):
     assert read("memory://data", ["a"]) == {"a": [2, 1]}
     assert read("memory://data/*/*.parquet") == {"a": [1], "year": [2024]}
     assert open_source("memory://data").describe() == "memory://data (2 Parquet files)"
+
+
+class ObjectStore(AbstractFileSystem):
+    """Objects whose keys may be the names of folders, as in S3, and listings that are kept."""
+
+    cachable = False
+
+    def __init__(self, **objects):
+        super().__init__()
+        self.objects = objects
+
+    def _open(self, path, *_, **__):
+        return io.BytesIO(self.objects[path])
+
+    def info(self, path, **_):
+        if path in self.objects:
+            return {"name": path, "size": len(self.objects[path]), "type": "file"}
+        if any(key.startswith(f"{path}/") for key in self.objects):
+            return {"name": path, "size": 0, "type": "directory"}
+        raise FileNotFoundError(path)
+
+    def ls(self, path, detail=True, **_):  # noqa: FBT002 - as fsspec has it
+        if path not in self.dircache:
+            below = f"{path}/"
+            keys = [key for key in self.objects if key.startswith(below)]
+            folders = {below + key[len(below) :].split("/")[0] for key in keys if "/" in key[len(below) : -1]}
+            found = [self.info(key) for key in keys if "/" not in key[len(below) : -1]]
+            found += [{"name": each, "size": 0, "type": "directory"} for each in folders]
+            self.dircache[path] = found or [self.info(path)]
+        return self.dircache[path] if detail else [each["name"] for each in self.dircache[path]]
+
+    def invalidate_cache(self, path=None):
+        self.dircache.clear()
+
+
+def parquet(**columns):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("key", ["people", "people/", "people/day=1", "people/day=1/", "people/day=1_$folder$"])
+def test_an_object_that_stands_for_a_folder_is_no_file(key):
+    """Consoles and Hadoop write an object without a byte for a folder, by the folder's name or with an ending."""
+    objects = ObjectStore(**{"people/day=1/a.parquet": parquet(a=[1]), key: b""})
+    for path in ("people", "people/*"):
+        assert read(SimpleNamespace(fs=objects, path=path), ["a"]) == {"a": [1]}
+
+
+def test_an_object_without_a_byte_is_a_file():
+    """It is one that was cut short, unless objects lie below its name."""
+    objects = ObjectStore(**{"people/a.parquet": parquet(a=[1]), "people/b.parquet": b""})
+    for path in ("people", "people/b.parquet"):
+        with pytest.raises(SourceError, match=r"b\.parquet: is not a Parquet file"):
+            read(SimpleNamespace(fs=objects, path=path))
+
+
+def test_each_attempt_lists_a_folder_anew():
+    """A listing that the filesystem has kept may lack files that came since."""
+    objects = ObjectStore(**{"people/a.parquet": parquet(a=[1])})
+    assert read(SimpleNamespace(fs=objects, path="people")) == {"a": [1]}
+    objects.objects["people/b.parquet"] = parquet(a=[2])
+    assert len(objects.find("people")) == 1
+    assert read(SimpleNamespace(fs=objects, path="people")) == {"a": [1, 2]}
 
 
 def test_objects_with_a_filesystem(memory):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import timedelta
     from decimal import Decimal
+    from os import PathLike
 
     from airflow.providers.common.compat.sdk import BaseNotifier, Context
     from airflow.sdk.bases.decorator import Task
@@ -164,7 +165,7 @@ def bulk_sms_task(
     on_unknown: OnUnknown = ...,
     settle_seconds: float | timedelta | None = ...,
     # What comes back?
-    report: str | None = ...,
+    report: str | PathLike[str] | None = ...,
     max_xcom_responses: int = ...,
     raw_responses: bool = ...,
     # Which account and ledger?

@@ -18,6 +18,7 @@ from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.number_lists import path_without_numbers
+from airflow_provider_sms.recipients.paths import is_path
 from airflow_provider_sms.reporting.row_report import write_row_report
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def refuse_report_in(argument: str, report: Any, source: Any) -> None:
     :raises InputError: the report's path is one of the files, or lies within them.
     """
     for each in source if isinstance(source, (list, tuple)) else [source]:
-        if not isinstance(each, (str, os.PathLike)):
+        if not is_path(each):
             continue
         place, read = _resolved(report), _resolved(each)
         if place == read or place.startswith(read.rstrip("/") + "/") or fnmatch(place, read):

@@ -13,11 +13,13 @@ from airflow_provider_sms.operators.bulk_options import BULK_CHECKS, MAX_CHUNK, 
 from airflow_provider_sms.operators.checks import check_loaded
 from airflow_provider_sms.operators.links import SmsReportLink
 from airflow_provider_sms.operators.templated_values import read_value
+from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
     from decimal import Decimal
+    from os import PathLike
 
     from airflow.providers.common.compat.sdk import BaseNotifier, Context
 
@@ -50,7 +52,8 @@ class BulkSmsOperator(SmsOperatorBase):
     :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
         counted and left out.
     :param suppress: numbers not to text, in any form that ``source`` takes, such as a file of opt-outs or reports of
-        earlier sends; a table has them in ``destination_column``. None means that no number is suppressed. (templated)
+        earlier sends; a table has them in ``destination_column``, in its only column, or in the only one that can hold
+        them. None means that no number is suppressed. (templated)
     :param campaign_group: the name of a group of campaigns, all of which share one ``min_interval``. (templated)
     :param min_interval: the least time between two texts to a person from campaigns of the group, in seconds or as a
         timedelta. None means no limit.
@@ -116,10 +119,10 @@ class BulkSmsOperator(SmsOperatorBase):
     :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
         request, in seconds or as a timedelta. The task waits that long before it treats a request as not charged. None
         means until the deadline of the request's claim.
-    :param report: path or URI of a Parquet file that gets one row for each row of the source, in the same order:
-        ``row``, ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written even when
-        the task fails, and replaced by the next attempt. Its name may not have the suffix of another format, such as
-        ``.csv``. None means no report. (templated)
+    :param report: path or URI of a Parquet file, as text or as a path object. It gets one row for each row of the
+        source, in the same order: ``row``, ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``,
+        ``sent_at``; written even when the task fails, and replaced by the next attempt. Its name may not have the
+        suffix of another format, such as ``.csv``. None means no report. (templated)
     :param max_xcom_responses: with more requests than this, XComs hold the number of requests in place of the
         responses.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
@@ -203,7 +206,7 @@ class BulkSmsOperator(SmsOperatorBase):
         on_unknown: OnUnknown = "fail",
         settle_seconds: float | timedelta | None = None,
         # What comes back?
-        report: str | None = None,
+        report: str | PathLike[str] | None = None,
         max_xcom_responses: int = 1000,
         raw_responses: bool = False,
         # Which account and ledger?
@@ -282,6 +285,15 @@ class BulkSmsOperator(SmsOperatorBase):
     def suppress(self, value: Any) -> None:
         self._suppress = redacted_source(value)
         self.inlets = with_assets(self.inlets, value)
+
+    @property
+    def report(self) -> Any:
+        """The path of the report; that of a path object as text, since Airflow renders templates in no other."""
+        return self._report
+
+    @report.setter
+    def report(self, value: Any) -> None:
+        self._report = str(value) if is_path(value) else value
 
     def get_source(self, context: Context) -> Any:  # noqa: ARG002 - a task that computes its source needs it
         """Return the recipients of an attempt, as :attr:`source` holds them."""

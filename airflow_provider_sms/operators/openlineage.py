@@ -65,7 +65,8 @@ def datasets(place: Any) -> list[tuple[str, str]]:
         return []
     scheme, is_uri, rest = str(place).partition("://")
     if not is_uri:
-        return [("file", str(Path(scheme).absolute()))]
+        at_home = os.path.expanduser(scheme)  # noqa: PTH111 - that of pathlib fails for an unknown user
+        return [("file", str(Path(at_home).absolute()))]
     if scheme in ("http", "https"):
         rest = rest.partition("?")[0]  # it may hold a signature
     host, _, path = rest.partition("/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,10 +14,19 @@ from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_number, mask_numbers_in
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers
 from airflow_provider_sms.messages.prepared import RejectedRow, count_reasons, list_rejected
-from airflow_provider_sms.recipients.columns import column_of, constant, field_of, integers, is_text
+from airflow_provider_sms.recipients.columns import (
+    alike,
+    column_of,
+    constant,
+    integers,
+    is_float,
+    is_text,
+    names_of,
+    type_words,
+)
 from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations, read_number
 
 if TYPE_CHECKING:
@@ -24,6 +34,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_sms.recipients.sources import Source
+
+log = logging.getLogger(__name__)
 
 MAX_EXAMPLES = 10
 """Unreadable rows that an error names."""
@@ -33,6 +45,10 @@ _NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
 _OF_REPORT = {"row", _NUMBER, _STATUS, "reason", "request_id", "event_id", "sent_at"}
 """The columns of a row report."""
 _ROWS_AT_ONCE = 10_000
+_LIKE_NUMBER = rf"^(?:[^\pL\pN]*\pN){{{SHORTEST_NUMBER}}}[^\pL]*$"
+_DAY, _YEAR = "(?:0?[1-9]|[12][0-9]|3[01])", "(?:19|20)[0-9]{2}"
+_TIME = r"[ T][0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[+-][0-9]{2}:?[0-9]{2})?"
+_LIKE_DATE = rf"^\s*(?:{_YEAR}[-/.]?{_DAY}[-/.]?{_DAY}|{_DAY}[-/.]{_DAY}[-/.]{_YEAR})(?:{_TIME})?\s*$"
 
 _ENDING = 10**7
 _LONGER = (-2, -1, 1, 2)
@@ -116,14 +132,17 @@ class SuppressedNumbers:
 def read_suppressed(source: Source, destination_column: str, default_region: str | None) -> SuppressedNumbers:
     """Read numbers that must not be texted, and clean them like those of recipients.
 
+    They are in the column of the recipients' name; without one in the only column, or in the only one that could hold
+    numbers; in a row report in its own.
+
     This takes 16 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
     suppresses nobody: the caller decides what to do about it.
 
     :param source: rows that each hold a number or nothing.
-    :param destination_column: column with the number.
+    :param destination_column: column with the number of a recipient.
     :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code; None
         means that every number carries its country code.
-    :raises ColumnError: the column is missing, or of a type that holds no numbers.
+    :raises ColumnError: no column, or more than one, could be that of the numbers.
     :raises SourceError: the source cannot be read.
     :raises InputError: the region is unknown.
     :raises OSError: there is no room in the folder for temporary files.
@@ -131,22 +150,62 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     found = SuppressedNumbers()
     if not source.schema.names:
         return found  # an empty list of rows has no columns, and lacks none
-    kind = field_of(source.schema, destination_column, _USED_BY).type
-    if not can_hold_numbers(kind):
-        raise ColumnError(f"{_USED_BY}: {destination_column!r} is of type {kind}; phone numbers are text or numbers")
+    is_report = set(source.schema.names) >= _OF_REPORT
+    name = _NUMBER if is_report else _column_of_numbers(source, destination_column)
     try:
-        is_report = destination_column == _NUMBER and set(source.schema.names) >= _OF_REPORT
-        names = [destination_column, _STATUS] if is_report else [destination_column]
+        names = [name, _STATUS] if is_report else [name]
         for batch in source.batches(names, _ROWS_AT_ONCE):
-            column = column_of(batch, destination_column, _USED_BY)
+            column = column_of(batch, name, _USED_BY)
             if is_report and is_text(column.type):
                 column = _with_plus(column, column_of(batch, _STATUS, _USED_BY))
-            _add(found, column, destination_column, default_region)
+            _add(found, column, name, default_region)
         found.numbers = found.digits.count_distinct()
     except BaseException:
         found.close()
         raise
     return found
+
+
+def _column_of_numbers(source: Source, wanted: str) -> str:
+    """Return the column with the numbers of a list.
+
+    :raises ColumnError: none, or more than one, could be it: from the wrong one nobody would be suppressed.
+    """
+    schema = source.schema
+    found = alike(schema.names, wanted)
+    if not found:
+        found = schema.names if len(schema) == 1 else _could_hold_numbers(source)
+    if len(found) != 1:
+        several = "several columns" if found else "no column"
+        raise ColumnError(
+            f"{_USED_BY}: the list has no column {wanted!r}, and {several} that could hold its numbers; "
+            f"{names_of(schema)}. Name the column with the numbers {wanted!r}, or pass it alone"
+        )
+    (name,) = found
+    kind = schema.field(name).type
+    if not can_hold_numbers(kind):
+        raise ColumnError(f"{_USED_BY}: {name!r} is of type {type_words(kind)}; phone numbers are text or numbers")
+    if name != wanted:
+        log.info("%s: the numbers of the list are taken from its column %r", _USED_BY, mask_numbers_in(name))
+    return name
+
+
+def _could_hold_numbers(source: Source) -> list[str]:
+    """Return the columns in which a value could be a phone number: it has enough digits, no letter, and is no date."""
+    candidates = {field.name for field in source.schema if can_hold_numbers(field.type)}
+    found: set[str] = set()
+    for batch in source.batches(sorted(candidates), _ROWS_AT_ONCE):
+        for name in candidates - found:
+            column = column_of(batch, name, _USED_BY)
+            if is_float(column.type) or pa.types.is_decimal(column.type):
+                column = column.cast(pa.float64())
+                column = column.filter(pc.is_finite(column)).cast(pa.int64(), safe=False)
+            numbers, dates = (
+                pc.match_substring_regex(column.cast(pa.string()), each) for each in (_LIKE_NUMBER, _LIKE_DATE)
+            )
+            if pc.any(pc.and_not(numbers, dates)).as_py():
+                found.add(name)
+    return sorted(found)
 
 
 def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:

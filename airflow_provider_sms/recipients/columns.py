@@ -166,24 +166,26 @@ def folded(name: str) -> str:
     return " ".join(seen.casefold().split())
 
 
+def alike(names: Sequence[str], name: str) -> list[str]:
+    """Return the columns that a name may mean: those of the very name or, without any, those :func:`folded` alike."""
+    return [each for each in names if each == name] or [each for each in names if folded(each) == folded(name)]
+
+
 def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
-    """Return the field of a column: that of the very name or, without one, the only one that is :func:`folded` alike.
+    """Return the field of the column that a name means, as :func:`alike` finds it.
 
     :param used_by: the argument that names the column, for the error.
     :raises ColumnError: there is no such column, or more than one.
     """
-    indices = schema.get_all_field_indices(name)
-    if not indices:
-        indices = [place for place, other in enumerate(schema.names) if folded(other) == folded(name)]
-    if len(indices) == 1:
-        return schema.field(indices[0])
-    if indices and name in schema.names:
-        raise ColumnError(f"{used_by}: {len(indices)} columns of the source are named {name!r}")
-    if indices:
-        shown = ", ".join(repr(mask_numbers_in(schema.names[place])) for place in indices)
+    found = alike(schema.names, name)
+    if len(found) == 1:
+        return schema.field(found[0])
+    if len(set(found)) == 1:
+        raise ColumnError(f"{used_by}: {len(found)} columns of the source are named {found[0]!r}")
+    if found:
         raise ColumnError(
-            f"{used_by}: {len(indices)} columns of the source could be {name!r}: {shown}. Name one of them exactly, or "
-            "rename the others"
+            f"{used_by}: {len(found)} columns of the source could be {name!r}: {', '.join(map(repr, found))}. Name one "
+            "of them exactly, or rename the others"
         )
     raise ColumnError(
         f"{used_by}: the source has no column {name!r}; {names_of(schema)}{did_you_mean(name, schema.names)}"

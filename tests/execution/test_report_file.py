@@ -11,7 +11,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException, ObjectStoragePath
 from support.people import somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER
 from support.windows import Closes
@@ -234,10 +234,17 @@ def test_a_report_after_an_answer_is_of_the_whole_try(send, people, report, sand
     assert (ran.state, statuses(report), counts(ran)) == ("success", {"accepted": 250}, {"accepted": 250})
 
 
+@pytest.mark.parametrize("form", [Path, ObjectStoragePath], ids=["Path", "ObjectStoragePath"])
+def test_a_report_may_be_a_path_object(send, people, report, form):
+    """A report, as a source, may be given as a path object, and templates in it are rendered."""
+    place = form(f"{report.parent}/{{{{ run_id }}}}.parquet")
+    ran = send(Path(people(2)), report=place)
+    assert (ran.state, Path(ran.summary["report"]).name) == ("success", f"{ran.run_id}.parquet")
+    assert statuses(ran.summary["report"]) == {"accepted": 2}
+
+
 def test_a_report_goes_to_any_object_storage(send, people, airflow_home):
     """A URI is one of Airflow's object storage."""
-    from airflow.providers.common.compat.sdk import ObjectStoragePath
-
     memory = fsspec.filesystem("memory")
     import_module(ObjectStoragePath.__module__.replace(".path", ".store")).attach("memory", fs=memory)
     ran = send(people(20), report="memory://reports/report.parquet")

@@ -549,10 +549,11 @@ CASES: dict[str, Case] = {
         {"suppress": 5}, LOAD, InputError, f"suppress: recipients cannot be read from int: {PASS}"
     ),
     "opt-outs without the column": Case(
-        {"suppress": "FOLDER/other.csv"},
+        {"suppress": "FOLDER/numbers.csv"},
         FAILS,
         AirflowFailException,
-        "suppress: the source has no column 'destination'; it has 'mobile'",
+        "suppress: the list has no column 'destination', and several columns that could hold its numbers; it has "
+        "'mobile', 'landline'. Name the column with the numbers 'destination', or pass it alone",
     ),
     "more rows than allowed": Case(
         {"max_rows": 0},
@@ -655,6 +656,7 @@ def folder(tmp_path: Path) -> Path:
         "twice.csv": f"destination,destination\n{NUMBER},{NUMBER}\n",
         "csv.parquet": good,
         "broken.jsonl": f'{{"destination": "{NUMBER}"}}\n{{"destination": "278298',
+        "numbers.csv": f"mobile,landline\n{NUMBER},{NUMBER}\n",
         "other.csv": f"mobile\n{NUMBER}\n",
     }
     for name, text in texts.items():

@@ -27,6 +27,7 @@ from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
         (ObjectStoragePath("file:///data/p.csv"), [("file", "/data/p.csv")]),
         (Asset("s3://bucket/people.csv"), [("s3://bucket", "people.csv")]),
         (["/a.csv", "s3://b/c.csv"], [("file", "/a.csv"), ("s3://b", "c.csv")]),
+        ("~/people.csv", [("file", str(Path.home() / "people.csv"))]),
         (None, []),
     ],
     ids=str,

@@ -111,7 +111,7 @@ def test_an_error_met_while_rows_are_read_names_the_argument(tmp_path):
     """As one met before does."""
     path = tmp_path / "people.csv"
     path.write_bytes(b"a,b\n1,\xff\n")
-    with pytest.raises(SourceError, match=f"^source: {path}: row 0 of the file holds text that is not UTF-8"):
+    with pytest.raises(SourceError, match=f"^source: {path}: line 2: holds text that is not UTF-8"):
         list(open_source(path).batches())
 
 

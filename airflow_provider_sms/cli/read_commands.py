@@ -234,11 +234,13 @@ def _text_fields(row: RequestRow) -> dict[str, Any]:
 @command
 def export(args: Namespace) -> None:
     """Write a campaign's messages to a Parquet file."""
+    from airflow_provider_sms.hooks.ledger import refuse_ledger_file
     from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.export import export_campaign
     from airflow_provider_sms.recipients.paths import require_parquet_name
 
     require_parquet_name(args.file, "FILE")
+    refuse_ledger_file(Path(args.file), "FILE")
     with existing_ledger(args) as store:
         campaign_id, dag_id = id_and_sender(store, args.campaign)
         with audited_command("sms.export", campaign_id=campaign_id) as act:

@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.stored_connection import stored_connection
 from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
-from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
+from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_numbers_in, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -239,6 +239,34 @@ def _is_on(option: str, *, default: bool) -> bool:
         return bool(conf.getboolean("sms", option, fallback=default))
     except Exception:  # noqa: BLE001  # its class depends on the version of Airflow
         raise InputError(f"[sms] {option} must be True or False, not {conf.get('sms', option)!r}") from None
+
+
+def refuse_ledger_file(path: Path, argument: str) -> None:
+    """Refuse to write a file over the ledger, or over one beside it with its name and a suffix.
+
+    What the ledger wrote last is in such a file, and without it the ledger is damaged.
+
+    :param path: of the file to write; it may be relative, or lead there by links.
+    :param argument: the argument that gives the path, for the error.
+    :raises InputError: names the ledger.
+    """
+    place = Path(os.path.realpath(path))
+    for ledger in (_ledger_path(), Path(os.path.realpath(_ledger_path()))):
+        suffix = place.name.removeprefix(ledger.name) if place.name.startswith(ledger.name) else None
+        is_beside = suffix is not None and suffix[:1] in ("", "-", ".") and _are_same(place.parent, ledger.parent)
+        if is_beside or any(_are_same(place, Path(f"{ledger}{each}")) for each in ("", "-wal", "-shm", "-journal")):
+            raise InputError(
+                f"{argument}: {mask_numbers_in(str(path))} is the ledger {mask_numbers_in(str(ledger))}, or a file "
+                "beside it with its name: without it all campaigns would text everybody again. Choose another path"
+            )
+
+
+def _are_same(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to one file or folder, which is there."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def _ledger_path() -> Path:

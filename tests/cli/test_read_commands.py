@@ -338,6 +338,15 @@ def test_export_writes_a_campaign(ledger, sent, tmp_path):
     assert ledger("export", "spring", file, "--overwrite").status == 0
 
 
+@pytest.mark.parametrize("form", ["{}", "{}-wal", "{}-journal", "{}.parquet"])
+def test_an_export_never_replaces_the_ledger(ledger, file_store, ledger_path, form):
+    """Neither its file nor one beside it with its name is replaced, whatever the options."""
+    said = ledger("export", "spring", form.format(ledger_path), "--overwrite")
+    assert (said.status, "without it all campaigns would text everybody again" in said.err) == (1, True)
+    assert said.err.startswith(f"FILE: {form.format(ledger_path)} is the ledger {ledger_path}, or a file beside it")
+    assert ledger_path.read_bytes().startswith(b"SQLite format 3\0")
+
+
 def test_an_export_is_not_named_as_another_format(ledger, sent, tmp_path):
     """A file of Parquet that is called CSV would be opened as CSV: nothing is written."""
     sent(people(1))

@@ -98,7 +98,8 @@ class Evidence:
     :param in_part: whether less was charged than all of it costs, so that the service left some people out.
     :param waits_for: requests of other processes that may be under way, and that keep this one undecided.
     :param settles_at: until when an undecided request may still be charged for, since no balance was read after that
-        moment; None where a later balance changes nothing.
+        moment; None where a later balance changes nothing. Of a charged one, when it had been charged for; None where
+        that is not clear.
     """
 
     verdict: str
@@ -116,7 +117,7 @@ class KeptEvidence(NamedTuple):
     :param words: the evidence in words, for people.
     :param read_at: when the balance that it rests on was read, seconds since the epoch.
     :param in_part: whether less was charged than all of the request costs, so that some people were left out.
-    :param settles_at: until when it may still be charged for, as the task saw it; None where that is not known.
+    :param settles_at: until when it may have been charged for, as the task saw it; None where that is not known.
     """
 
     verdict: str

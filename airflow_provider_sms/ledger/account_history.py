@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Float, and_, case, cast, delete, insert, or_, select, update
 
-from airflow_provider_sms.ledger.account import BALANCE, AccountHistory, KeptEvidence, Observation, OpenRequest
+from airflow_provider_sms.ledger.account import BALANCE, CHARGED, AccountHistory, KeptEvidence, Observation, OpenRequest
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.locks import READING_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
@@ -417,10 +417,13 @@ class _Account:
             return row.finished_at
         if row.state == CLAIMED:
             return row.deadline
+        kept = kept_evidence(row.evidence)
+        settles_at = None if kept is None else kept.settles_at
+        if kept is not None and kept.verdict == CHARGED and settles_at is not None:
+            return settles_at
         if self._settle is None:
             # A task may have stated that the service charges even after the deadline.
-            kept = kept_evidence(row.evidence)
-            return max(row.deadline, (kept.settles_at if kept is not None else None) or row.deadline)
+            return max(row.deadline, settles_at or row.deadline)
         # In a request that was closed, the moment of its claim stands in for a moment that is not known.
         is_known = row.finished_at is not None and (row.state == UNKNOWN or row.finished_at > row.claimed_at)
         lost_at = row.finished_at if is_known and row.finished_at is not None else row.deadline

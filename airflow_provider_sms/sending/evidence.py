@@ -19,11 +19,13 @@ than one request is open.
 
 A request counts as charged for where the numbers leave no way to explain the balance without it, and as not charged for
 where they leave none with it. For this, a request may have been charged for in several sums, one after the other. That
-is more than services do, but turns the question into one of sums.
+is more than services do, but turns the question into one of sums. Once a request counts as charged for, nothing more is
+charged for it: its sum is within the falls seen so far, and later ones belong to later requests.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -362,8 +364,7 @@ def _enough(request: OpenRequest) -> Decimal:
 
 
 def _charged(case: _Case, component: _Component) -> Evidence:
-    least = component.least(case)
-    most = case.most if case.is_open_ended else component.most(case)
+    least, most = component.least(case), component.most(case)
     amount = least.quantize(_SHOWN) if most - least <= NOISE else None
     whole = case.request.whole
     in_part = whole is not None and most < whole - NOISE
@@ -378,7 +379,19 @@ def _charged(case: _Case, component: _Component) -> Evidence:
         words += "some people out, and nobody can tell whom; or else somebody else spent that."
     elif amount is None:
         words += f" It was charged {_between(least, most)}."
-    return Evidence(CHARGED, words, amount, in_part)
+    return Evidence(CHARGED, words, amount, in_part, settles_at=_charged_before(case))
+
+
+def _charged_before(case: _Case) -> float | None:
+    """Return the moment by which a request was charged for, so that no later fall belongs to it; None if unclear.
+
+    Where it is still open, that is just before the last balance was asked for, unless another observation overlaps it.
+    """
+    last = case.movements[-1]
+    if last.after is not None:
+        return case.request.settled
+    is_clear = len(case.movements) > 1 and case.movements[-2].begin < last.begin
+    return math.nextafter(last.begin, _EARLIEST) if is_clear else None
 
 
 def _not_charged_words(case: _Case) -> str:

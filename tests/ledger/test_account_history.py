@@ -158,6 +158,19 @@ def test_what_a_task_said_of_late_charges_counts_for_others(store, campaign):
     assert opened(read_history(store, KEY, [lost]))[lost].settled == START + 500
 
 
+def test_a_request_that_was_seen_to_be_charged_for_is_charged_once(store, campaign, clock):
+    """It was charged for before the moment that the evidence has, whether or not anybody has closed it since."""
+    seen, closed, vague = campaign.lose(seconds=5), campaign.lose(seconds=5), campaign.lose(seconds=5)
+    note_evidence(store, "c", {seen: PROOF._replace(settles_at=START + 16), vague: PROOF})
+    close_by_balance(store, "c", {closed: (ACCEPTED, None, PROOF._replace(settles_at=START + 17))})
+    found = opened(read_history(store, KEY, [seen, vague], settle_seconds=30.0))
+    assert {each: one.settled for each, one in found.items()} == {
+        seen: START + 16,
+        closed: START + 17,
+        vague: START + 45,
+    }
+
+
 def test_where_nothing_is_charged_the_least_is_nothing(store, campaign):
     """A balance that does not fall proves nothing of a request that may have been free."""
     campaign.pay(90, cost="0.0")

@@ -380,16 +380,60 @@ def test_no_balance_after():
 
 
 def test_charged_before_it_is_settled():
-    """That all of a request was charged for is certain at once; of less, more may follow until it is settled."""
-    evidence = judged(read(9000, 0), lost(4, 10, 60), read(8900, 20))[4]
+    """That all of a request was charged for is certain at once, with the sum; of less, more may follow for a while."""
+    evidence = judged(read(9000, 0), lost(4, 10, 60, most=600, whole=100), read(8900, 20))[4]
     assert (evidence.verdict, evidence.amount) == (CHARGED, 100)
     assert evidence.words.startswith("The balance fell from 9000 to 8900, by 100 more than the responses account for, ")
     evidence = judged(read(9000, 0), lost(4, 10, 60), read(8940, 20))[4]
     assert (evidence.verdict, evidence.settles_at) == (UNDECIDED, 60)
     evidence = judged(read(9000, 0), lost(4, 10, 60), read(8940, 20), read(8940, 70))[4]
     assert (evidence.verdict, evidence.amount, evidence.in_part) == (CHARGED, 60, True)
-    evidence = judged(read(9000, 0), group(4, 10, 60), read(8940, 20))[4]
-    assert evidence.words.endswith("It was charged at least 60.")
+    assert judged(read(9000, 0), group(4, 10, 60), read(8940, 20))[4].amount == 60
+
+
+WIDE = {"least": "0.5", "most": 300, "whole": 50}
+"""100 messages, at prices from half a credit to 3 credits for a part."""
+
+
+def test_what_falls_later_belongs_to_later_requests():
+    """A request that the balance has shown to be charged for, with nothing else open, explains no later fall."""
+    history = [read(9000, 0), lost(5, 10, 60, **WIDE), read(8900, 20)]
+    first = judged(*history)[5]
+    assert (first.verdict, first.amount) == (CHARGED, 100)
+    assert 10 < first.settles_at < 20
+    history[1] = lost(5, 10, first.settles_at, **WIDE)
+    later = [*history, response(8800, 100, 22, 25), lost(7, 30, 80, **WIDE)]
+    found = judged(*later, read(8700, 40))
+    assert {each: (found[each].verdict, found[each].amount) for each in found} == {5: (CHARGED, 100), 7: (CHARGED, 100)}
+    assert found[5].settles_at == first.settles_at  # kept, it stays what it was
+    assert verdicts(*later, read(8800, 90)) == {5: CHARGED, 7: NOT_CHARGED}
+
+
+def test_what_falls_later_where_the_sums_are_not_known():
+    """The same holds for two requests of which only the sum is known: neither explains a later fall."""
+    prices = {"least": 1, "most": 150, "whole": 100}
+    found = judged(read(9000, 0), lost(5, 10, 60, **prices), lost(6, 10, 60, **prices), read(8750, 20))
+    assert {each: (found[each].verdict, found[each].amount) for each in found} == {
+        5: (CHARGED, None),
+        6: (CHARGED, None),
+    }
+    assert found[5].words.endswith("It was charged between 100 and 150.")
+    charged_both = [lost(each, 10, found[each].settles_at, is_asked=False, is_charged=True, **prices) for each in found]
+    later = judged(read(9000, 0), *charged_both, read(8750, 20), lost(7, 30, 80, **prices), read(8630, 40))[7]
+    assert (later.verdict, later.amount) == (CHARGED, 120)
+
+
+def test_a_charge_beside_another_observation():
+    """Where a response overlaps the reading, nothing tells when the charge came: later falls may be its own."""
+    evidence = judged(read(9000, 0), lost(5, 10, 60, **WIDE), response(8900, 100, 20, 23), read(8800, 20, 25))[5]
+    assert (evidence.verdict, evidence.amount, evidence.settles_at) == (CHARGED, 100, None)
+
+
+def test_no_charge_is_said_to_be_more_than_the_fall():
+    """A charge is between sums of which neither exceeds what the balance fell by."""
+    prices = {"least": 1, "most": "657.6", "whole": "111.1"}
+    evidence = judged(read(9000, 0), lost(5, 10, 60, **prices), lost(6, 10, 60, most="104.6"), read("8784.3", 20))[5]
+    assert evidence.words.endswith("It was charged between 111.1 and 215.7.")
 
 
 def test_less_than_half_before_it_is_settled():
@@ -426,7 +470,7 @@ def test_until_when_a_charge_may_follow():
     assert [each.settles_at for each in judged(*history).values()] == [None, 60]
     assert [each.settles_at for each in judged(*history, read(8900, 60)).values()] == [None, 60]
     assert [each.settles_at for each in judged(*history, read(8900, 61)).values()] == [None, None]
-    assert [each.settles_at for each in judged(*history, read(8800, 61)).values()] == [None, None]
+    assert verdicts(*history, read(8800, 61)) == {4: CHARGED, 6: CHARGED}
 
 
 def test_no_balance_at_all():

@@ -24,6 +24,13 @@ ACCOUNT_MUTATIONS = (
         (ACCOUNTS,),
     ),
     Mutation(
+        "a request that was seen to be charged for may be charged for until it is settled",
+        "ledger/account_history.py",
+        "kept.verdict == CHARGED and settles_at is not None",
+        "False",
+        (ACCOUNTS,),
+    ),
+    Mutation(
         "what is under way is not known to be",
         "ledger/account_history.py",
         "            in_flight=row.state == CLAIMED,\n",

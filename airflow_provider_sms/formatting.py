@@ -26,6 +26,14 @@ def money(value: Decimal | float | str | None) -> str:
     return f"{amount:,.{min(max(decimals, 2), 6)}f}"
 
 
+def at_least(cost: str, unknown: int) -> str:
+    """Return a cost as written, and that it is a lower bound where requests may have cost more.
+
+    :param unknown: requests of which nothing tells the cost.
+    """
+    return f"at least {cost}, and nothing is known of {counted(unknown, 'request')}" if unknown else cost
+
+
 def utc(at: float | None) -> str:
     """Return a time in UTC for people; a dash for None.
 

@@ -12,7 +12,6 @@ from airflow_provider_sms.formatting import money
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.stored_connection import stored_connection
-from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import account_of, note_evidence, record_reading
 from airflow_provider_sms.ledger.progress import connections_of
 from airflow_provider_sms.sending.reconciliation import weigh
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.request_queries import RequestRow
 
@@ -75,9 +75,7 @@ def _read_balance(
     by_campaign: dict[str, dict[int, KeptEvidence]] = defaultdict(dict)
     for row in rows:
         if (found := evidence.get(row.request_id)) is not None:
-            by_campaign[row.campaign][row.request_id] = KeptEvidence(
-                found.verdict, found.words, read_at, found.in_part, found.settles_at
-            )
+            by_campaign[row.campaign][row.request_id] = found.kept(read_at)
     for campaign, kept in by_campaign.items():
         note_evidence(store, campaign, kept)
     said = "post-paid: its balance tells nothing" if amount is None else f"{money(amount)} credits"

@@ -10,7 +10,7 @@ from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.formatting import by_count, counted, iso
+from airflow_provider_sms.formatting import at_least, by_count, counted, iso
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 EXIT_UNKNOWN = 3
 """The exit status of ``unknown --exit-code`` where there are unknown requests."""
-_SENTENCES = ("approval", "paused", "sent_by")
-"""Fields that a table writes as sentences."""
+_SENTENCES = ("requests_of_unknown_cost", "approval", "paused", "sent_by")
+"""Fields that a table writes as sentences, or within another field."""
 _STATE_NAMES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
 
 
@@ -58,6 +58,7 @@ def list_campaigns(args: Namespace) -> None:
 def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:
     counts = found.counts
     wide = {"left_out": counts.left_out, "under_way": counts.under_way, "parts": counts.parts, "cost": counts.cost}
+    wide["requests_of_unknown_cost"] = counts.of_unknown_cost
     return {
         "campaign": found.name,
         "state": found.state,
@@ -93,7 +94,8 @@ def show_status(args: Namespace) -> None:
             f"task {task.task_id} of DAG {task.dag_id} ({counted(task.runs, 'run')}, {counted(task.tries, 'attempt')})"
             for task in found.senders
         ]
-        rows = [{"property": name, "value": value} for name, value in fields.items() if name not in _SENTENCES]
+        in_words = {**fields, "cost": at_least(f"{found.counts.cost}", found.counts.of_unknown_cost)}
+        rows = [{"property": name, "value": value} for name, value in in_words.items() if name not in _SENTENCES]
         if approval is not None:
             decided = (
                 f"{approval.decision}, by {approval.decided_by} at {iso(approval.decided_at)}, plan {approval.plan_id}"
@@ -141,6 +143,7 @@ def _status_fields(
         **{f"requests_{name}": found.requests.get(state, 0) for state, name in _STATE_NAMES.items()},
         "parts": found.counts.parts,
         "cost": found.counts.cost,
+        "requests_of_unknown_cost": found.counts.of_unknown_cost,
         "first_activity": iso(found.first_activity),
         "last_activity": iso(found.last_activity),
         "decisions": found.decisions,

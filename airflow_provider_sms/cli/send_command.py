@@ -33,7 +33,7 @@ from airflow_provider_sms.exceptions import InputError, LimitError, ServiceError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.execution.xcom import PLAN, SUMMARY
-from airflow_provider_sms.formatting import by_count, counted
+from airflow_provider_sms.formatting import at_least, by_count, counted
 from airflow_provider_sms.hooks.ledger import ledger_conn_ids
 from airflow_provider_sms.hooks.stored_connection import lent_to_hooks
 from airflow_provider_sms.masking import mask_number
@@ -203,7 +203,9 @@ def _print_result(args: Namespace, xcoms: dict[str, Any], *, is_done: bool) -> N
         if plan is not None and not in_words:
             print_rows([plan], args.output)
     elif summary is not None and (is_done or summary["requests"]):
-        shown = [{"property": name, "value": value} for name, value in summary.items() if _is_figure(value)]
+        unknown = summary["requests_of_unknown_cost"]
+        in_table = {**summary, "cost": at_least(str(summary["cost"]), unknown), "requests_of_unknown_cost": None}
+        shown = [{"property": name, "value": value} for name, value in in_table.items() if _is_figure(value)]
         print_rows(shown if in_words else [summary], args.output)
 
 

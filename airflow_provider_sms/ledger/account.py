@@ -109,6 +109,14 @@ class Evidence:
     waits_for: frozenset[int] = frozenset()
     settles_at: float | None = None
 
+    def kept(self, read_at: float) -> KeptEvidence:
+        """Return the evidence as the ledger keeps it.
+
+        :param read_at: when the balance was read, seconds since the epoch.
+        """
+        amount = None if self.amount is None else f"{self.amount.normalize():f}"
+        return KeptEvidence(self.verdict, self.words, read_at, self.in_part, self.settles_at, amount)
+
 
 class KeptEvidence(NamedTuple):
     """Evidence as the ledger keeps it with a request.
@@ -118,6 +126,7 @@ class KeptEvidence(NamedTuple):
     :param read_at: when the balance that it rests on was read, seconds since the epoch.
     :param in_part: whether less was charged than all of the request costs, so that some people were left out.
     :param settles_at: until when it may have been charged for, as the task saw it; None where that is not known.
+    :param amount: credits charged for it, as a decimal; None where that is not known.
     """
 
     verdict: str
@@ -125,3 +134,4 @@ class KeptEvidence(NamedTuple):
     read_at: float
     in_part: bool = False
     settles_at: float | None = None
+    amount: str | None = None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.account import BALANCE
-from airflow_provider_sms.ledger.account_history import written_evidence
+from airflow_provider_sms.ledger.account import BALANCE, CHARGED
+from airflow_provider_sms.ledger.account_history import kept_evidence, written_evidence
 from airflow_provider_sms.ledger.attempts import ADOPTION, of_task
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_groups
@@ -23,7 +23,6 @@ from airflow_provider_sms.ledger.transitions import current_state, fitting_cost,
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from decimal import Decimal
 
     from sqlalchemy.engine import Connection
 
@@ -41,7 +40,7 @@ SETTLED = "settled"
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
 
-_NO_PROOF: Mapping[str, str | None] = MappingProxyType({})
+_NO_PROOF: Mapping[str, str] = MappingProxyType({})
 
 
 def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
@@ -87,14 +86,13 @@ def resolve_all(
 
 
 def close_by_balance(
-    store: LedgerBackend, campaign_name: str, closed: Mapping[int, tuple[RequestState, Decimal | None, KeptEvidence]]
+    store: LedgerBackend, campaign_name: str, closed: Mapping[int, tuple[RequestState, KeptEvidence]]
 ) -> dict[int, int]:
     """Close unknown requests of a campaign as the balance decides, a few in each transaction.
 
     A request that has an outcome by then keeps it.
 
-    :param closed: by request, ``accepted`` or ``not_sent``; the credits charged for it, or None where they are not
-        known; and the evidence.
+    :param closed: by request, ``accepted`` or ``not_sent``, and the evidence.
     :returns: the requests that it closed, each with the count of the messages that it holds or has freed.
     :raises LedgerError: when a commit failed; what was committed before it stays closed.
     """
@@ -105,14 +103,8 @@ def close_by_balance(
             freed = [each for each in some if closed[each][0] == NOT_SENT]
             groups = lock_groups(store, connection, freed) if freed else ()
             for request_id in some:
-                state, cost, evidence = closed[request_id]
-                whole = state == ACCEPTED and not evidence.in_part
-                proof = {
-                    "cost": None if cost is None else fitting_cost(f"{cost.normalize():f}"),
-                    "parts": request.c.planned_parts if whole else None,
-                    "reason": evidence.words,
-                    "evidence": written_evidence(evidence),
-                }
+                state, evidence = closed[request_id]
+                proof = {"reason": evidence.words, "evidence": written_evidence(evidence)}
                 with suppress(InputError):  # it has an outcome since
                     held[request_id] = _close(
                         connection, request_id, state, BALANCE, now=store.clock(), groups=groups, proof=proof
@@ -129,20 +121,31 @@ def _close(
     *,
     now: float,
     groups: Collection[int],
-    proof: Mapping[str, Any] = _NO_PROOF,
+    proof: Mapping[str, str] = _NO_PROOF,
 ) -> int:
     """Close an unknown request, and return how many messages it holds or frees.
 
     :param now: seconds since the epoch.
     :param groups: contact groups in which the request has contacts, and whose locks are held; needed for ``not_sent``.
-    :param proof: further columns of the request, with their values.
+    Of an accepted one, it states what the evidence of the balance tells: the sum, and the parts.
+
+    :param proof: the balance's evidence and its words, where it decides; empty where a person does.
     :raises InputError: it is not unknown; then nothing has changed.
     """
     lapse(connection, request.c.id == request_id, now)
+    written = (
+        proof.get("evidence")
+        or connection.execute(select(request.c.evidence).where(request.c.id == request_id)).scalar()
+    )
+    told = kept_evidence(written)
+    sums: dict[str, Any] = {}
+    if state == ACCEPTED and told is not None and told.verdict == CHARGED:
+        sums["cost"] = None if told.amount is None else fitting_cost(told.amount)
+        sums["parts"] = None if told.in_part else request.c.planned_parts
     settled = connection.execute(
         update(request)
         .where(request.c.id == request_id, request.c.state == UNKNOWN)
-        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at), **proof)
+        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at), **proof, **sums)
     )
     if settled.rowcount == 0:
         raise InputError(_not_unknown(connection, request_id))

@@ -54,6 +54,7 @@ class Counts(NamedTuple):
 
     :param under_way: claimed, and perhaps being sent.
     :param left_out: messages that the service left out of requests that it took.
+    :param of_unknown_cost: requests that were sent, or may have been, of which nothing tells the cost.
     """
 
     accepted: int = 0
@@ -62,6 +63,7 @@ class Counts(NamedTuple):
     parts: int = 0
     cost: Decimal = Decimal(0)
     left_out: int = 0
+    of_unknown_cost: int = 0
 
 
 class CampaignStatus(NamedTuple):
@@ -84,7 +86,8 @@ class CampaignStatus(NamedTuple):
 class _Sums(NamedTuple):
     """What the responses to requests add up to.
 
-    :param others: requests that are not in the sums.
+    :param others: requests without a response, whose messages are not in the sums.
+    :param unpriced: requests whose cost is not known.
     """
 
     taken: int = 0
@@ -92,6 +95,7 @@ class _Sums(NamedTuple):
     left_out: int = 0
     cost: Decimal = Decimal(0)
     others: int = 0
+    unpriced: int = 0
 
 
 def status(store: LedgerBackend, name: str) -> CampaignStatus:
@@ -163,19 +167,22 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     any_decided = any(each.others for each in sums.values())
     held = _held(connection, and_(which, or_(_OPEN_OR_UNKNOWN, by_decision) if any_decided else _OPEN_OR_UNKNOWN), now)
     for (campaign_id, claimant_id), each in sums.items():
-        counts[campaign_id][claimant_id] = Counts(each.taken, 0, 0, each.parts, each.cost, each.left_out)
+        counts[campaign_id][claimant_id] = Counts(each.taken, 0, 0, each.parts, each.cost, each.left_out, each.unpriced)
     names: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way"}
-    for (campaign_id, claimant_id, state), messages in held.items():
+    for (campaign_id, claimant_id, state), (messages, requests) in held.items():
         before = counts[campaign_id].get(claimant_id, Counts())
         name = names[state]
-        counts[campaign_id][claimant_id] = before._replace(**{name: getattr(before, name) + messages})
+        unpriced = before.of_unknown_cost + (requests if state == UNKNOWN else 0)
+        figures = {name: getattr(before, name) + messages, "of_unknown_cost": unpriced}
+        counts[campaign_id][claimant_id] = before._replace(**figures)
     return counts
 
 
 def total(counts: Iterable[Counts]) -> Counts:
     """Return the sum of counts."""
-    accepted, unknown, under_way, parts, cost, left_out = zip(Counts(), *counts, strict=True)
-    return Counts(sum(accepted), sum(unknown), sum(under_way), sum(parts), sum(cost, Decimal(0)), sum(left_out))
+    accepted, unknown, under_way, parts, cost, left_out, unpriced = zip(Counts(), *counts, strict=True)
+    messages = (sum(accepted), sum(unknown), sum(under_way))
+    return Counts(*messages, sum(parts), sum(cost, Decimal(0)), sum(left_out), sum(unpriced))
 
 
 def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int, int], _Sums]:
@@ -209,21 +216,25 @@ def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int,
             before.left_out + int(left_out or 0),
             before.cost + Decimal(cost or 0) * times,
             before.others + times - times_added,
+            before.unpriced + (times if cost is None else 0),
         )
     return sums
 
 
-def _held(connection: Connection, which: ColumnElement[bool], now: float) -> dict[tuple[int, int, str], int]:
-    """Return how many messages requests hold, by campaign, claimant and state."""
+def _held(
+    connection: Connection, which: ColumnElement[bool], now: float
+) -> dict[tuple[int, int, str], tuple[int, int]]:
+    """Return how many messages requests hold, and how many requests they are, by campaign, claimant and state."""
     state = state_at(now)
+    counted = (func.count(message.c.request_id), func.count(request.c.id.distinct()))
     query = (
-        select(request.c.campaign_id, request.c.claimant_id, state, func.count())
-        .select_from(request.join(message, message.c.request_id == request.c.id))
+        select(request.c.campaign_id, request.c.claimant_id, state, *counted)
+        .select_from(request.outerjoin(message, message.c.request_id == request.c.id))
         .where(which)
         # The state first: in another order SQLite reads all requests by the index of claimants, which has that order.
         .group_by(state, request.c.campaign_id, request.c.claimant_id)
     )
-    return {tuple(key): count for *key, count in connection.execute(query)}
+    return {tuple(key): (messages, requests) for *key, messages, requests in connection.execute(query)}
 
 
 def count_under_way(store: Readable, name: str) -> int:

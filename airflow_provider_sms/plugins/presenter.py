@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sms.formatting import UNKNOWN, by_count, counted, money, number
+from airflow_provider_sms.formatting import UNKNOWN, at_least, by_count, counted, money, number
 from airflow_provider_sms.monitoring import status
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def comparison_rows(campaign: Campaign, comparison: PlanComparison) -> list[Comp
         ComparisonRow("rows", number(planned("rows")), so_far("rows")),
         ComparisonRow("messages", number(planned("to_send")), number(counts.accepted)),
         ComparisonRow("SMS parts", number(planned("parts")), number(counts.parts)),
-        ComparisonRow("cost", money(planned("cost")), money(counts.cost)),
+        ComparisonRow("cost", money(planned("cost")), at_least(money(counts.cost), counts.of_unknown_cost)),
         ComparisonRow("invalid rows", number(invalid), number(campaign.invalid)),
         ComparisonRow("suppressed", number(suppressed), so_far("suppressed")),
         ComparisonRow("duplicate", number(planned("duplicate")), so_far("duplicate")),

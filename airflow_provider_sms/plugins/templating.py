@@ -73,6 +73,7 @@ def _environment() -> Environment:
         quote=lambda text: quote(str(text), safe=""),
     )
     environment.globals.update(
+        at_least=formatting.at_least,
         counted=formatting.counted,
         percent=formatting.percent,
         network_name=formatting.network_name,

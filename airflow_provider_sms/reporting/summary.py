@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import SmsError
-from airflow_provider_sms.formatting import by_count, counted
+from airflow_provider_sms.formatting import at_least, by_count, counted
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.service.responses import parse_send_response
 
@@ -32,7 +32,8 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
 
     ``rows`` equals the sum of the seven counts after it: a row that no request, no earlier claim and no check accounts
     for was not sent. ``reconciled`` is not one of these. Event ids are text, since JavaScript readers round 64-bit
-    integers; above the counts' limit there are none.
+    integers; above the counts' limit there are none. Of a request whose response was lost, ``cost`` has what the
+    balance has shown; where there are ``requests_of_unknown_cost``, the attempt cost at least ``cost``.
 
     :param rows: rows of the source.
     :param invalid: how many of these cannot be texted.
@@ -55,6 +56,7 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
         "requests": counts.requests,
         "parts": counts.parts,
         "cost": float(counts.cost),
+        "requests_of_unknown_cost": counts.requests - counts.priced,
         "remaining_balance": None if counts.remaining_balance is None else float(counts.remaining_balance),
         "event_ids": _event_ids(counts),
         **told_by_service(counts),
@@ -75,7 +77,8 @@ def told_by_service(counts: SendCounts) -> dict[str, Any]:
 
 def facts(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a summary that are of use to other tasks: counts, cost and balance; nothing by request."""
-    names = ("campaign", "rows", *COUNTS, "reconciled", "requests", "parts", "cost", "remaining_balance")
+    costs = ("requests", "parts", "cost", "requests_of_unknown_cost", "remaining_balance")
+    names = ("campaign", "rows", *COUNTS, "reconciled", *costs)
     return {name: summary[name] for name in names}
 
 
@@ -87,7 +90,8 @@ def one_line(summary: dict[str, Any]) -> str:
     told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
     requests = f"{summary['requests']} {by_count(summary['requests'], 'request')}"
     parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
-    return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {summary['cost']}{told}"
+    cost = at_least(str(summary["cost"]), summary.get("requests_of_unknown_cost", 0))
+    return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
 
 
 def _event_ids(counts: SendCounts) -> list[str]:

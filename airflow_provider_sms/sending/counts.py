@@ -98,6 +98,7 @@ class SendCounts:
     :param unplanned: messages that were free to be sent, and not in the plan that binds the send; they are in
         ``not_sent``, too.
     :param requests: requests of this attempt that were accepted or are unknown.
+    :param priced: those of them whose cost is known.
     :param partial: messages that the service left out of requests that it accepted.
     :param none_taken: messages of requests of which the service took none.
     :param texted_twice: messages that two requests have.
@@ -129,6 +130,7 @@ class SendCounts:
     met_lost: int = 0
     unplanned: int = 0
     requests: int = 0
+    priced: int = 0
     partial: int = 0
     none_taken: int = 0
     texted_twice: list[TextedTwice] = field(default_factory=list)
@@ -259,6 +261,7 @@ class SendCounts:
         self.not_sent += submitted - taken
         self.partial += submitted - taken
         self.requests += 1
+        self.priced += 1
         self.parts += response.parts
         self.cost += response.cost
         self.remaining_balance = response.remaining_balance
@@ -293,7 +296,7 @@ class SendCounts:
     def remove_unknown(self, request_id: int, messages: int, *, is_charged: bool) -> None:
         """Take back the count of an unknown request of this attempt that has an outcome now.
 
-        :param is_charged: whether the service took it; else it no longer counts as a request.
+        :param is_charged: whether the service took it, or a person says so; else it no longer counts as a request.
         """
         self.unknown -= messages
         self.unknown_requests.discard(request_id)
@@ -331,6 +334,7 @@ class SendCounts:
         self.accepted += messages
         self.parts += parts or 0
         self.cost += cost or 0
+        self.priced += cost is not None
 
     def _add_report(self, report: ErrorReport) -> None:
         for name, count in reported(report).items():

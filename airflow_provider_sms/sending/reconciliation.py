@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import LedgerError, ServiceError
-from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence, KeptEvidence
+from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence
 from airflow_provider_sms.ledger.account_history import account_of, note_evidence, read_histories, record_reading
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
@@ -22,7 +22,9 @@ from airflow_provider_sms.sending.evidence import judge
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.model import RequestState
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.pending import PendingMessages
@@ -156,8 +158,8 @@ class Reconciliation:
         if found is None:
             return None
         kept = self._kept(found)
-        decided = {
-            each: (ACCEPTED if evidence.verdict == CHARGED else NOT_SENT, evidence.amount, kept[each])
+        decided: dict[int, tuple[RequestState, KeptEvidence]] = {
+            each: (ACCEPTED if evidence.verdict == CHARGED else NOT_SENT, kept[each])
             for each, evidence in found.items()
             if evidence.verdict != UNDECIDED
         }
@@ -189,10 +191,7 @@ class Reconciliation:
 
     def _kept(self, found: Mapping[int, Evidence]) -> dict[int, KeptEvidence]:
         now = self._store.clock()
-        return {
-            each: KeptEvidence(evidence.verdict, evidence.words, now, evidence.in_part, evidence.settles_at)
-            for each, evidence in found.items()
-        }
+        return {each: evidence.kept(now) for each, evidence in found.items()}
 
     def _note(self, kept: Mapping[int, KeptEvidence]) -> None:
         """Keep evidence. Of requests of other accounts, it replaces nothing that the balance of theirs has told."""
@@ -316,10 +315,11 @@ class LostRequests:
             is_charged = evidence is not None and evidence.verdict == CHARGED
             is_of_earlier_leg = request_id in self._counts.lost_requests
             # Without evidence, a person or a late response was faster.
-            is_taken = is_charged or (is_of_earlier_leg and evidence is None and reconciliation.is_accepted(request_id))
+            is_own = lost.is_mine or is_of_earlier_leg
+            is_taken = is_charged or (is_own and evidence is None and reconciliation.is_accepted(request_id))
             del self._lost[request_id]
             if lost.is_mine:
-                self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_charged)
+                self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_taken)
             elif is_of_earlier_leg and not is_taken:
                 self._counts.requests -= 1
             self._counts.close_opted_out(request_id, is_charged=is_taken)
@@ -328,8 +328,7 @@ class LostRequests:
             if evidence is not None and is_charged:
                 self._caution.took_a_lost_one()
                 parts = None if evidence.in_part else lost.parts
-                is_mine = lost.is_mine or is_of_earlier_leg
-                self._counts.add_charged(len(lost.messages), parts, evidence.amount, is_mine=is_mine)
+                self._counts.add_charged(len(lost.messages), parts, evidence.amount, is_mine=is_own)
             else:
                 # Given back, or decided without the balance, as the ledger tells.
                 pending.reconcile(lost.messages, turned_away=True)

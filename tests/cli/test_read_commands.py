@@ -46,6 +46,7 @@ def test_status_shows_the_state_of_a_campaign(ledger, sent):
         "requests_not_sent": 1,
         "parts": 3,
         "cost": 1.1,
+        "requests_of_unknown_cost": 1,
         "first_activity": "2023-11-14T22:13:20+00:00",
         "decisions": 0,
         "approval": None,

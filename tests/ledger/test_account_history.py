@@ -162,7 +162,7 @@ def test_a_request_that_was_seen_to_be_charged_for_is_charged_once(store, campai
     """It was charged for before the moment that the evidence has, whether or not anybody has closed it since."""
     seen, closed, vague = campaign.lose(seconds=5), campaign.lose(seconds=5), campaign.lose(seconds=5)
     note_evidence(store, "c", {seen: PROOF._replace(settles_at=START + 16), vague: PROOF})
-    close_by_balance(store, "c", {closed: (ACCEPTED, None, PROOF._replace(settles_at=START + 17))})
+    close_by_balance(store, "c", {closed: (ACCEPTED, PROOF._replace(settles_at=START + 17))})
     found = opened(read_history(store, KEY, [seen, vague], settle_seconds=30.0))
     assert {each: one.settled for each, one in found.items()} == {
         seen: START + 16,
@@ -194,8 +194,8 @@ def test_other_requests_that_may_have_been_charged_are_known(store, enter, campa
     proved, proved_for, unproved = other.lose(), other.lose(), other.lose()
     resolve(store, called_sent, ACCEPTED, "ann")
     resolve(store, called_not_sent, NOT_SENT, "ann")
-    closed = {proved: (ACCEPTED, None, PROOF), proved_for: (ACCEPTED, Decimal(4), PROOF)}
-    close_by_balance(store, "other", {**closed, unproved: (NOT_SENT, None, PROOF)})
+    closed = {proved: (ACCEPTED, PROOF), proved_for: (ACCEPTED, PROOF._replace(amount="4"))}
+    close_by_balance(store, "other", {**closed, unproved: (NOT_SENT, PROOF)})
     clock.now += CLAIM_SECONDS
     flying = other.claim()
     plain = other.claim()

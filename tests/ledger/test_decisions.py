@@ -12,6 +12,7 @@ from support.sending import claimant, people
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import decisions
 from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.decisions import (
     FAIL,
     RESEND,
@@ -30,6 +31,8 @@ from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.ledger.statistics import counts_of, status, total
 
 PROOF = KeptEvidence("charged", "The balance fell by 3 more than the responses account for.", 5.0)
+PRICED = PROOF._replace(amount="3.3")
+UNDECIDED_SUM = PRICED._replace(verdict="undecided")
 
 
 def claim(ledger, messages, take_over=None):
@@ -278,15 +281,15 @@ def test_the_balance_closes_requests(store, first, unknown, column):
     other, third = (claim(first, people(2, start)).request_id for start in (10, 20))
     first.commit(outcomes=[Outcome(each, UNKNOWN, reason="timeout") for each in (other, third)])
     closed = {
-        unknown: (ACCEPTED, Decimal("3.30"), PROOF),
-        other: (NOT_SENT, None, PROOF),
-        third: (ACCEPTED, None, PROOF),
+        unknown: (ACCEPTED, PRICED),
+        other: (NOT_SENT, PROOF),
+        third: (ACCEPTED, PROOF),
     }
     assert close_by_balance(store, "c", closed) == {unknown: 3, other: 2, third: 2}
     assert column("SELECT state FROM sms_request ORDER BY id") == [ACCEPTED, NOT_SENT, ACCEPTED]
     assert column("SELECT cost FROM sms_request ORDER BY id") == ["3.3", None, None]
     assert set(column("SELECT reason FROM sms_request")) == {PROOF.words}
-    assert {row.evidence for row in named_requests(store, closed)} == {PROOF}
+    assert {row.evidence for row in named_requests(store, closed)} == {PRICED, PROOF}
     assert column("SELECT decided_by FROM sms_decision") == ["balance"] * 3
     assert column("SELECT decision FROM sms_decision ORDER BY request_id") == [ACCEPTED, NOT_SENT, ACCEPTED]
     assert column("SELECT count(*) FROM sms_message") == [5]
@@ -294,7 +297,7 @@ def test_the_balance_closes_requests(store, first, unknown, column):
 
 def test_what_the_balance_proves_is_no_decision_of_a_person(store, unknown):
     """It is activity of the campaign, and its money counts wherever that of responses does."""
-    close_by_balance(store, "c", {unknown: (ACCEPTED, Decimal("3.30"), PROOF)})
+    close_by_balance(store, "c", {unknown: (ACCEPTED, PRICED)})
     found = status(store, "c")
     assert (found.decisions, found.counts.cost) == (0, Decimal("3.30"))
     with store.read() as connection:
@@ -303,20 +306,32 @@ def test_what_the_balance_proves_is_no_decision_of_a_person(store, unknown):
     assert (counts.accepted, counts.cost) == (3, Decimal("3.30"))
 
 
+@pytest.mark.parametrize(("evidence", "cost"), [(PRICED, "3.3"), (PROOF, None), (UNDECIDED_SUM, None)])
+@pytest.mark.parametrize(("said", "counts"), [(ACCEPTED, True), (NOT_SENT, False)])
+def test_a_person_who_says_that_it_was_sent_says_what_the_balance_knows_of_its_cost(
+    store, unknown, column, evidence, cost, said, counts
+):
+    """Evidence that a request was charged for states the cost of one that a person closes as sent, if it knows that."""
+    note_evidence(store, "c", {unknown: evidence})
+    resolve(store, unknown, said, "ann")
+    assert column("SELECT cost FROM sms_request") == [cost if counts else None]
+    assert status(store, "c").counts.of_unknown_cost == (1 if counts and cost is None else 0)
+
+
 def test_the_balance_closes_a_lapsed_claim(store, first, clock):
     """What a dead process left behind is unknown, whether or not anybody has written that down."""
     store.clock = clock
     claimed = claim(first, people(1)).request_id
-    assert close_by_balance(store, "c", {claimed: (ACCEPTED, None, PROOF)}) == {}
+    assert close_by_balance(store, "c", {claimed: (ACCEPTED, PROOF)}) == {}
     clock.now += 61
-    assert close_by_balance(store, "c", {claimed: (ACCEPTED, None, PROOF)}) == {claimed: 1}
+    assert close_by_balance(store, "c", {claimed: (ACCEPTED, PROOF)}) == {claimed: 1}
 
 
 @pytest.mark.parametrize("state", [ACCEPTED, NOT_SENT])
 def test_an_outcome_is_better_founded_than_the_balance(store, first, unknown, state, column):
     """A request that has one by then keeps it, and with it the words of before."""
     first.commit(outcomes=[Outcome(unknown, state, reason="told", response="{}")])
-    assert close_by_balance(store, "c", {unknown: (ACCEPTED, Decimal(3), PROOF)}) == {}
+    assert close_by_balance(store, "c", {unknown: (ACCEPTED, PRICED)}) == {}
     assert column("SELECT state FROM sms_request") == [state]
     assert column("SELECT reason FROM sms_request") == ["told"]
     assert column("SELECT cost FROM sms_request") + column("SELECT evidence FROM sms_request") == [None, None]
@@ -326,7 +341,7 @@ def test_an_outcome_is_better_founded_than_the_balance(store, first, unknown, st
 def test_the_balance_answers_a_question_too(store, asking, unknown, column):
     """One decision is kept of a request that was closed while a task asked about it."""
     asking(unknown)
-    close_by_balance(store, "c", {unknown: (NOT_SENT, None, PROOF)})
+    close_by_balance(store, "c", {unknown: (NOT_SENT, PROOF)})
     assert answer(store, claimant(), RESEND, "ann") == 0
     assert column("SELECT decided_by FROM sms_decision") == ["balance"]
 
@@ -334,7 +349,7 @@ def test_the_balance_answers_a_question_too(store, asking, unknown, column):
 @pytest.mark.parametrize("said", [ACCEPTED, NOT_SENT])
 def test_a_late_response_is_better_founded_than_the_balance(store, first, unknown, said, column):
     """What the service says at last is recorded, with its messages, its cost and its balance."""
-    close_by_balance(store, "c", {unknown: (said, Decimal(9) if said == ACCEPTED else None, PROOF)})
+    close_by_balance(store, "c", {unknown: (said, PRICED)})
     chunk = Chunk([m.key for m in people(3)], [m.destination for m in people(3)])
     told = {"messages": 3, "cost": "3", "remaining_balance": "97", "response": "{}"}
     first.commit(outcomes=[Outcome(unknown, ACCEPTED, chunk=chunk, **told)])
@@ -346,7 +361,7 @@ def test_a_late_response_is_better_founded_than_the_balance(store, first, unknow
 
 def test_a_late_response_says_who_was_texted_twice(store, enter, first, unknown, column):
     """Where the balance had freed messages, and another request has sent them since."""
-    close_by_balance(store, "c", {unknown: (NOT_SENT, None, PROOF)})
+    close_by_balance(store, "c", {unknown: (NOT_SENT, PROOF)})
     second = enter(2)
     again = claim(second, people(3)).request_id
     second.commit(outcomes=[Outcome(again, ACCEPTED, response="{}")])
@@ -361,7 +376,7 @@ def test_the_balance_gives_contacts_back(store, enter, clock):
     lost = claim(capped, people(2)).request_id
     capped.commit(outcomes=[Outcome(lost, UNKNOWN)])
     assert len(capped.capped([m.destination for m in people(2)])) == 2
-    close_by_balance(store, "c", {lost: (NOT_SENT, None, PROOF)})
+    close_by_balance(store, "c", {lost: (NOT_SENT, PROOF)})
     assert capped.capped([m.destination for m in people(2)]) == set()
 
 
@@ -380,5 +395,5 @@ def test_what_was_closed_before_an_error_stays_closed(store, first, monkeypatch,
 
     monkeypatch.setattr(store, "write", failing)
     with pytest.raises(LedgerError):
-        close_by_balance(store, "c", dict.fromkeys(ids, (ACCEPTED, None, PROOF)))
+        close_by_balance(store, "c", dict.fromkeys(ids, (ACCEPTED, PROOF)))
     assert column("SELECT state FROM sms_request ORDER BY id") == [ACCEPTED] * 4 + [UNKNOWN]

@@ -128,7 +128,7 @@ def test_what_the_balance_calls_accepted_has_its_words(store, enter, clock, file
     """They are all that tells why it counts as accepted."""
     request_id = send(enter(), people(1), UNKNOWN, reason="read timeout")
     evidence = KeptEvidence(CHARGED, "the balance fell by what it costs", clock.now)
-    close_by_balance(store, "c", {request_id: (ACCEPTED, None, evidence)})
+    close_by_balance(store, "c", {request_id: (ACCEPTED, evidence)})
     export_campaign(store, "c", file)
     [row] = pq.read_table(file).to_pylist()
     assert (row["state"], row["reason"]) == ("accepted", "the balance fell by what it costs")

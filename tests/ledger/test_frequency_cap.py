@@ -275,7 +275,7 @@ def test_whom_a_request_texted_counts_when_it_and_its_repetition_are_closed(stor
             resolve(store, request_id, state, "ann")
     else:
         evidence = KeptEvidence(CHARGED, "as the balance tells", store.clock())
-        close_by_balance(store, "a", {each: (state, None, evidence) for each, state in closed.items()})
+        close_by_balance(store, "a", {each: (state, evidence) for each, state in closed.items()})
     assert won(claim(campaign("b"), people(2))) == ([], [0, 1])
 
 

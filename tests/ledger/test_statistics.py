@@ -45,7 +45,7 @@ def test_every_message_and_request_is_in_one_state(store, enter):
     close(ledger, claim(ledger, people(4, 20)), NOT_SENT)
     claim(ledger, people(5, 30))
     found = status(store, "c")
-    assert found.counts == Counts(accepted=3, unknown=2, under_way=5, parts=3, cost=Decimal("1.10"))
+    assert found.counts == Counts(3, unknown=2, under_way=5, parts=3, cost=Decimal("1.10"), of_unknown_cost=1)
     assert found.requests == {ACCEPTED: 1, UNKNOWN: 1, NOT_SENT: 1, CLAIMED: 1}
 
 
@@ -65,7 +65,10 @@ def test_an_unknown_request_whose_messages_were_all_sent_again_is_not_counted(st
 def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):
     """What a dead process left behind is unknown, and why is said, though nobody has written it down."""
     claim(enter(clock=lambda: 1_000_000.0), people(2))
-    assert (status(store, "c").counts, status(store, "c").requests) == (Counts(unknown=2), {UNKNOWN: 1})
+    assert (status(store, "c").counts, status(store, "c").requests) == (
+        Counts(unknown=2, of_unknown_cost=1),
+        {UNKNOWN: 1},
+    )
     (row,) = unknown_requests(store)
     assert (row.messages, row.state, row.reason, row.claimed_at) == (2, UNKNOWN, LAPSED, 1_000_000.0)
 
@@ -137,8 +140,8 @@ def test_what_the_balance_told_is_in_all_sums(store, enter):
     chunk = Chunk([each.key for each in lost], [each.destination for each in lost], planned_parts=4)
     (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
     close(ledger, claimed.request_id, UNKNOWN)
-    proof = KeptEvidence("charged", "It was taken.", 1.0)
-    close_by_balance(store, "c", {claimed.request_id: (ACCEPTED, Decimal("4.40"), proof)})
+    proof = KeptEvidence("charged", "It was taken.", 1.0, amount="4.4")
+    close_by_balance(store, "c", {claimed.request_id: (ACCEPTED, proof)})
     with store.read() as connection:
         (by_claimant,) = counts_of(connection, [1], store.clock()).values()
     assert total(by_claimant.values()) == Counts(accepted=5, parts=7, cost=Decimal("5.50"))

@@ -60,8 +60,8 @@ def test_what_the_balance_decided_is_listed_with_its_words(store, ledger):
     """It stands in the place of a person; a person's decision has no words, whatever the balance told before."""
     sent, unsent, by_person = tell(store, claims=[(3, "unknown"), (4, "unknown"), (5, "unknown")])
     taken, lost = KeptEvidence("charged", "It was taken.", 1.0), KeptEvidence("not_charged", "It was not taken.", 1.0)
-    close_by_balance(store, "spring", {sent: ("accepted", None, taken)})
-    close_by_balance(store, "spring", {unsent: ("not_sent", None, lost)})
+    close_by_balance(store, "spring", {sent: ("accepted", taken)})
+    close_by_balance(store, "spring", {unsent: ("not_sent", lost)})
     note_evidence(store, "spring", {by_person: taken})
     resolve(store, by_person, "not_sent", "eve")
     told = [(entry.user, entry.action, entry.subject, entry.why) for entry in audit_log(ledger, 1)]

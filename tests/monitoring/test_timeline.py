@@ -108,7 +108,7 @@ def test_a_request_that_a_person_or_the_balance_calls_accepted_texted_nobody_twi
     with store.write(1) as connection:
         connection.execute(insert(decision).values(request_id=first, decision="fail", decided_by="bob", decided_at=1.0))
     resolve(store, first, "accepted", "ann")
-    close_by_balance(store, "spring", {second: ("accepted", None, KeptEvidence("charged", "It was taken.", 1.0))})
+    close_by_balance(store, "spring", {second: ("accepted", KeptEvidence("charged", "It was taken.", 1.0))})
     assert timeline.texted_twice(ledger, number(ledger)) == []
 
 

@@ -133,7 +133,7 @@ def test_a_campaigns_page_shows_all_that_happened(vic, store):
         "OptedOuts 4",
         "rows 105 105",
         "messages 97 90",
-        "cost 145.50 135.00",
+        "cost 145.50 at least 135.00, and nothing is known of 1 request",
         "bob approved plan p1 97",
         str(2**62 + request),
         "suppressed 3",
@@ -225,7 +225,7 @@ def test_no_words_contradict_the_balance(vic, store):
 def test_a_decision_of_the_balance_has_its_words(vic, store):
     """Among those of people."""
     (request,) = tell(store, claims=[(3, "unknown")])
-    close_by_balance(store, "spring", {request: ("accepted", None, KeptEvidence("charged", "It was taken.", 1.0))})
+    close_by_balance(store, "spring", {request: ("accepted", KeptEvidence("charged", "It was taken.", 1.0))})
     assert f"balance was sent request {request} It was taken. 3" in text(vic.get("/campaigns/1"))
 
 
@@ -234,7 +234,7 @@ def test_hostile_words_of_evidence_are_shown_and_not_executed(site, store):
     first, second = tell(store, claims=[(3, "unknown")] * 2, state="failed")
     evidence = KeptEvidence(HOSTILE, HOSTILE, 1.0)
     note_evidence(store, "spring", {first: evidence})
-    close_by_balance(store, "spring", {second: ("accepted", None, evidence)})
+    close_by_balance(store, "spring", {second: ("accepted", evidence)})
     page = Person(site, "ed").get("/campaigns/1")
     assert ("<script>document" in page.text, "<img" in page.text, text(page).count(HOSTILE)) == (False, False, 4)
 

@@ -39,6 +39,7 @@ def test_the_summary_has_the_documented_shape():
         "requests": 1,
         "parts": 100,
         "cost": 150.0,
+        "requests_of_unknown_cost": 0,
         "remaining_balance": 1000.0,
         "event_ids": ["12345678901"],
         "cost_breakdown": {},
@@ -351,8 +352,8 @@ def test_what_the_balance_tells_of_a_request_is_counted_after_a_wait(sender, ent
     service.script = [failing(LOST)]
     sender(enter(), concurrency=1).run([people(20)])
     (lost,) = unknown_requests(store)
-    evidence = KeptEvidence(CHARGED, "the balance fell", 0.0, in_part=False, settles_at=None)
-    close_by_balance(store, "c", {lost.request_id: (ACCEPTED, Decimal("12.5"), evidence)})
+    evidence = KeptEvidence(CHARGED, "the balance fell", 0.0, amount="12.5")
+    close_by_balance(store, "c", {lost.request_id: (ACCEPTED, evidence)})
     summary = go_on([people(20)])
     assert (counts(summary), summary["requests"]) == ({"accepted": 20}, 2)
     assert (summary["parts"], summary["cost"]) == (20, 27.5)

@@ -453,3 +453,4 @@ def test_a_person_who_was_faster_is_obeyed(send, service, store, reconciliation)
     sender = send(20, sums=sums)
     assert counts(sender) == {"accepted": 10, "already_sent": 10}
     assert decisions(store) == [(2, "accepted", "Ada")]
+    assert (sender.counts.requests, sender.counts.priced) == (2, 1)  # what it cost is not known

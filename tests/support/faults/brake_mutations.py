@@ -165,8 +165,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a lost request of an earlier leg that was charged counts as another's",
         "sending/reconciliation.py",
-        "is_mine = lost.is_mine or is_of_earlier_leg\n",
-        "is_mine = lost.is_mine\n",
+        "is_own = lost.is_mine or is_of_earlier_leg\n",
+        "is_own = lost.is_mine\n",
         (CLEARANCE,),
         first="test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts",
     ),

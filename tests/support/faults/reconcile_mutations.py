@@ -100,7 +100,7 @@ RECONCILE_MUTATIONS = (
     ),
     _defect(
         "what was closed counts as unknown, too",
-        "                self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_charged)\n",
+        "                self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_taken)\n",
         "                pass\n",
         "test_a_request_that_was_charged_for_is_accepted",
     ),

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.request_queries import unknown_requests
+from airflow_provider_sms.ledger.statistics import status
+
+PREFIXES = {"276": 0.5, "27": 1, "": 3}
+LOST = {"kind": "drop_after"}
+
+
+@pytest.fixture
+def paid(sandbox):
+    """Return the credits that the account was charged since the test began."""
+    before = sandbox.state.balance
+    return lambda: float(before - sandbox.state.balance)
+
+
+@pytest.mark.parametrize("cost_per_part", [1, PREFIXES], ids=["one price", "by prefix"])
+def test_a_lost_request_that_the_balance_closes_is_in_the_cost(send, people, sandbox, paid, cost_per_part):
+    """What was paid is what the summary states, whether or not the prices say what the lost request had to cost."""
+    sandbox.state.set_faults([{"kind": "none"}, LOST])
+    ran = send(people(400), on_unknown="reconcile", cost_per_part=cost_per_part, settle_seconds=0.1)
+    assert (ran.state, ran.summary["accepted"], ran.summary["reconciled"]) == ("success", 400, 100)
+    assert (ran.summary["cost"], ran.summary["requests_of_unknown_cost"]) == (paid(), 0)
+
+
+def test_one_lost_request_after_another_with_prices_by_prefix(send, people, sandbox, paid):
+    """A charge that the balance has shown, with nothing else open, is that request's; what falls later is another's."""
+    sandbox.state.set_faults([*[{"kind": "none"}] * 4, LOST, {"kind": "none"}, LOST])
+    ran = send(people(1200), on_unknown="reconcile", cost_per_part=PREFIXES)
+    assert (ran.state, ran.summary["accepted"], ran.summary["reconciled"]) == ("success", 1200, 200)
+    assert (ran.summary["cost"], ran.summary["requests_of_unknown_cost"]) == (paid(), 0)
+
+
+@pytest.mark.parametrize("prices", [PREFIXES, {"27": 1}], ids=["by prefix", "one price"])
+def test_a_cost_that_is_not_known_is_the_least(send, people, sandbox, paid, prices):
+    """The summary and the log say so, and of how many requests; once a person says it was sent, the evidence counts."""
+    sandbox.state.set_faults([{"kind": "none"}, LOST])
+    ran = send(people(400), campaign="spring", cost_per_part=prices)
+    assert (ran.state, ran.summary["unknown"]) == ("failed", 100)
+    assert (ran.summary["cost"], ran.summary["requests_of_unknown_cost"]) == (300.0, 1)
+    assert "4 requests, 300 parts, cost at least 300.0, and nothing is known of 1 request" in ran.log
+    with closing(open_ledger(None)) as store:
+        known = status(store, "spring").counts
+        assert (known.cost, known.of_unknown_cost) == (300, 1)
+        (lost,) = unknown_requests(store)
+        resolve(store, lost.request_id, "accepted", "ann")
+        known = status(store, "spring").counts
+        assert (known.cost, known.of_unknown_cost) == (paid(), 0)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.hooks.connection import ClientSettings
-    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Claimant
+    from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.changed_texts import TableKeys
@@ -197,7 +197,7 @@ class Delivery:
         if end.interruption is not None:
             raise end.interruption
         counts, total, campaign = self.counts, self.total, self.ledger.campaign_name
-        evidence = self._evidence(end)  # a question shows it, too
+        requests = self._unknown_requests(end)  # with evidence, which a question shows, too
         unsent = counts.settled < total or counts.not_sent > counts.partial + counts.none_taken
         stopped = self.task.stop.is_set() and unsent
         error = end.error
@@ -220,7 +220,7 @@ class Delivery:
             resend_unknown=self.options.resend_unknown,
             reconciles=self.reconciles,
             fail_on_rejected=self.fail_on_rejected,
-            evidence=evidence,
+            requests=requests,
             claimants=self._claimants(end),
             ledger_conn_id=self.task.ledger_conn_id,
             to_groups=self.to_groups,
@@ -239,20 +239,19 @@ class Delivery:
         unknown = unknown_requests(self.session.store, self.ledger.campaign_name, self.session.who)
         return {request.request_id: request.messages for request in unknown if request.request_id not in found}
 
-    def _evidence(self, end: DeliveryEnd) -> dict[int, KeptEvidence]:
-        """Return what the balance tells of the unknown requests, by request id."""
+    def _unknown_requests(self, end: DeliveryEnd) -> list[RequestRow]:
+        """Return the unknown requests with what the balance tells of them; none where they cannot be read."""
         requests = self.counts.unknown_requests
         if not requests or isinstance(end.error, LedgerError) or self.task.stop.is_set():
-            return {}
+            return []
         try:
             # A service that cannot be reached tells no balance.
             if not (self.reconciles or isinstance(end.error, NotSentError)):
                 self.reconciliation.show(requests)
-            rows = named_requests(self.session.store, requests)
+            return named_requests(self.session.store, requests)
         except SmsError as error:
             log.warning("The evidence of the balance cannot be read from the ledger: %s", error)
-            return {}
-        return {row.request_id: row.evidence for row in rows if row.evidence is not None}
+            return []
 
     def _claimants(self, end: DeliveryEnd) -> dict[int, Claimant]:
         """Return the attempts that made the requests without a recorded outcome, by request id."""
@@ -275,7 +274,7 @@ class Delivery:
             raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from None
         if not asked:
             raise AirflowException("Every unknown request has an outcome since: the next attempt finds it")
-        unknown = counts.unresolved + sum(counts.left.values())
+        unknown = sum(each.messages for each in asked)
         words = "%d %s may have been sent: waiting for a person, in Airflow's required actions"
         log.warning(words, unknown, by_count(unknown, "message"))
         self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": unknown})

@@ -18,6 +18,7 @@ from airflow_provider_sms.exceptions import (
     TooManyErrorsError,
 )
 from airflow_provider_sms.formatting import by_count, counted, task_words
+from airflow_provider_sms.ledger.model import LAPSED
 from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.model import Claimant
+    from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.sending.counts import SendCounts
 
 log = logging.getLogger(__name__)
@@ -104,7 +106,7 @@ def failure(
     resend_unknown: bool,
     reconciles: bool = False,
     fail_on_rejected: bool = False,
-    evidence: Mapping[int, KeptEvidence] | None = None,
+    requests: Collection[RequestRow] = (),
     claimants: Mapping[int, Claimant] | None = None,
     ledger_conn_id: str | None = None,
     to_groups: bool = False,
@@ -116,8 +118,7 @@ def failure(
     :param resend_unknown: whether the next attempt sends unknown messages again.
     :param reconciles: whether the requests whose outcome the balance tells are closed already.
     :param fail_on_rejected: whether the task fails for messages that the service left out of accepted requests.
-    :param evidence: what the balance tells of requests; None means nothing. Evidence of requests that are not unknown
-        is left out.
+    :param requests: the unknown requests, as the ledger has them; empty where they could not be read.
     :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
     :param ledger_conn_id: the connection to the task's ledger, for a command; None means the configured ledger.
     :param to_groups: whether the send is one text to groups, which are in no table.
@@ -127,10 +128,10 @@ def failure(
         words.append(f"Sending ended early: {describe(error)}")
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
-    lost, left = _lost(counts), sum(counts.left.values())
+    lost, left = _lost(counts, requests), sum(counts.left.values())
     if lost:
         what = _what_to_do(campaign, lost, ledger_conn_id, reconciles=reconciles)
-        words.append(_unknown(campaign, counts, evidence or {}, _what_is_resent(counts) if resend_unknown else what))
+        words.append(_unknown(campaign, counts, lost, requests, _what_is_resent(lost) if resend_unknown else what))
     if counts.unrecorded:
         words.append(_unrecorded(campaign, counts, claimants or {}))
     if left:
@@ -223,12 +224,19 @@ def _attempt(who: Claimant | None) -> str:
     return f"attempt {who.try_number} of {task_words(*who.task_instance)}, on host {who.host}"
 
 
-def _unknown(campaign: str, counts: SendCounts, evidence: Mapping[int, KeptEvidence], then: str) -> str:
+def _unknown(campaign: str, counts: SendCounts, lost: int, requests: Collection[RequestRow], then: str) -> str:
     named = some_of(counts.unknown_requests)
     where = f" in the ledger's {by_count(len(counts.unknown_requests), 'request')} {named}" if named else ""
-    messages = f"{_lost(counts)} {by_count(_lost(counts), 'message')}"
-    told = _told(evidence[each] for each in sorted(counts.unknown_requests) if each in evidence)
-    return f"Campaign {campaign}: {messages}{where} may have been sent: the service's response was lost. {told}{then}"
+    messages = f"{lost} {by_count(lost, 'message')}"
+    told = _told(each.evidence for each in requests)
+    why = lost_words(requests)
+    return f"Campaign {campaign}: {messages}{where} may have been sent: {why}. {told}{then}"
+
+
+def lost_words(requests: Collection[RequestRow]) -> str:
+    """Return why the outcome of requests is unknown: of a claim that has lapsed, nobody knows whether it was posted."""
+    is_known = requests and all(each.reason != LAPSED for each in requests)
+    return "the service's response was lost" if is_known else "the sending process ended or lost the response"
 
 
 def _left(campaign: str, counts: SendCounts, then: str) -> str:
@@ -241,14 +249,17 @@ def _left(campaign: str, counts: SendCounts, then: str) -> str:
     )
 
 
-def _lost(counts: SendCounts) -> int:
+def _lost(counts: SendCounts, requests: Collection[RequestRow]) -> int:
     """Return how many messages may have been sent, because the response to their request was lost."""
+    rows = counts.unresolved - sum(counts.unrecorded.values())
+    # Several rows may have the same message, and a request messages that are not in this table.
+    held = sum(each.messages for each in requests)
     # Of each request at least one: repeats of unrecorded messages must not hide what was lost.
-    return max(counts.unresolved - sum(counts.unrecorded.values()), len(counts.unknown_requests))
+    return max(min(rows, held or rows), len(counts.unknown_requests))
 
 
-def _what_is_resent(counts: SendCounts) -> str:
-    return f"The next attempt sends {by_count(_lost(counts), 'it', 'them')} again, at the risk of texting people twice"
+def _what_is_resent(lost: int) -> str:
+    return f"The next attempt sends {by_count(lost, 'it', 'them')} again, at the risk of texting people twice"
 
 
 def _what_to_do(campaign: str, messages: int, ledger_conn_id: str | None, *, reconciles: bool) -> str:
@@ -265,7 +276,7 @@ def _what_to_do(campaign: str, messages: int, ledger_conn_id: str | None, *, rec
     )
 
 
-def _told(evidence: Iterable[KeptEvidence]) -> str:
+def _told(evidence: Iterable[KeptEvidence | None]) -> str:
     """Return what the balance tells of requests, with a space after each sentence; empty where it tells nothing."""
     told = sentences(evidence)
     if len(told) > MAX_SENTENCES:

@@ -17,6 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.decision_rules import SOMEBODY
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
+from airflow_provider_sms.execution.failures import lost_words
 from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.xcom import PLAN
 from airflow_provider_sms.formatting import by_count, task_words
@@ -332,7 +333,7 @@ def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> 
         first = _FIRST_THE_BALANCE
     lines = [
         (
-            f"The service's response was lost, so {_count(unknown)} of campaign {code(campaign)} "
+            f"{lost_words(asked).capitalize()}, so {_count(unknown)} of campaign {code(campaign)} "
             f"{by_count(unknown, 'was texted, or was', 'were texted, or were')} not."
         ),
         f"Everything else is done. {first}",

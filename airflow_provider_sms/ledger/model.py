@@ -43,6 +43,9 @@ ACCEPTED: Final = RequestState.ACCEPTED
 UNKNOWN: Final = RequestState.UNKNOWN
 NOT_SENT: Final = RequestState.NOT_SENT
 
+LAPSED: Final = "no outcome was recorded before the deadline: the sending process ended or lost the response"
+"""The reason of a request whose claim has lapsed."""
+
 
 class AttemptState(_Stored):
     """What an attempt, or a leg of one, says of itself in ``sms_progress.state``: at most 30 characters."""

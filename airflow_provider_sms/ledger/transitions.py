@@ -14,7 +14,7 @@ from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select,
 
 from airflow_provider_sms.ledger.backend import Compiled
 from airflow_provider_sms.ledger.frequency_cap import give_back_contacts
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, TextedTwice
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.schema import former_holder, message, request
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Outcome
 
-LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost the response"
-"""The reason of a request whose claim has lapsed."""
 REPEATED_EVENT = "the response has the event id of an earlier one of the campaign, so it belongs to another request"
 """The reason of a request whose response cannot be the one to it."""
 

@@ -16,7 +16,8 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.execution.failures import cause_of, describe, failure, is_permanent
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.model import TextedTwice
+from airflow_provider_sms.ledger.model import LAPSED, UNKNOWN, TextedTwice
+from airflow_provider_sms.ledger.request_queries import RequestRow
 from airflow_provider_sms.sending.counts import SendCounts
 
 
@@ -191,7 +192,7 @@ def test_what_is_lost_and_what_is_unrecorded_are_told_apart():
     counts = SendCounts(unknown=3, unknown_requests={4}, unrecorded={5: 1})
     failed = failure("spring", counts, None, stopped=False, resend_unknown=False)
     assert failed.permanent is False
-    assert "2 messages in the ledger's request 4 may have been sent: the service's response was lost" in failed.words
+    assert "2 messages in the ledger's request 4 may have been sent: the sending process ended or" in failed.words
     assert "1 message is claimed by another process that has recorded no outcome: request 5 by an" in failed.words
 
 
@@ -240,31 +241,50 @@ def told(verdict, words):
     return KeptEvidence(verdict, words, 1_700_000_000.0)
 
 
-def words_of(evidence, requests):
-    counts = SendCounts(unknown=len(requests), unknown_requests=set(requests))
-    return failure("spring", counts, None, stopped=False, resend_unknown=False, evidence=evidence).words
+def lost(request_id, evidence=None, messages=1, reason="no response in time"):
+    """A request as the ledger has it."""
+    times, task = (0.0, 1.0), ("d", "t", "r", -1)
+    row = RequestRow(request_id, "spring", "bulk", UNKNOWN, messages, None, messages, *times, None, reason, *task, 1)
+    return row._replace(evidence=evidence)
+
+
+def words_of(*requests, rows=None):
+    counts = SendCounts(unknown=rows or len(requests), unknown_requests={each.request_id for each in requests})
+    return failure("spring", counts, None, stopped=False, resend_unknown=False, requests=requests).words
 
 
 def test_the_failure_says_what_the_balance_says():
-    """Once for requests that share a sentence, undecided ones among them, and nothing of other requests."""
+    """Once for requests that share a sentence, undecided ones among them."""
     both = told("charged", "The balance fell by 6: requests 3 and 5 were taken.")
-    evidence = {5: both, 3: both, 8: told("undecided", "No balance is known before it."), 9: told("charged", "Other.")}
+    doubt = told("undecided", "No balance is known before it.")
     assert (
         "the service's response was lost. The balance fell by 6: requests 3 and 5 were taken. No balance is known "
         "before it. They are not sent again"
-    ) in words_of(evidence, [3, 5, 7, 8])
+    ) in words_of(lost(3, both), lost(5, both), lost(7), lost(8, doubt))
 
 
-@pytest.mark.parametrize("evidence", [None, {}, {3: told("undecided", "")}])
+@pytest.mark.parametrize("evidence", [None, told("undecided", "")])
 def test_without_evidence_the_failure_is_as_ever(evidence):
     """A post-paid account gives none."""
-    assert "the service's response was lost. It is not sent again" in words_of(evidence, [3])
+    assert "the service's response was lost. It is not sent again" in words_of(lost(3, evidence))
+
+
+def test_of_a_process_that_ended_nobody_says_that_a_response_was_lost():
+    """Whether it was posted at all is not known, as the ledger says."""
+    words = words_of(lost(3), lost(5, reason=LAPSED))
+    assert "may have been sent: the sending process ended or lost the response. They are not" in words
+
+
+@pytest.mark.parametrize(("rows", "said"), [(404, 400), (400, 400), (40, 40)])
+def test_messages_are_counted_and_not_rows(rows, said):
+    """Rows repeat messages; and of a request, the table may have a few messages only."""
+    words = words_of(*(lost(each, messages=100) for each in range(1, 5)), rows=rows)
+    assert f"Campaign spring: {said} messages in the ledger's requests 1, 2, 3, 4 may have been sent" in words
 
 
 def test_the_failure_has_three_sentences_of_the_balance_at_most():
     """A log line that names every request would be read by nobody; it says where all of them are."""
-    evidence = {number: told("charged", f"Request {number} was taken.") for number in range(1, 6)}
-    found = words_of(evidence, range(1, 6))
+    requests = [lost(number, told("charged", f"Request {number} was taken.")) for number in range(1, 6)]
+    found = words_of(*requests)
     assert "Request 3 was taken. And 2 more: see airflow-sms ledger unknown. They are" in found
-    del evidence[5], evidence[4]
-    assert "more: see" not in words_of(evidence, range(1, 6))
+    assert "more: see" not in words_of(*requests[:3])

@@ -8,9 +8,8 @@ from sqlalchemy import select
 from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.schema import message, request
-from airflow_provider_sms.ledger.transitions import LAPSED
 
 CLAIM_SECONDS = 60.0
 DEADLINE = 1_000_060.0

@@ -16,9 +16,8 @@ from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.decisions import ask, close_by_balance, resolve
 from airflow_provider_sms.ledger.export import SCHEMA, export_campaign
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.ledger.transitions import LAPSED
 
 EXPORTER = """
 import sys

@@ -8,10 +8,9 @@ from support.sending import Clock, people
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.statistics import Counts, SendingTask, counts_of, seconds_per_request, status, total
-from airflow_provider_sms.ledger.transitions import LAPSED
 
 EVENT = 9_007_199_254_740_993
 

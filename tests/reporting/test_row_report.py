@@ -21,8 +21,7 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.ledger.model import UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.transitions import LAPSED
+from airflow_provider_sms.ledger.model import LAPSED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import Scan, outgoing_blocks

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from random import Random
 
 import pytest
 
@@ -739,3 +740,42 @@ def test_a_charge_after_it_is_settled():
 def test_a_balance_that_is_shown_late():
     """A reading that shows a charge only later, but before it is settled, is no sign against it."""
     assert verdicts(read(9000, 0), lost(4, 10, 35), read(9000, 30), read(8900, 40)) == {4: CHARGED}
+
+
+def sums_of_a_send(seed):
+    """Send one request at a time, some lost, at prices between two; return what each lost one cost, and the evidence.
+
+    After each loss the balance is read, at once and, where that decides nothing, once the request has settled.
+    """
+    random = Random(seed)
+    least, most = random.choice([(50, 300), (100, 150), (80, 80)])
+    now, balance, observed, lost_ones, paid, told = 1.0, Decimal(9000), [read(9000, 0)], [], {}, {}
+    for request_id in range(1, 12):
+        fate = random.choices(["answered", "taken", "not taken"], [6, 2, 2])[0]
+        cost = Decimal(0) if fate == "not taken" else Decimal(random.randint(least, most))
+        balance, begin, now = balance - cost, now, now + 2
+        if fate == "answered":
+            observed.append(response(balance, cost, begin, now))
+            continue
+        lost_ones.append(lost(request_id, begin, now + 20, most=most, least="0.5", whole=least))
+        for moment in (now + 1, now + 21):
+            observed.append(read(balance, moment))
+            evidence, now = judge(AccountHistory(observed, lost_ones))[request_id], moment + 1
+            if evidence.verdict != UNDECIDED:
+                break
+        paid[request_id], told[request_id] = cost, evidence
+        if evidence.verdict == CHARGED:
+            lost_ones[-1] = replace(lost_ones[-1], settled=evidence.settles_at, is_asked=False, is_charged=True)
+        else:
+            lost_ones.pop()
+    return paid, told
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_one_request_at_a_time_leaves_nothing_undecided(seed):
+    """Whatever the prices, each lost request is closed rightly, and at the sum that was paid for it."""
+    paid, told = sums_of_a_send(seed)
+    assert {each: told[each].verdict for each in told} == {
+        each: CHARGED if paid[each] else NOT_CHARGED for each in paid
+    }
+    assert {each: told[each].amount or 0 for each in told} == paid

@@ -24,6 +24,9 @@ POST_PAID_BALANCE = 1_000_000
 
 _INT64 = 2**63
 
+_EXACT_BELOW = 2**53
+"""A double tells integers apart up to here."""
+
 _MAX_EXPONENT = 100
 """The largest exponent of an amount, and its most decimals: written without an exponent, ``1e-800000000`` takes a
 gigabyte."""
@@ -131,7 +134,7 @@ def parse_send_response(body: bytes) -> SendResponse:
     """Return the response to a send.
 
     Keys match in any case and unknown ones are ignored; ``Sample``, ``CostBreakDown`` and ``ErrorReport`` may
-    be missing or null.
+    be missing or null. Counts and the event id may be written as floats, such as ``2.0``.
 
     :param body: content of a response with status 200.
     :raises UnknownOutcomeError: it does not meet the contract. The error names the field and quotes nothing.
@@ -176,7 +179,8 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
 
 def is_counter(value: object) -> bool:
     """Return whether a value of an error report counts messages; a larger integer may be a phone number."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNTER
+    count = _whole(value)
+    return isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_COUNTER
 
 
 def faulted_number(fault: Mapping[str, Any]) -> int | None:
@@ -226,7 +230,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
     :raises UnknownOutcomeError: it says another status than the one it came with, so one of the two is wrong.
     """
     fields = _lowered(document)
-    if str(_get(fields, "statusCode", HTTPStatus.OK.value)) != str(HTTPStatus.OK.value):
+    if str(_whole(_get(fields, "statusCode", HTTPStatus.OK.value))) != str(HTTPStatus.OK.value):
         raise _not_of_the_contract(f"its status is {HTTPStatus.OK.value}, and its statusCode is not")
     return fields
 
@@ -263,15 +267,22 @@ def _not_an_amount(name: str) -> UnknownOutcomeError:
     return _not_of_the_contract(f"{name} is missing or not an amount")
 
 
+def _whole(value: Any) -> Any:
+    """Return the integer that a number stands for, such as ``2.0``; anything else, or one beyond doubles, as it is."""
+    if isinstance(value, (float, Decimal)) and -_EXACT_BELOW < value < _EXACT_BELOW and value == int(value):
+        return int(value)
+    return value
+
+
 def _count(fields: dict[str, Any], name: str, default: int | None = None) -> int:
-    value = _get(fields, name, default)
+    value = _whole(_get(fields, name, default))
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _INT64:
         raise _not_of_the_contract(f"{name} is missing or not a count")
     return value
 
 
 def _event_id(fields: dict[str, Any]) -> int:
-    value = _get(fields, "EventId")
+    value = _whole(_get(fields, "EventId"))
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(_INT64)):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
@@ -311,7 +322,11 @@ def _error_report(report: Any) -> ErrorReport:
         faults=tuple(
             fault if isinstance(fault, dict) else {"errorMessage": fault} for fault in _list(fields, "Faults")
         ),
-        other={key: value for key, value in report.items() if key.lower() not in _KNOWN_COUNTERS and is_counter(value)},
+        other={
+            key: _whole(value)
+            for key, value in report.items()
+            if key.lower() not in _KNOWN_COUNTERS and is_counter(value)
+        },
     )
 
 

@@ -194,6 +194,38 @@ def test_a_response_can_be_pickled():
     assert response == pickle.loads(pickle.dumps(response))
 
 
+def test_integers_may_be_written_as_floats():
+    """Every integer of a response is read where a serialiser that knows only doubles writes it as ``2.0``."""
+    report = {"NoNetwork": 1.0, "Duplicates": 2.0, "OptedOuts": 3.0, "NoContents": 4.0}
+    network = {"Network": "Local", "Cost": 2.0, "Quantity": 2.0}
+    send = {"EventId": 2.0**53 - 1, "Messages": 2.0, "Parts": 3.0, "CostBreakDown": [network], "ErrorReport": report}
+    for form in (body(**send), json.dumps({"statusCode": 200.0, "sendResponse": {**REQUIRED, **send}}).encode()):
+        response = parse_send_response(form)
+        integers = (response.event_id, response.messages, response.parts, response.cost_breakdown[0].quantity)
+        assert repr(integers) == "(9007199254740991, 2, 3, 2)"
+        counters = response.error_report
+        assert repr((counters.no_network, counters.duplicates, counters.opted_outs)) == "(1, 2, 3)"
+        assert repr(counters.other) == "{'NoContents': 4}"
+
+
+@pytest.mark.parametrize("digits", ["2.00", "2e0", "0.2E1", "2.00000000000000000000"])
+def test_an_integer_may_have_any_form_of_its_value(digits):
+    """JSON does not tell the forms of a number apart, also beside an amount that only decimals hold exactly."""
+    text = f'{{"Cost": 0.10, "RemainingBalance": 1, "EventId": {digits}, "Messages": {digits}, "Parts": {digits}}}'
+    response = parse_send_response(text.encode())
+    assert repr((response.event_id, response.messages, response.parts)) == "(2, 2, 2)"
+
+
+@pytest.mark.parametrize(
+    "digits", ["9007199254740992.0", "9007199254740993.0", "2.00000000000000000001", "1e-800000000"]
+)
+def test_a_float_that_may_be_another_integer_is_none(digits):
+    """From 2^53 on a double stands for more than one integer, and a number with a fraction for none."""
+    text = f'{{"Cost": 1, "RemainingBalance": 1, "EventId": {digits}, "Messages": 1, "Parts": 1}}'
+    with pytest.raises(UnknownOutcomeError, match="EventId is missing or not a 64-bit integer"):
+        parse_send_response(text.encode())
+
+
 @pytest.mark.parametrize("name", sorted(REQUIRED))
 @pytest.mark.parametrize("value", [..., None, True, "x", [], {}])
 def test_a_required_field_is_required(name, value):
@@ -205,15 +237,17 @@ def test_a_required_field_is_required(name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("EventId", 5.0),
+        ("EventId", 5.5),
+        ("EventId", 2.0**53),
         ("EventId", 2**63),
         ("EventId", "12x"),
         ("EventId", "²"),
         ("EventId", "9" * 5000),
         ("Messages", -1),
-        ("Messages", 1.0),
+        ("Messages", 1.5),
         ("Parts", -1),
         ("Parts", "3"),
+        ("Parts", 1e30),
         ("Parts", 2**63),
         ("Cost", "2"),
         ("Cost", 10**40),

@@ -22,7 +22,7 @@ RESPONSE_MUTATIONS = (
     Mutation(
         "an error within a 200 counts as a response",
         "service/responses.py",
-        '    if str(_get(fields, "statusCode", HTTPStatus.OK.value)) != str(HTTPStatus.OK.value):\n',
+        '    if str(_whole(_get(fields, "statusCode", HTTPStatus.OK.value))) != str(HTTPStatus.OK.value):\n',
         "    if False:\n",
         ("tests/service/test_responses.py",),
         first="test_a_response_that_names_another_status_is_unknown",

@@ -28,10 +28,7 @@ def read_name(given: object) -> str:
             f"only the first of them would text anybody. {_INSTEAD}"
         )
     if not isinstance(given, str):
-        raise InputError(
-            f"campaign must be text, not {type(given).__name__}. With render_template_as_native_obj, "
-            f"digits become a number: put a word before them. {_INSTEAD}"
-        )
+        raise InputError(f"campaign must be text, not {type(given).__name__}. {_INSTEAD}")
     name = unicodedata.normalize("NFC", given).strip()
     if not name:
         raise InputError(f"campaign is empty. {_INSTEAD}")

@@ -15,7 +15,7 @@ from airflow_provider_sms.execution.failures import cause_of, describe, is_perma
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base_options import BASE_CHECKS
-from airflow_provider_sms.operators.checks import check_rendered
+from airflow_provider_sms.operators.checks import check_rendered, require_texts
 from airflow_provider_sms.operators.links import SmsSandboxLink
 from airflow_provider_sms.operators.mapping import CanBeMapped
 from airflow_provider_sms.operators.rendering import RendersTemplates
@@ -159,6 +159,7 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
 
         :raises InputError: names the argument.
         """
+        require_texts(self)
         check_rendered(self, self.argument_checks)
         if self.raw_responses:
             from airflow_provider_sms.hooks.ledger import keeps_response_texts

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+_TEXTS = ("message", "campaign", "campaign_group", "groups")
+"""Arguments that are texts or names, or lists of them."""
+
+
 class Check(NamedTuple):
     """A check of some arguments.
 
@@ -59,6 +63,22 @@ def check_rendered(task: Any, checks: Iterable[Check]) -> None:
             )
     for check in checks:
         check.refuse(task)
+
+
+def require_texts(task: Any) -> None:
+    """Refuse a rendered text or name that is of another type: ``1e5`` may have become 100000.0 before it came here.
+
+    :raises InputError: names the argument.
+    """
+    for name in _TEXTS:
+        value = getattr(task, name, None)
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            if each is not None and not isinstance(each, str):
+                raise InputError(
+                    f"{name} must be text, not {type(each).__name__}. A value from another task, or from a template "
+                    "with render_template_as_native_obj, keeps its type, and does not tell how it was written: pass it "
+                    "as text"
+                )
 
 
 def _given_arguments(task: Any) -> frozenset[str]:

@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
+from airflow_provider_sms.execution.templates import RendersTexts
 from airflow_provider_sms.operators.checks import LEDGER_CONNECTION, Check, check_loaded
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 
-class PurgeLedgerOperator(BaseOperator):
+class PurgeLedgerOperator(RendersTexts, BaseOperator):
     """Forget campaigns, with everybody whom they texted, and balances, once they are older than the retention.
 
     It forgets what ``airflow-sms ledger purge`` forgets, and keeps the same: campaigns with unknown requests or

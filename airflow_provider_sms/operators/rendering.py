@@ -12,9 +12,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import is_to_be_rendered
+from airflow_provider_sms.execution.templates import RendersTexts
 from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +46,7 @@ def is_text_file(message: Any) -> bool:
     return "://" not in name and not any(map(str.isspace, name))
 
 
-class RendersTemplates(_Base):
+class RendersTemplates(RendersTexts, _Base):
     """Render queries, with their ``.sql`` files, and the file that ``message`` names.
 
     A base beside Airflow's ``BaseOperator``.
@@ -76,21 +80,27 @@ class RendersTemplates(_Base):
         jinja_env: jinja2.Environment | None = None,
         seen_oids: set[int] | None = None,
     ) -> Any:
-        """Render a value as Airflow does, but a query as a copy, and read a file only for the message."""
-        is_query = isinstance(content, SqlSource)
-        is_like_file = isinstance(content, str) and content.endswith(EXTENSIONS)
-        if not (is_query or is_like_file) or id(content) in (seen_oids or ()):
-            return super().render_template(content, context, jinja_env, seen_oids)
+        """Render a query as a copy, read the file that the message names, and render any other value as it is.
+
+        :raises AirflowFailException: a template is wrong, or names what is not there; a retry would fail as well.
+        """
+        from jinja2 import TemplateSyntaxError, UndefinedError
+
         environment = jinja_env or self.get_template_env()
-        if is_query:
+        if isinstance(content, SqlSource) and id(content) not in (seen_oids or ()):
             return content.rendered(lambda value: self.render_template(value, context, environment), environment)
-        # A text that ends with a comment of Jinja, in the signs of the DAG, does not end like the name of a file.
-        comment = f"{environment.comment_start_string}{environment.comment_end_string}"
-        rendered = super().render_template(f"{content}{comment}", context, environment, seen_oids)
-        if content is not self.message or not is_text_file(content):
-            return rendered
-        _loader_of(environment, str(rendered))
-        text = super().render_template(str(rendered), context, environment)
+        try:
+            rendered = super().render_template(content, context, environment, seen_oids)
+            if content is not self.message or not is_text_file(content) or id(content) in (seen_oids or ()):
+                return rendered
+            source, _, _ = _loader_of(environment, str(rendered)).get_source(environment, str(rendered))
+            text = super().render_template(source, context, environment)
+        except (UndefinedError, TemplateSyntaxError) as error:
+            where = "message: " if content is self.message else ""
+            raise AirflowFailException(
+                f"{where}a template cannot be rendered: {mask_numbers_in(str(error.message))}. Double braces hold a "
+                "value of Airflow's, such as {{ ds }}; in message, single braces name a column: {first_name}"
+            ) from None
         # Editors end a file with a line break, and may begin it with a mark that would double the cost of each text.
         return text.removeprefix(_BYTE_ORDER_MARK).strip() if isinstance(text, str) else text
 

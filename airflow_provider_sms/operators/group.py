@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import GroupOptions
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import check_characters
 from airflow_provider_sms.messages.group_names import read_groups
 from airflow_provider_sms.messages.plain_text import tidy_text
+from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.base_options import read_settle_seconds
 from airflow_provider_sms.operators.checks import Check, check_loaded
@@ -32,8 +34,9 @@ class GroupSmsOperator(SmsOperatorBase):
     ledger. Returns the service's response, even if an earlier attempt or run of the campaign sent the text; the XCom
     ``responses`` is a list with that response.
 
-    :param message: the text. A single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is looked
-        up as Airflow looks up templates, and rendered. (templated)
+    :param message: the text, without columns: ``{first_name}`` is refused, and a literal brace is written twice, as for
+        :class:`BulkSmsOperator`. A single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is
+        looked up as Airflow looks up templates, and rendered. (templated)
     :param groups: one name, or a list of names, at least one. (templated)
     :param send_options: the service's Send Options, passed through. (templated)
     :param campaign: the campaign's name; within a campaign the text goes to the groups at most once. None means
@@ -138,14 +141,21 @@ class GroupSmsOperator(SmsOperatorBase):
 
 
 def _read_message(task: GroupSmsOperator) -> str:
-    """Return the text, tidied.
+    """Return the text, tidied; it has the syntax of ``BulkSmsOperator``, without columns.
 
-    :raises InputError: there is none.
+    :raises InputError: there is none, or it names a column.
     """
     if not isinstance(task.message, str) or not tidy_text(task.message).strip():
         raise InputError("message must be a text, and not empty")
     check_characters(task.message)
-    message = tidy_text(task.message)
+    pieces = parse_template(task.message)
+    for piece in pieces:
+        if isinstance(piece, Field):
+            raise InputError(
+                f"message: {mask_numbers_in(f'{{{piece.column}}}')} names a column, and the text goes to groups, which "
+                "have none: use BulkSmsOperator with a table of the people. Write a literal brace twice"
+            )
+    message = tidy_text("".join(map(str, pieces)))
     if is_missing(message.strip()):
         raise InputError(f"message is {message!r}: was there no value to render it from?")
     return message

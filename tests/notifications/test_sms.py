@@ -450,3 +450,26 @@ def test_an_unknown_region_is_an_error():
     """A region is ISO 3166 alpha-2."""
     with pytest.raises(InputError, match="default_region must be a country"):
         parse_recipients(FIRST, "South Africa")
+
+
+@pytest.mark.parametrize("message", ["{task_id} failed", "{{ ti.task_id }}: {exception}", "{amount:.2f}"])
+def test_an_alert_has_no_columns(message):
+    """A field of the operators is refused when the DAG is loaded, instead of texting its braces at night."""
+    with pytest.raises(InputError, match=r"^message: \{\w+\} names a column, and an alert has none"):
+        SmsNotifier(message, to=FIRST)
+
+
+def test_an_alert_may_hold_any_other_braces(fail, texts):
+    """Braces that are no field, and all that a template renders, such as an error's own words."""
+    fail(on_failure_callback=SmsNotifier("{ {{ ti.task_id }} }{{ '{x}' }}", to=FIRST))
+    assert texts() == [(FIRST, "{ load }{x}")]
+
+
+@pytest.mark.parametrize("written", ["1e5", "'x'", "1,5"])
+def test_an_alert_is_as_it_was_written_where_the_dag_renders_to_objects(fail, sandbox, texts, written):
+    """Its text and its Send Options are read as no literal of Python."""
+    options = {"SenderId": "12345", "CostCentre": "{{ params.value }}"}
+    notifier = SmsNotifier(written, to=FIRST, send_options=options)
+    fail(in_dag={"render_template_as_native_obj": True, "params": {"value": written}}, on_failure_callback=notifier)
+    assert texts() == [(FIRST, written)]
+    assert sandbox.state.requests[-1].send_options == {"SenderId": "12345", "CostCentre": written}

@@ -35,6 +35,7 @@ def folder(tmp_path):
     """A folder in which Airflow looks for templates."""
     (tmp_path / "welcome.txt").write_text("\ufeffWelcome, {first_name}: {{ params.shop }}\r\n\r\n", encoding="utf-8")
     (tmp_path / "en.j2").write_text("Hello {first_name}\n")
+    (tmp_path / "all.j2").write_text("Hello {{ params.shop }}\n")
     (tmp_path / "af.j2").write_text("{# Afrikaans #}\nHallo {first_name}\n")
     return tmp_path
 
@@ -112,9 +113,11 @@ def test_mapped_tasks_have_a_text_each(sms_default, ledger_path, folder, witness
 def test_groups_and_the_sensor_read_files_too(sms_default, ledger_path, folder, sandbox):
     """Their messages are those of the operator."""
     ran = run_task(
-        lambda: GroupSmsOperator(task_id="text", message="en.j2", groups="staff"), template_searchpath=str(folder)
+        lambda: GroupSmsOperator(task_id="text", message="all.j2", groups="staff"),
+        template_searchpath=str(folder),
+        params={"shop": "Acacia"},
     )
-    assert (ran.state, {message.content for message in sandbox.state.accepted}) == ("success", {"Hello {first_name}"})
+    assert (ran.state, {message.content for message in sandbox.state.accepted}) == ("success", {"Hello Acacia"})
     ran = run_task(lambda: BalanceSensor(task_id="wait", source=ROWS, message="en.j2"), template_searchpath=str(folder))
     assert (ran.state, "1 message costs about 1 credit" in ran.log) == ("success", True)
 
@@ -151,3 +154,65 @@ def test_a_task_in_no_dag_finds_no_file():
         task.render_template_fields({})
     with DAG("d", schedule=None):
         BulkSmsOperator(task_id="send", source="s", message="{{ params.x }}.txt").resolve_template_files()
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("Hi {{ first_name }}", "'first_name' is undefined"),
+        ("{{ first_name }}", "'first_name' is undefined"),
+        ("Hi {{ row.first_name }}", "'row' is undefined"),
+        ("You owe {{ amount:.2f }}", "expected token 'end of print statement', got ':'"),
+        ("Hi {{ first name }}", "expected token 'end of print statement', got 'name'"),
+        ("Hi {{ params.nobody }}", "no attribute 'nobody'"),
+    ],
+)
+@pytest.mark.parametrize("native", [False, True], ids=["as text", "as objects"])
+def test_a_column_in_double_braces_is_explained_at_once(sms_default, ledger_path, sandbox, message, reason, native):
+    """No retry follows, and the error says that single braces name a column."""
+    people = {"source": ROWS, "message": message}
+    for make in (lambda: BulkSmsOperator(task_id="text", **people), lambda: group(message)):
+        ran = run_task(make, retries=2, render_template_as_native_obj=native)
+        assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
+        assert "message: a template cannot be rendered: " in ran.log
+        assert reason in ran.log
+        assert "in message, single braces name a column: {first_name}" in ran.log
+
+
+def test_any_other_template_that_names_nothing_spends_no_retry(sms_default, ledger_path, sandbox):
+    """Nor does one in a list or a dict; the error says what is undefined."""
+    for arguments in ({"campaign": "{{ nobody }}"}, {"send_options": {"SenderId": "{{ nobody }}"}}):
+        ran = run_task(
+            lambda each=arguments: BulkSmsOperator(task_id="text", source=ROWS, message="Hi", **each), retries=2
+        )
+        assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
+        assert "a template cannot be rendered: 'nobody' is undefined" in ran.log
+
+
+def group(message):
+    return GroupSmsOperator(task_id="text", message=message, groups="staff")
+
+
+@pytest.mark.parametrize("message", ["hello {first_name}", "{amount:.2f} due", "{First Name}", "{c} }}"])
+def test_a_group_has_no_columns(message):
+    """A field of the bulk operator is refused when the DAG is loaded, instead of texting its braces to everybody."""
+    with pytest.raises(InputError, match=r"^message: .* names a column, and the text goes to groups, which have none"):
+        group(message)
+
+
+def test_a_field_that_a_template_renders_is_no_text_for_a_group(sms_default, ledger_path, sandbox):
+    """Then the task finds it, and sends nothing."""
+    ran = run_task(lambda: group("{{ params.text }}"), retries=2, params={"text": "hello {first_name}"})
+    assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
+    assert "message: {first_name} names a column" in ran.log
+
+
+def test_both_operators_write_a_brace_twice(sms_default, ledger_path, sandbox):
+    """One text is the same text in both; a single brace is no text."""
+    message = "Use {{ '{{X}}' }}, 50 }}"
+    run_task(lambda: group(message))
+    run_task(lambda: BulkSmsOperator(task_id="text", source=ROWS, message=message))
+    assert {each.content for each in sandbox.state.accepted} == {"Use {X}, 50 }"}
+    assert {each.kind for each in sandbox.state.accepted} == {"group", "bulk"}
+    with pytest.raises(InputError, match="Write a literal brace twice"):
+        group("50 }")

@@ -284,7 +284,7 @@ VALUE_MUTATIONS = (
     Mutation(
         "a text to groups that looks the same is another",
         "operators/group.py",
-        "    message = tidy_text(task.message)\n",
+        '    message = tidy_text("".join(map(str, pieces)))\n',
         "    message = task.message\n",
         ("tests/operators/test_group.py",),
         first="test_a_campaign_texts_a_group_once",

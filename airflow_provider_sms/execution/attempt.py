@@ -17,7 +17,13 @@ from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
 from airflow_provider_sms.execution.failures import describe, nothing_more, saying_nothing_more
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
-from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
+from airflow_provider_sms.execution.planning import (
+    counts_of_plan,
+    open_scan,
+    plan_send,
+    several_runs_in_words,
+    summary_of_plan,
+)
 from airflow_provider_sms.execution.preflight import Preflight, record_decision
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
@@ -336,7 +342,10 @@ class BulkAttempt:
         if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
             words = repeats_in_words(plan.repeats, plan.campaign)
             log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
-        push(self._context, PLAN, plan.as_json())
+        warning = several_runs_in_words(self._context, plan.campaign)
+        if warning is not None:
+            log.warning("%s", warning)
+        push(self._context, PLAN, plan.as_json() if warning is None else {**plan.as_json(), "warning": warning})
         self._telemetry.planned(plan)
         return plan
 

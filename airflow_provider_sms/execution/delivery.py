@@ -12,11 +12,13 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_sms.exceptions import InputError, LedgerError, NotSentError, ServiceError, SmsError
 from airflow_provider_sms.execution.failures import failure, log_unforeseen
 from airflow_provider_sms.execution.human_input import ask_about_requests
+from airflow_provider_sms.execution.planning import PER_RUN
 from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push_link, sandbox_url
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
+from airflow_provider_sms.ledger.campaign_names import default_name
 from airflow_provider_sms.ledger.decisions import ask
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
@@ -102,7 +104,9 @@ class Delivery:
         """
         self.ledger.unrecorded_seconds = configured_unrecorded_seconds()
         self.ledger.lapse()
-        log.info("Campaign %s, remembered in %s", self.ledger.campaign_name, self.session.store.description)
+        campaign = self.ledger.campaign_name
+        scope = f" ({PER_RUN})" if campaign == default_name(self.session.who) else ""
+        log.info("Campaign %s%s, remembered in %s", campaign, scope, self.session.store.description)
         self.telemetry.note_sending(self.counts, self.total)
         if link := sandbox_url(self.settings.base_url):
             push_link(self.task.context, SANDBOX_LINK, link)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
+from airflow_provider_sms.execution.ledger_session import claimant_of
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.ledger.campaign_names import default_name
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.statistics import seconds_per_request
@@ -25,6 +28,8 @@ from airflow_provider_sms.reporting.summary import summarise
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
+
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.execution.telemetry import Telemetry
@@ -147,6 +152,31 @@ def plan_send(
         chunk_size=options.chunk_size,
         balance=balance,
         seconds_per_request=_seconds_per_request(options, store),
+    )
+
+
+PER_RUN = "one per DAG run: name it to text each person once, ever"
+"""What the default campaign means."""
+_LATE = timedelta(days=1)
+
+
+def several_runs_in_words(context: Context, campaign: str) -> str | None:
+    """Return a warning if other runs may text the same people, each in its own default campaign; None otherwise.
+
+    A run is one of several in a backfill, and in a catch-up: on schedule, after the next run was due, and a day late.
+    """
+    run, dag = context.get("dag_run"), context.get("dag")
+    if run is None or campaign != default_name(claimant_of(context)):
+        return None
+    start, end = getattr(run, "data_interval_start", None), getattr(run, "data_interval_end", None)
+    late = start is not None and end is not None and datetime.now(timezone.utc) - end > max(end - start, _LATE)
+    catches_up = run.run_type == "scheduled" and getattr(dag, "catchup", False) and late
+    if not (catches_up or run.run_type == "backfill"):
+        return None
+    kind = "catch-up" if catches_up else "backfill"
+    return (
+        f"This run is part of a {kind}, and the campaign is the default, {PER_RUN}. Each of its runs texts the same "
+        "people again"
     )
 
 

@@ -7,6 +7,7 @@
     │   ├── SourceError                 the source cannot be read
     │   │   ├── ChangedSourceError         it changed after it was checked; the rest was not sent
     │   │   └── SourceUnavailableError     its database ended the query, or there is no room for its rows
+    │   ├── NoConnectionError           Airflow does not find a connection, or could not look it up
     │   ├── ColumnError                 a column that is needed is missing
     │   ├── NoCampaignError             the ledger has no campaign of that name
     │   ├── TemplateError               the text template is wrong
@@ -62,6 +63,22 @@ class SourceUnavailableError(SourceError):
     """A source's database cannot be reached or ended the query, or there is no room for its rows; nothing was sent."""
 
     transient = True
+
+
+class NoConnectionError(InputError):
+    """Airflow did not find a connection; it says the same where a secrets backend or its database failed.
+
+    :param what: the connection that is missing, in words.
+    :param remedy: what to do if it is.
+    """
+
+    transient = True
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(
+            f"{what}, or it cannot be read (is its JSON valid?), or its look-up may have failed: Airflow says the same "
+            f"where a secrets backend or its database fails, and then a retry helps. {remedy}"
+        )
 
 
 class ColumnError(InputError):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
-from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
 from airflow_provider_sms.execution.failures import describe
-from airflow_provider_sms.hooks.ledger import NoConnectionError, open_existing_ledger
+from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.progress import note_progress, of_summary

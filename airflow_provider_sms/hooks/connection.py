@@ -46,6 +46,7 @@ class ClientSettings:
     :param connect_timeout: seconds to wait for a connection.
     :param verify: True, or the path of a CA bundle.
     :param billing: ``auto``, ``prepaid`` or ``postpaid``.
+    :param assumes_https: whether the connection names no scheme.
     """
 
     conn_id: str = field(compare=False)
@@ -58,6 +59,7 @@ class ClientSettings:
     connect_timeout: float
     verify: bool | str
     billing: Billing
+    assumes_https: bool = field(default=False, compare=False)
 
     @property
     def account(self) -> str:
@@ -98,6 +100,7 @@ class ClientSettings:
                 verify=self.verify,
                 billing=self.billing,
                 pool_size=pool_size,
+                assumes_https=self.assumes_https,
             )
         except InputError as error:
             raise InputError(f"{_name(self.conn_id)}: {error}") from None
@@ -140,6 +143,7 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
         connect_timeout=_seconds(name, extra, "connect_timeout", DEFAULT_CONNECT_TIMEOUT),
         verify=_verify(name, extra),
         billing=_billing(name, extra),
+        assumes_https="://" not in connection.host and not connection.schema,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, conf
 
-from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
 from airflow_provider_sms.hooks.stored_connection import stored_connection
 from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
 from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_numbers_in, quoted
@@ -50,10 +50,6 @@ Other extras, such as ``cursor``, ``iam`` and ``sqlalchemy_query``, are meant fo
 """
 
 _PRIMARIES = ("read-write", "primary")
-
-
-class NoConnectionError(InputError):
-    """Airflow has no connection of the name that is given for the ledger."""
 
 
 def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
@@ -311,8 +307,8 @@ def _ledger_connection(
     if connection is None:
         where = "ledger_conn_id" if ledger_conn_id else "[sms] ledger_conn_id"
         raise NoConnectionError(
-            f"{where}: Airflow has no connection {quoted(conn_id, MOST_OF_AN_ID)}, or it cannot be read (is its JSON "
-            "valid?). Create it, of type postgres, or name the connection to the ledger"
+            f"{where}: Airflow has no connection {quoted(conn_id, MOST_OF_AN_ID)}",
+            "Otherwise create it, of type postgres, or name the connection to the ledger",
         )
     return connection
 

@@ -8,7 +8,7 @@ from airflow.providers.common.compat.connection import get_async_connection
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from asgiref.sync import sync_to_async
 
-from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.exceptions import NoConnectionError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 from airflow_provider_sms.hooks.connection_form import form_behaviour, form_fields
 from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
@@ -62,6 +62,7 @@ class SmsHook(BaseHook):
         """Return the settings of the connection.
 
         :raises InputError: a field is missing or wrong; the error names it.
+        :raises NoConnectionError: the connection was not found; a retry may find it.
         """
         try:
             connection = self.get_connection(self.sms_conn_id)
@@ -73,6 +74,7 @@ class SmsHook(BaseHook):
         """Return the settings of the connection within an event loop, as in the triggerer.
 
         :raises InputError: a field is missing or wrong; the error names it.
+        :raises NoConnectionError: the connection was not found; a retry may find it.
         """
         try:
             connection = await get_async_connection(self.sms_conn_id)
@@ -80,12 +82,9 @@ class SmsHook(BaseHook):
             raise self._missing() from None
         return client_settings(connection, await _extra(connection))
 
-    def _missing(self) -> InputError:
+    def _missing(self) -> NoConnectionError:
         name = quoted(str(self.sms_conn_id), MOST_OF_AN_ID)  # a notifier's template may render to another type
-        return InputError(
-            f"Connection {name} does not exist, or it cannot be read (is its JSON valid?): create a connection of type "
-            "sms"
-        )
+        return NoConnectionError(f"Connection {name} does not exist", "Otherwise create a connection of type sms")
 
     def get_conn(self) -> SmsClient:
         """Return the client, created on first use."""

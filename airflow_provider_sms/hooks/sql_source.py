@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 
-from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
+from airflow_provider_sms.exceptions import InputError, NoConnectionError, SourceError, SourceUnavailableError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import STARS, mask_numbers_in
 from airflow_provider_sms.recipients.paths import without_secrets
@@ -118,9 +118,8 @@ class SqlSource:
         try:
             hook = BaseHook.get_hook(self.conn_id)
         except AirflowNotFoundException:
-            raise InputError(
-                f"{argument}: there is no Airflow connection {self.conn_id!r}, or it cannot be read (is its JSON "
-                "valid?)"
+            raise NoConnectionError(
+                f"{argument}: there is no Airflow connection {self.conn_id!r}", "Otherwise create it"
             ) from None
         except (AirflowException, ImportError) as error:
             conn_type = str(BaseHook.get_connection(self.conn_id).conn_type)

@@ -61,6 +61,7 @@ class SmsClient:
     :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; or ``prepaid``,
         ``postpaid``.
     :param pool_size: connections kept open: the number of threads that send at once.
+    :param assumes_https: whether the scheme of ``base_url`` is an assumption, which errors mention.
     :param clock: seconds from any start, by a clock that cannot be set and counts while the machine sleeps.
     :raises InputError: an argument is missing or wrong.
     """
@@ -78,6 +79,7 @@ class SmsClient:
         verify: bool | str = True,
         billing: Billing = "auto",
         pool_size: int = 10,
+        assumes_https: bool = False,
         clock: Callable[[], float] = elapsed,
     ) -> None:
         self._base_url = checked_url(base_url, "host")
@@ -93,7 +95,12 @@ class SmsClient:
         """Seconds to make a connection, and to wait for a response: a request ends within their sum."""
         self._billing = billing
         self._transport = Transport(
-            connect_timeout=connect_timeout, timeout=timeout, verify=verify, pool_size=pool_size, clock=clock
+            connect_timeout=connect_timeout,
+            timeout=timeout,
+            verify=verify,
+            pool_size=pool_size,
+            clock=clock,
+            assumes_https=assumes_https or "://" not in base_url,
         )
         self._tokens = self._token_source(token, client_id, client_secret, clock)
 

@@ -66,6 +66,9 @@ _LONGEST_WAIT = 2.0**31
 UNKNOWN_STATUSES = frozenset({HTTPStatus.SEE_OTHER, HTTPStatus.REQUEST_TIMEOUT, 499})
 """Statuses below 500 that may be written after the request was passed on: see the table above."""
 
+_NO_ENTITY = "EntityNotFound."
+"""The beginning of the codes of a 404 that comes from the right address, such as for a group that does not exist."""
+
 _MEANINGS: dict[type[ServiceError], str] = {
     AuthenticationError: "the service did not accept the token or the credentials",
     ThrottledError: "the service did not process the request",
@@ -93,6 +96,11 @@ def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> Se
     words = _harmless(words, hidden, MAX_WORDS)
     label = f"HTTP {response.status}" + (f", {code}" if code else "")
     message = f"{response.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
+    if response.status == HTTPStatus.NOT_FOUND and response.url and not code.startswith(_NO_ENTITY):
+        message += (
+            f". There is nothing at {response.url}: the base URL in host (or in balance_url) may lack "
+            "its version segment, such as /v1"
+        )
     retry_after = retry_after_seconds(response.retry_after, now) if kind is ThrottledError else None
     return kind(message, status=response.status, code=code or None, retry_after=retry_after)
 

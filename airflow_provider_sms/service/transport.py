@@ -102,12 +102,14 @@ class RawResponse:
     :param status: HTTP status.
     :param retry_after: the header ``Retry-After`` as received; None where there was none.
     :param body: the content; empty for an error response that broke off while it was read, whose status tells enough.
+    :param url: the address of the request.
     """
 
     operation: str
     status: int
     retry_after: str | None
     body: bytes = field(repr=False)
+    url: str = ""
 
 
 class Transport:
@@ -126,6 +128,7 @@ class Transport:
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param pool_size: connections kept open per host: the number of threads that send at once.
     :param clock: the client's clock.
+    :param assumes_https: whether the user named no scheme, which an error about the way to the host mentions.
     """
 
     def __init__(
@@ -136,7 +139,9 @@ class Transport:
         verify: bool | str,
         pool_size: int,
         clock: Callable[[], float],
+        assumes_https: bool = False,
     ) -> None:
+        self._assumes_https = assumes_https
         self._timeouts = (connect_timeout, timeout)
         self._verify = verify
         self._clock = clock
@@ -180,15 +185,15 @@ class Transport:
         outer = sys.exc_info()[1]
         try:
             route = self._route(method, url)
-            return RawResponse(
-                operation, *route.connections.exchange(method, route.request(authorization, body), exchange)
-            )
+            response = route.connections.exchange(method, route.request(authorization, body), exchange)
+            return RawResponse(operation, *response, url)
         except Exception as error:  # noqa: BLE001 - what it means is decided by what was written, not by its type
             # "from None": the errors below hold the request with its token, and quote what the server sent.
             reason = _reason(error, outer)
             if exchange.written:
                 raise UnknownOutcomeError(f"{operation}: sent, but no whole response came: {reason}") from None
-            raise NotSentError(f"{operation}: not sent: {reason}") from None
+            assumed = "; https is assumed, since host has no scheme" if self._assumes_https else ""
+            raise NotSentError(f"{operation}: not sent: {reason}{assumed}") from None
 
     def _route(self, method: str, url: str) -> Route:
         if (route := self._routes.get((method, url))) is None:

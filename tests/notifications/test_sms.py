@@ -213,7 +213,7 @@ def test_it_does_not_hold_up_the_triggerer(sms_default, sandbox, texts):
 FAILURES = {
     "no connection": (
         {"sms_conn_id": "nowhere"},
-        "Connection 'nowhere' does not exist, or it cannot be read (is its JSON valid?): create a connection",
+        "Connection 'nowhere' does not exist, or it cannot be read (is its JSON valid?)",
     ),
     "no number": ({"to": "on call"}, "to has no number that can be texted"),
     "nobody": ({"to": []}, "to has no number that can be texted"),

@@ -45,6 +45,10 @@ LETTERS = "holds letters or signs that do not belong to a phone number"
 CORRECT = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out. Rows count from 0:\n"
 SMS_ID = "sms_conn_id must be the id of a connection of type sms, such as 'sms_default'"
 LEDGER_ID = "ledger_conn_id must be the id of a connection of type postgres, or None for the configured ledger"
+LOOK_UP = (
+    "or it cannot be read (is its JSON valid?), or its look-up may have failed: Airflow says the same where a secrets "
+    "backend or its database fails, and then a retry helps. Otherwise create"
+)
 NAME_IT = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
 
 
@@ -240,9 +244,9 @@ CASES: dict[str, Case] = {
     ),
     "a query of no connection": Case(
         {"source": SqlSource("nowhere", "SELECT 1")},
-        FAILS,
-        AirflowFailException,
-        "source: there is no Airflow connection 'nowhere', or it cannot be read (is its JSON valid?)",
+        RETRIED,
+        AirflowException,
+        f"source: there is no Airflow connection 'nowhere', {LOOK_UP} it",
     ),
     "a query that is wrong": Case(
         {"source": SqlSource("lite", "SELEC destination FROM people")},
@@ -445,10 +449,10 @@ CASES: dict[str, Case] = {
     ),
     "a ledger that is no connection": Case(
         {"ledger_conn_id": "nowhere"},
-        FAILS,
-        AirflowFailException,
-        "ledger_conn_id: Airflow has no connection 'nowhere', or it cannot be read (is its JSON valid?). Create it, of "
-        "type postgres, or name the connection to the ledger",
+        RETRIED,
+        AirflowException,
+        f"ledger_conn_id: Airflow has no connection 'nowhere', {LOOK_UP} it, of type postgres, or name the connection "
+        "to the ledger",
     ),
     "an empty name of the ledger": Case(
         {"ledger_conn_id": " "},
@@ -596,10 +600,9 @@ CASES: dict[str, Case] = {
     ),
     "no such connection": Case(
         {"sms_conn_id": "nowhere"},
-        FAILS,
-        AirflowFailException,
-        "Connection 'nowhere' does not exist, or it cannot be read (is its JSON valid?): create a connection of "
-        "type sms",
+        RETRIED,
+        AirflowException,
+        f"Connection 'nowhere' does not exist, {LOOK_UP} a connection of type sms",
     ),
     "a connection without a host": Case(
         {"sms_conn_id": "hostless"},

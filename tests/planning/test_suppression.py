@@ -9,7 +9,7 @@ import phonenumbers
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError, InputError
@@ -80,6 +80,34 @@ def test_a_line_of_today_suppresses_its_former_spelling(read):
     """The table, and not the list, may be the one with the old numbers."""
     found = read(rows("+55 11 98765-4321"))
     assert masked(found, "551187654321", "551187654322", "5521987654321") == [True, False, False]
+
+
+TODAY_AND_FORMER = [
+    ("229 01 {0:08}", "229 {0:08}"),  # Benin
+    ("52 55 {0:08}", "52 1 55 {0:08}"),  # Mexico
+    ("225 07 {0:08}", "225 {0:08}"),  # the Ivory Coast
+    ("55 11 9 8{1:07}", "55 11 8{1:07}"),  # Brazil
+    ("84 70 {1:07}", "84 120 {1:07}"),  # Vietnam
+    ("27 82 {1:07}", "27 082 {1:07}"),  # a trunk prefix, which was never part of the number
+]
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(TODAY_AND_FORMER),
+    st.integers(0, 10**8 - 1),
+    st.sampled_from(["+{}", "00{}", "+{}.0", "\u202a+{}\u202c"]),
+    st.sampled_from([" ", "", "-", "."]),
+)
+def test_nobody_on_the_list_is_texted_in_any_spelling(spellings, digits, notation, sign):
+    """Whoever opted out, under the number of today or the former one and however written, is suppressed."""
+    written = [each.format(digits, digits % 10**7) for each in spellings]
+    today = written[0].replace(" ", "")
+    assume(phonenumbers.is_valid_number(phonenumbers.parse(f"+{today}", None)))
+    for each in written:
+        cell = notation.format(each.replace(" ", sign if ".0" not in notation else ""))
+        with read_suppressed(open_source(rows(cell)), "destination", None) as found:
+            assert (masked(found, today), found.unreadable) == ([True], {})
 
 
 @settings(max_examples=50)

@@ -473,6 +473,7 @@ ERRORS = [
     "SourceError",
     "ChangedSourceError",
     "SourceUnavailableError",
+    "NoConnectionError",
     "ColumnError",
     "NoCampaignError",
     "TemplateError",

@@ -14,15 +14,31 @@ PACKAGE = Path(formatting.__file__).parent
 PLURAL = re.compile(r" ((?:[a-z-]+ )?(?:[a-z]+s|people))\b")
 """A plural noun, with an adjective or without, and what looks like one."""
 CONVERSION = re.compile(rf"(%[-+ #0]*\d*(?:\.\d+)?[dfgis]){PLURAL.pattern}")
-NO_NOUNS = {"allows", "as", "asks", "does", "exists", "has", "holds", "in", "is", "its", "leads", "needs", "of"}
+NO_NOUNS = {
+    "allows",
+    "as",
+    "asks",
+    "does",
+    "exists",
+    "has",
+    "holds",
+    "in",
+    "is",
+    "its",
+    "leads",
+    "names",
+    "needs",
+    "of",
+}
 NO_NOUNS |= {"returns", "runs", "takes", "this", "waits", "was"}
 """Words of what looks like a plural noun and is none."""
 ALWAYS_MANY = {
     ("cli/balance_evidence.py", "{money(amount)} credits"): "written with decimals: 1.00 credits",
     ("ledger/name_rules.py", "{len(name)} characters"): "above MAX_CHARACTERS",
-    ("ledger/sqlite.py", "{links} names"): "above 1",
     ("notifications/sms.py", "{len(numbers)} numbers"): "above MAX_PEOPLE",
-    ("recipients/columns.py", "{len(indices)} columns"): "above 1",
+    ("recipients/columns.py", "{len(found)} columns"): "above 1",
+    ("recipients/files.py", "%d files"): "above 1, since one of them has rows and another none",
+    ("recipients/files.py", "{len(files)} files"): "above 1",
     ("sandbox/request_bodies.py", "{limit} characters"): "the service's limits",
     ("send_window/window.py", "{len(names)} time zones"): "above 1",
     ("sending/sender.py", "%d times"): "MAX_BUSY",

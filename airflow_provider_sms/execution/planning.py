@@ -237,10 +237,10 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     log.info("%d %s of %s %s not texted", count, by_count(count, "number"), source.describe(), are)
     if suppressed.former:
         log.warning(
-            "%d %s of suppress no valid number today. As a former spelling, each suppresses the numbers of its country "
-            "that end with the same seven digits",
+            "%d %s no valid number today. Taken for a former spelling, it suppresses the numbers of its country that "
+            "end with the same seven digits and are longer or shorter. Look for typing errors",
             suppressed.former,
-            by_count(suppressed.former, "row is", "rows are"),
+            by_count(suppressed.former, "row of suppress has", "rows of suppress have"),
         )
     return suppressed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -48,7 +49,7 @@ MISSING_WORD = (
 )
 LOST_DIGITS = "a float too large to be told from its neighbours: store the column as integers or as text"
 NO_CALENDAR = "a date, time or duration out of range: dates go from the year 1 to 9999"
-NO_NUMBER = "not a number that the format in the message can write"
+NO_NUMBER = "not a number such as 1250.50, which the format in the message can write"
 NO_DATE = "not a date or time such as 2026-03-01 or 2026-03-01 09:30:00, which the format in the message can write"
 
 _USUAL_DIGITS = 2  # of an amount of money
@@ -77,13 +78,15 @@ class Template:
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
 
-    __slots__ = ("_fields", "_pieces", "columns")
+    __slots__ = ("_fields", "_joins", "_pieces", "columns")
 
     columns: tuple[str, ...]
     """The columns that the text needs, in order, each once."""
 
     def __init__(self, text: str) -> None:
-        self._pieces = _tidied(parse_template(text))
+        pieces = parse_template(text)
+        self._joins = _joins_values(pieces)
+        self._pieces = pieces if self._joins else _tidied(pieces)
         self._fields = [piece for piece in self._pieces if isinstance(piece, Field)]
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
 
@@ -122,7 +125,8 @@ class Template:
             _texts(_values(batch, piece.column), piece, first_row) if isinstance(piece, Field) else text(piece)
             for piece in self._pieces
         ]
-        return pc.binary_join_element_wise(*pieces, constant(""))
+        texts = pc.binary_join_element_wise(*pieces, constant(""))
+        return tidy(texts, tidy_text) if self._joins else texts
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         """Yield the reasons why rows have no text, the most telling one of each column first."""
@@ -173,6 +177,12 @@ class TextColumn:
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         """Yield the reasons why rows have no text."""
         yield from _faults_of(column_of(batch, self.columns[0], "content_column"), self.columns[0], empty=False)
+
+
+def _joins_values(pieces: list[str | Field]) -> bool:
+    """Return whether a character beside a field joins the value, such as U+200C before the plural of a Persian word."""
+    edges = [character for piece in pieces if isinstance(piece, str) for character in (piece[:1], piece[-1:])]
+    return len(pieces) > 1 and any(unicodedata.category(each) in {"Cf", "Mn", "Mc", "Me"} for each in edges if each)
 
 
 def _tidied(pieces: list[str | Field]) -> list[str | Field]:

@@ -97,9 +97,11 @@ class RendersTemplates(RendersTexts, _Base):
             text = super().render_template(source, context, environment)
         except (UndefinedError, TemplateSyntaxError) as error:
             where = "message: " if content is self.message else ""
+            has_columns = where and hasattr(self, "destination_column")
+            hint = "; in message, single braces name a column: {first_name}" if has_columns else ""
             raise AirflowFailException(
                 f"{where}a template cannot be rendered: {mask_numbers_in(str(error.message))}. Double braces hold a "
-                "value of Airflow's, such as {{ ds }}; in message, single braces name a column: {first_name}"
+                f"value of Airflow's, such as {{{{ ds }}}}{hint}"
             ) from None
         # Editors end a file with a line break, and may begin it with a mark that would double the cost of each text.
         return text.removeprefix(_BYTE_ORDER_MARK).strip() if isinstance(text, str) else text

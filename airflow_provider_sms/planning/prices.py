@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -99,7 +100,7 @@ class Prices:
 
 def _prefix(key: Any) -> str:
     prefix = key.removeprefix("+") if isinstance(key, str) else None
-    if prefix is None or (key and not (prefix.isascii() and prefix.isdecimal())):
+    if prefix is None or (key and not re.fullmatch("[1-9][0-9]*", prefix)):
         raise InputError(
             f"cost_per_part: {key!r} is not a prefix: write the first digits of numbers with country code as text, "
             "such as '27' or '+27', or '' for all others"

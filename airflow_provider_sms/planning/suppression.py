@@ -30,6 +30,8 @@ from airflow_provider_sms.recipients.columns import (
 from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations, read_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
     from typing_extensions import Self
 
@@ -51,7 +53,8 @@ _TIME = r"[ T][0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[+-][0-9]{2}:?[
 _LIKE_DATE = rf"^\s*(?:{_YEAR}[-/.]?{_DAY}[-/.]?{_DAY}|{_DAY}[-/.]{_DAY}[-/.]{_YEAR})(?:{_TIME})?\s*$"
 
 _ENDING = 10**7
-_LONGER = (-2, -1, 1, 2)
+_LONGER = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+_ARGENTINA, _ARGENTINE_MOBILE = 54 * 10**10, 549 * 10**10
 _POWERS = 10 ** np.arange(16, dtype=np.int64)
 _LONGEST_CODE = 3
 _CODE_LENGTHS = np.array(
@@ -95,13 +98,16 @@ class SuppressedNumbers:
         """Return which destinations must not be texted.
 
         A country that changes its numbers gives each line another spelling, and the old one stays in lists: Benin put
-        01 before all numbers, and Mexico dropped a 1. So where one of two numbers is not valid today, they are one line
-        if they have the same country code and last seven digits, and one is a digit or two longer.
+        01 before all numbers, and Mexico dropped 044 and 1. So where one of two numbers is not valid today, they are
+        one line if they have the same country code and last seven digits, and are not of the same length. An Argentine
+        line has a 9 before its ten digits when it is a mobile, and many leave that out.
 
         :param destinations: digits with country code, of type ``string``, without nulls.
         """
         numbers = _as_integers(destinations)
         listed, endings = self.digits.contains(numbers), _endings(numbers)
+        for spelling in _argentine(numbers):
+            listed |= self.digits.contains(spelling)
         similar = np.zeros(len(numbers), np.bool_)
         for longer in _LONGER:
             similar |= self.endings.contains(endings + longer)
@@ -220,7 +226,8 @@ def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:
 
 def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: str | None) -> None:
     cleaned = clean_destinations(column, default_region)
-    numbers, former = map(_as_integers, (cleaned.digits.drop_null(), cleaned.former.drop_null()))
+    numbers = _as_integers(pc.coalesce(cleaned.digits, cleaned.former).drop_null())
+    former = _as_integers(cleaned.former.drop_null())
     found.digits.add(numbers)
     found.endings.add(np.concatenate([_endings(numbers), -_endings(former)]))
     found.former += len(former)
@@ -244,6 +251,13 @@ def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: 
 def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:
     """Return clean numbers as integers, which keep every digit: no number begins with a zero."""
     return integers(destinations.cast(pa.int64()))
+
+
+def _argentine(numbers: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the numbers of Argentina with a 9 after the country code and without it; 0 in place of all others."""
+    lines = numbers % 10**10
+    yield np.where(numbers - lines == _ARGENTINE_MOBILE, _ARGENTINA + lines, 0)
+    yield np.where(numbers - lines == _ARGENTINA, _ARGENTINE_MOBILE + lines, 0)
 
 
 def _endings(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import phonenumbers
 import pyarrow as pa
 import pyarrow.compute as pc
-from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType, ValidationResult
+from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.recipients.columns import (
@@ -44,6 +44,7 @@ EXPONENT = "written with an exponent, digits were lost: store the column as text
 SHORT_FLOAT = "stored as a float too short for it, digits were lost: store the column as text"
 DECIMALS = "has decimals, so it is not a phone number"
 NEGATIVE = "a negative number is no phone number"
+DATE = "a date, and no phone number"
 CHARACTERS = "holds letters or signs that do not belong to a phone number"
 SEVERAL = "more than one number, or an extension: a cell holds one number"
 NO_CODE = "no country code that makes a possible number: set default_region, or store numbers with their country code"
@@ -53,14 +54,20 @@ AMBIGUOUS = "can be read with and without a country code: write it with +"
 
 _MOBILE = {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE}
 _LEAST = 7
-"""The fewest digits, without the country code, that count as a whole number beside another one."""
 
 _SEPARATORS = re.compile(r"[ \t\-./()]+")
 _FLOAT = re.compile(r"(\+?[0-9]+)\.0|(\+?[0-9]{10,})\.0+")
-_EXPONENT = re.compile(r"[+-]?[0-9]*[.,]?[0-9]+[eE][+-]?[0-9]+")
-# One point after 7 or more digits, or zeros alone after the only point: floats and decimals end like this. Groups of
-# digits hardly do: 082123.0000 is a decimal, or a number in two groups.
-_DECIMALS = re.compile(r"^\+?[0-9]{7,}\.[0-9]+$|\.0$|^\+?[0-9]+\.0+$")
+# What spreadsheets and links put around a number: '0821234567, ="0821234567", tel:+27821234567.
+_LEFTOVERS = re.compile(r"^(?:'|=?\"|tel:)|\"$")
+_NOTATIONS = {
+    EXPONENT: r"[+-]?[0-9]*[.,]?[0-9]+[eE][+-]?[0-9]+",
+    NEGATIVE: r"-[0-9][0-9 \t\-./()]*",
+    DATE: r"(19|20)\d\d([-/.])\d?\d\2\d?\d|\d?\d([-/.])\d?\d\3(19|20)\d\d",
+    # One point after 7 or more digits, or zeros alone after the only point: floats and decimals end like this. Groups
+    # of digits hardly do: 082123.0000 is a decimal, or a number in two groups.
+    DECIMALS: r"\+?[0-9]{7,}\.[0-9]+|[0-9+ \t\-./()]*\.0|\+?[0-9]+\.0+",
+}
+"""Why a number in one of these notations is none."""
 _TRUNK_ZERO = re.compile(r"[0-9][ \t\-./()]*\( ?0 ?\)")
 """A zero that is not dialled from abroad, as in +27 (0)82 123 4567: a country code stands before it."""
 _GROUPS = re.compile(r"([^0-9]+)")
@@ -103,8 +110,8 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
 
     Separators, a leading ``+`` or ``00``, and numbers stored as integers, floats or text of a float are accepted,
     and so are the digits of any script and the invisible characters that come with copied numbers. A number is
-    valid in its country by ``phonenumbers``, or at least as long as mobiles are there: new ranges are in use before
-    libraries know them.
+    valid in its country by ``phonenumbers``, or as long as mobiles are there: new ranges are in use before libraries
+    know them.
 
     :param column: text, integers, floats or decimals, also dictionary-encoded.
     :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, for
@@ -155,23 +162,19 @@ def _refused(reason: str, former: str | None = None) -> Reading:
 
 @lru_cache(maxsize=1 << 16)
 def _read_text(written: str, region: str | None) -> Reading:
-    number = "".join(map(_in_ascii, written)).strip(" \t\r\n\v\f")
+    number = _LEFTOVERS.sub("", "".join(map(_in_ascii, written)).strip()).strip()
     if found := _FLOAT.fullmatch(number):
         number = found[1] or found[2]
     compact = _SEPARATORS.sub("", number)
     digits = compact.removeprefix("+")
     if not digits or is_missing(number):
         return _refused(NO_NUMBER)
-    if _EXPONENT.fullmatch(number):
-        return _refused(EXPONENT)
-    if number[0] == "-" and digits.isdecimal():
-        return _refused(NEGATIVE)
+    if reason := next((why for why, notation in _NOTATIONS.items() if re.fullmatch(notation, number)), None):
+        return _refused(reason)
     if not digits.isdecimal():
         first, *others = re.split(r"[^0-9 \t\-./()]+", number.removeprefix("+"))
         several = len(_SEPARATORS.sub("", first)) >= SHORTEST and any(map(str.isdecimal, "".join(others)))
         return _refused(SEVERAL if several else CHARACTERS)
-    if _DECIMALS.search(number):
-        return _refused(DECIMALS)
     is_abroad = compact[0] == "+" or _TRUNK_ZERO.search(number) is not None
     if compact.startswith("00") and (is_abroad or region is None or _metadata(region).international_prefix == "00"):
         is_abroad, digits = True, digits.removeprefix("00")
@@ -188,12 +191,9 @@ def _judge(groups: list[str], digits: str, region: str | None, *, is_abroad: boo
     candidates = _readings(digits, within)
     chosen = _choose(candidates)
     best = chosen or next(iter(candidates), None)
-    is_valid = best is not None and best.is_valid
-    if _holds_several(groups, digits, within, is_valid=is_valid):
+    if _holds_several(groups, digits, within, best):
         return _refused(SEVERAL)
-    former = None
-    if best is not None and not is_valid and best.national_length >= _LEAST:
-        former = best.digits
+    former = best.digits if best and not best.is_valid and best.is_whole else None
     if chosen is not None:
         return Reading(chosen.digits, None, former)
     if any(each.is_possible for each in candidates):
@@ -228,7 +228,7 @@ def _choose(candidates: list[_Candidate]) -> _Candidate | None:
     return next((fitting[0] for fitting in (possible, valid, mobile) if len(fitting) == 1), None)
 
 
-def _holds_several(groups: list[str], digits: str, region: str | None, *, is_valid: bool) -> bool:
+def _holds_several(groups: list[str], digits: str, region: str | None, best: _Candidate | None) -> bool:
     """Return whether a cell holds a second number or an extension after a whole one, as in 021 555 0101-3.
 
     Without the last groups, 082 123 4567 89 is a valid number, and with them it is none. Where countries have valid
@@ -236,7 +236,7 @@ def _holds_several(groups: list[str], digits: str, region: str | None, *, is_val
     digits after a sign that is not between the groups before, or up to three after six digits in a row.
 
     :param groups: as for :func:`_judge`, and so are the digits.
-    :param is_valid: whether all digits together are a valid number.
+    :param best: the number that all digits together are.
     """
     for place in range(1, len(groups), 2):
         before, sign, after = groups[place - 1], groups[place].strip(), groups[place + 1]
@@ -245,9 +245,9 @@ def _holds_several(groups: list[str], digits: str, region: str | None, *, is_val
             is_new = place > 1 and sign not in map(str.strip, groups[1:place:2])
             most = 1 if len(before) > 1 else 0
             apart |= len(after) <= (3 if len(before) >= 6 else 2 if is_new else most)  # noqa: PLR2004 - as above
-        if apart or not is_valid:
+        if apart or best is None or not best.is_valid:
             left = _choose(_readings(digits[: -len("".join(groups[place + 1 :: 2]))], region))
-            if left is not None and left.is_valid and left.national_length >= _LEAST:
+            if left and left.is_valid and left.is_whole and (best is None or best.digits.startswith(left.digits)):
                 return True
     return False
 
@@ -257,12 +257,12 @@ class _Candidate(NamedTuple):
 
     digits: str
     """With country code."""
-    national_length: int
-    """Digits without the country code."""
+    is_whole: bool
+    """Whether it has 7 digits without the country code, or as many as mobiles of the country."""
     kind: int
     """As in :class:`phonenumbers.PhoneNumberType`."""
     is_possible: bool
-    """Whether mobiles of the country have this length, or the number is valid."""
+    """Whether the number is valid, or as long as mobiles of the country are."""
 
     @property
     def is_valid(self) -> bool:
@@ -284,19 +284,18 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
         return None
     code, national = str(number.country_code), phonenumbers.national_significant_number(number)
     kind = phonenumbers.number_type(number)
-    prefix = _trunk_prefix(number.country_code)
+    prefix, usual = _plan_of(number.country_code)
     if kind == PhoneNumberType.UNKNOWN and prefix and national.startswith(prefix):
         # The parser keeps the prefix where some number may be as long, as in +57 0 321 123 4567.
         dropped = _parse(f"+{code}{national.removeprefix(prefix)}")
         return dropped and dropped._replace(is_possible=dropped.is_valid)
-    length = phonenumbers.is_possible_number_for_type_with_reason(number, PhoneNumberType.MOBILE)
-    is_possible = kind != PhoneNumberType.UNKNOWN or length == ValidationResult.IS_POSSIBLE
+    is_possible = kind != PhoneNumberType.UNKNOWN or len(national) == usual
     is_possible &= SHORTEST <= len(code) + len(national) <= LONGEST
     if kind not in _MOBILE and (national.startswith(code) or kind == PhoneNumberType.UNKNOWN):
         # Two country codes in a row, as in +49 49 151 12345678: some fixed lines in Germany are as long.
         inner = _parse(f"+{national}")
         is_possible &= inner is None or not inner.is_mobile
-    return _Candidate(f"{code}{national}", len(national), kind, is_possible)
+    return _Candidate(f"{code}{national}", len(national) >= min(usual or _LEAST, _LEAST), kind, is_possible)
 
 
 def _metadata(region: str) -> Any:
@@ -304,20 +303,23 @@ def _metadata(region: str) -> Any:
 
 
 @lru_cache
-def _trunk_prefix(code: int) -> str | None:
-    """Return the digits that are dialled before national numbers; countries that share a code share them."""
-    main = _metadata(phonenumbers.region_code_for_country_code(code))
-    return main.national_prefix if main else None
+def _plan_of(code: int) -> tuple[str | None, int]:
+    """Return the digits that are dialled before national numbers of a country, and how many a mobile usually has."""
+    region = phonenumbers.region_code_for_country_code(code)
+    main, example = _metadata(region), phonenumbers.example_number_for_type(region, PhoneNumberType.MOBILE)
+    usual = len(phonenumbers.national_significant_number(example)) if example else 0
+    return main.national_prefix if main else None, usual
 
 
 @lru_cache
 def _in_ascii(character: str) -> str:
-    """Return the ASCII for a digit of any script, a space, a dash or an invisible character."""
+    """Return the ASCII for a digit of any script, and for a sign between digits; nothing for an invisible character."""
     digit = unicodedata.decimal(character, None)
     if digit is not None:
         return str(digit)
-    by_category = {"Zs": " ", "Pd": "-", "Cf": ""}
-    return "+" if character == "\uff0b" else by_category.get(unicodedata.category(character), character)
+    kind = "Pd" if character in "\u2212\u30fc" else unicodedata.category(character)  # a minus, and a dash in Japanese
+    wide = unicodedata.normalize("NFKC", character) if kind in {"Po", "Sm"} else character
+    return {"Zs": " ", "Pd": "-", "Cf": "", "Ps": "(", "Pe": ")"}.get(kind, wide)
 
 
 # A column

@@ -99,7 +99,7 @@ def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> Se
     if response.status == HTTPStatus.NOT_FOUND and response.url and not code.startswith(_NO_ENTITY):
         message += (
             f". There is nothing at {response.url}: the base URL in host (or in balance_url) may lack "
-            "its version segment, such as /v1"
+            "its version segment, such as /v1, or have another path than the service's"
         )
     retry_after = retry_after_seconds(response.retry_after, now) if kind is ThrottledError else None
     return kind(message, status=response.status, code=code or None, retry_after=retry_after)

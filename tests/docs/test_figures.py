@@ -23,7 +23,6 @@ MEASURED_BY_NOBODY = {
     ("costs.md", "SMS parts"): "the standard's sizes of a part",
     ("unknown.md", "Ask"): "what a person is shown",
     ("postgresql.md", "A silent server"): "bounds that the code sets",
-    ("operators.md", "Numbers"): "how a number is read",
     ("operators.md", "How values are formatted"): "how a value is written",
     (
         "several-machines.md",

@@ -31,6 +31,27 @@ def test_fields_are_columns():
     assert expected == rendered("Hi {name}, you have {points} points.", name=["Ann", "Bob"], points=[3, 0])
 
 
+@pytest.mark.parametrize(
+    ("message", "value", "expected"),
+    [
+        (
+            "{a}\u200c\u0647\u0627",
+            "\u06a9\u062a\u0627\u0628",
+            "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
+        ),
+        ("\u0645\u06cc\u200c{a}", "\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+        ("\U0001f469\u200d{a}", "\U0001f4bb", "\U0001f469\u200d\U0001f4bb"),
+        ("{a}\ufe0f", "\u2764", "\u2764\ufe0f"),
+        ("{a}\u0301", "e", "\xe9"),
+        ("{a}\u200c!", "Ann", "Ann!"),  # joins nothing
+        ("  {a}\u200b  ", "Ann", "Ann"),
+    ],
+)
+def test_a_character_of_the_template_may_belong_to_the_value(message, value, expected):
+    """A joiner or an accent beside a field is kept where it changes how the value is seen."""
+    assert rendered(message, a=[value, None]) == [expected, None]
+
+
 @pytest.mark.parametrize("others", [Context(rounding=ROUND_HALF_UP), Context(prec=2, traps=[Inexact])], ids=repr)
 def test_no_text_depends_on_decimals_of_other_code(others):
     """A DAG's file may round its own decimals in another way: a value reads as it does in the thread that sends."""

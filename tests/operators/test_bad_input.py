@@ -399,7 +399,8 @@ CASES: dict[str, Case] = {
         {"message": "Hi {first_name:.2f}"},
         FAILS,
         AirflowFailException,
-        f"1 of 1 row cannot be texted: 1 time not a number that the format in the message can write. {CORRECT}",
+        "1 of 1 row cannot be texted: 1 time not a number such as 1250.50, which the format in the message can write. "
+        f"{CORRECT}",
     ),
     "a text of too many parts": Case(
         {"message": "x" * 200, "max_parts_per_message": 1},

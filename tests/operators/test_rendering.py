@@ -169,14 +169,17 @@ def test_a_task_in_no_dag_finds_no_file():
 )
 @pytest.mark.parametrize("native", [False, True], ids=["as text", "as objects"])
 def test_a_column_in_double_braces_is_explained_at_once(sms_default, ledger_path, sandbox, message, reason, native):
-    """No retry follows, and the error says that single braces name a column."""
+    """No retry follows, and where there is a table, the error says that single braces name a column."""
     people = {"source": ROWS, "message": message}
-    for make in (lambda: BulkSmsOperator(task_id="text", **people), lambda: group(message)):
+    for make, has_columns in (
+        (lambda: BulkSmsOperator(task_id="text", **people), True),
+        (lambda: group(message), False),
+    ):
         ran = run_task(make, retries=2, render_template_as_native_obj=native)
         assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
         assert "message: a template cannot be rendered: " in ran.log
         assert reason in ran.log
-        assert "in message, single braces name a column: {first_name}" in ran.log
+        assert ("in message, single braces name a column: {first_name}" in ran.log) == has_columns
 
 
 def test_any_other_template_that_names_nothing_spends_no_retry(sms_default, ledger_path, sandbox):

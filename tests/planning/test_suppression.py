@@ -65,6 +65,8 @@ def test_national_numbers_are_completed(read):
         ("+52 1 55 1234 5678", None, "525512345678"),  # Mexico dropped the 1 of mobiles in 2019
         ("+225 07 12 34 56", None, "2250707123456"),  # the Ivory Coast put two digits before all numbers in 2021
         ("+84 120 123 4567", None, "84701234567"),  # Vietnam made 70 of 120 in 2018
+        ("044 55 1234 5678", "MX", "525512345678"),  # and what was dialled before them
+        ("+52 1 044 55 1234 5678", None, "525512345678"),
         ("+55 11 8765-4321", None, "5511987654321"),  # Brazil put a 9 before mobiles until 2016
     ],
 )
@@ -78,6 +80,9 @@ def test_a_former_spelling_suppresses_the_line(read, former, region, today):
 
 def test_a_line_of_today_suppresses_its_former_spelling(read):
     """The table, and not the list, may be the one with the old numbers."""
+    numbers = {"541123456789", "5491123456789"}
+    for each in numbers:  # an Argentine mobile with and without its 9, both valid
+        assert masked(read(rows(f"+{each}")), *numbers, "5491123456788") == [True, True, False]
     found = read(rows("+55 11 98765-4321"))
     assert masked(found, "551187654321", "551187654322", "5521987654321") == [True, False, False]
 

@@ -100,7 +100,7 @@ def test_a_format_of_numbers(tmp_path):
     preparation.check(source.schema)
     prepared = preparation.prepare(next(source.batches()), 0)
     assert prepared.contents == ["You owe R1,250.50"]
-    reason = "not a number that the format in the message can write"
+    reason = "not a number such as 1250.50, which the format in the message can write"
     assert [(1, "amount", reason), (2, "amount", reason)] == [(r.row, r.column, r.reason) for r in prepared.rejected]
 
 

@@ -14,6 +14,7 @@ from airflow_provider_sms.exceptions import ColumnError, InputError
 from airflow_provider_sms.recipients.numbers import (
     AMBIGUOUS,
     CHARACTERS,
+    DATE,
     DECIMALS,
     EXPONENT,
     IMPOSSIBLE,
@@ -129,6 +130,38 @@ def test_what_is_no_number_is_refused_without_a_region(text, reason):
     assert [(None, reason)] == cleaned([text])
 
 
+@pytest.mark.parametrize("region", [None, "ZA", "DE", "DK"])
+@pytest.mark.parametrize("text", ["12/03/2024", "2024-03-12", "2024/3/1", "31.12.2025", "1-1-1990"])
+def test_a_date_is_no_number(text, region):
+    """A column of dates may be taken for that of the numbers, and some dates have as many digits as a number."""
+    assert cleaned([text], region) == [(None, DATE)]
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "digits"),
+    [
+        ("'0821234567", "ZA", NUMBER),  # Excel's mark of a text
+        ('="0821234567"', "ZA", NUMBER),  # what exports write so that Excel keeps the zero
+        ("tel:+27-82-123-4567", None, NUMBER),  # RFC 3966
+        ("\uff08090\uff091234\uff0d5678", "JP", "819012345678"),  # the punctuation of phonenumbers, in full width
+        ("090\u22121234\u22125678", "JP", "819012345678"),
+        ("090\u30fc1234\u30fc5678", "JP", "819012345678"),
+        ("090\uff0f1234\uff0f5678", "JP", "819012345678"),
+        ("[201] 555-0123", "US", "12015550123"),
+    ],
+)
+def test_signs_around_and_between_digits(text, region, digits):
+    """What spreadsheets, links and other scripts write around and between the digits of a number does not count."""
+    assert cleaned([text], region) == [(digits, None)]
+
+
+@pytest.mark.parametrize("text", ["12345", "10111", "071 123 456", "20240312"])
+def test_what_is_not_valid_has_the_usual_length_of_a_mobile(text):
+    """South Africa has valid numbers of five digits; a number that is not valid there is not as short."""
+    assert cleaned([text], "ZA") == [(None, IMPOSSIBLE_HERE)]
+    assert cleaned(["99 999 9999"], "ZA") == [("27999999999", None)]
+
+
 @pytest.mark.parametrize("text", [None, "", "-", "2.78E+10", "27821234567.5", "-27821234567", "082FLOWERS", "+123456"])
 def test_a_region_excuses_nothing(text):
     """With a region, the same is invalid for the same reason."""
@@ -224,6 +257,7 @@ def test_what_is_not_valid_today_may_be_a_former_spelling(text, former):
         ("+49 171 1234567 8", None),
         ("0049 30 123456-78", None),
         ("+44 7911 123456 10", None),
+        ("+376 312 266 / 123", None),  # Andorra's mobiles have six digits
     ],
 )
 def test_a_cell_holds_one_number(text, region):
@@ -248,7 +282,8 @@ def test_a_cell_holds_one_number(text, region):
         ("0532 123 45-67", "TR", "905321234567"),
         ("912 34 567", "NO", "4791234567"),
         ("(650) 253-0000", "US", "16502530000"),
-        ("9 8765 4321", "AU", "61987654321"),
+        ("03 9876 5432", "AU", "61398765432"),
+        ("972 50 234 5678", "IL", "972502345678"),
     ],
 )
 def test_one_number_in_groups_is_one_number(text, region, digits):

@@ -83,11 +83,6 @@ def percent(part: float | None, whole: float | None) -> float | None:
     return min(100.0, max(0.0, 100.0 * part / whole))
 
 
-def network_name(name: str) -> str:
-    """Return the name of a network, which the service may leave empty."""
-    return name or "(no name)"
-
-
 def task_words(dag_id: str, task_id: str, run_id: str, map_index: int) -> str:
     """Return a task instance in words.
 

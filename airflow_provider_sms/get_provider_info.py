@@ -132,15 +132,6 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "90",
                         "default": "0",
                     },
-                    "number_lookup": {
-                        "description": "Who may look up on a page whether a number was texted: ``editors``: users "
-                        "who may edit the DAGs of a campaign, in that campaign; ``viewers``: users who may see its "
-                        "DAGs; ``off``: nobody.",
-                        "version_added": "0.1.0",
-                        "type": "string",
-                        "example": "off",
-                        "default": "editors",
-                    },
                     "report_url": {
                         "description": "Address at which people open a row report, for the link beside the task: "
                         "``{path}`` stands for the report's absolute path, or for what follows ``://`` in its URI. "

@@ -29,7 +29,6 @@ USERS = 41
 ROLE = "viewer"
 SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"viewer{number}:{ROLE}" for number in range(USERS)),
-    "AIRFLOW__SMS__NUMBER_LOOKUP": "viewers",
     # Forty requests of Airflow's own at once need as many connections.
     "AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_SIZE": "50",
     "AIRFLOW__API_AUTH__JWT_SECRET": "a-secret-that-signs-what-tells-who-somebody-is, of this benchmark alone",
@@ -104,11 +103,6 @@ class Pages:
         :raises WrongError: when the response is not a 200.
         """
         return _ok(AIRFLOWS_OWN, self.request(AIRFLOWS_OWN)).seconds
-
-    def token(self, user: int) -> str:
-        """Return the token of a user's form for a look-up."""
-        found = re.search(r'name="sms-token" content="([^"]+)"', self.request("/sms/look-up", user).html)
-        return found[1] if found else ""
 
 
 def _ok(path: str, look: Look) -> Look:
@@ -196,7 +190,7 @@ def running_pages(airflows: Airflows, ledger: Mapping[str, str]) -> Iterator[Pag
         wait_for(served.exists, process, log, seconds=START_SECONDS)
         pages = Pages(**json.loads(served.read_bytes()))
         # The first request pays for what a process of Airflow does only once.
-        pages.shown("/balance")
+        pages.shown("/")
         yield pages
 
 

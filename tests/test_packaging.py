@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import re
 import subprocess
 import sys
@@ -18,9 +17,6 @@ ROOT = Path(__file__).parents[1]
 INFO = f"airflow_provider_sms-{__version__}.dist-info"
 TOP = f"airflow_provider_sms-{__version__}"
 PAGES = ("plugins/templates", "plugins/static", "sandbox/static")
-CHART_VERSION = "4.6.1"
-CHART_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
-"""Of ``dist/chart.umd.min.js`` as it was released; CONTRIBUTING says how to update it."""
 
 
 def build(*what, source, into):
@@ -77,20 +73,11 @@ def test_the_wheel_has_the_pages_inside_airflow(wheel):
         for folder in PAGES
         for path in (ROOT / "airflow_provider_sms" / folder).iterdir()
     }
-    assert {"campaign.html", "page.css", "page.js", "chart.js", "chart.LICENSE.txt"} <= {
-        Path(name).name for name in files
-    }
+    assert {"campaign.html", "page.css", "page.js"} <= {Path(name).name for name in files}
     assert files == {name: wheel[name] for name in files}
     told = ConfigParser()
     told.read_string(wheel[f"{INFO}/entry_points.txt"].decode())
     assert dict(told["airflow.plugins"]) == {"sms": "airflow_provider_sms.plugins.sms:SmsPlugin"}
-
-
-def test_the_charts_are_drawn_by_a_release_as_it_is():
-    """What others wrote is not changed here, and its version is known."""
-    content = (ROOT / "airflow_provider_sms/plugins/static/chart.js").read_bytes()
-    assert content.decode().splitlines()[1] == f" * Chart.js v{CHART_VERSION}"
-    assert hashlib.sha256(content).hexdigest() == CHART_SHA256
 
 
 def elsewhere(text):
@@ -119,25 +106,21 @@ def test_an_address_of_another_host_is_found(text, found):
 def test_no_page_refers_to_another_host():
     """Who looks at a page is told to nobody, and it works without the internet."""
     files = [path for folder in PAGES for path in (ROOT / "airflow_provider_sms" / folder).iterdir()]
-    ours = [path for path in files if path.name not in ("chart.js", "chart.LICENSE.txt")]
-    assert len(ours) > 20
-    assert {path.name: found for path in ours if (found := elsewhere(path.read_text()))} == {}
+    assert len(files) > 20
+    assert {path.name: found for path in files if (found := elsewhere(path.read_text()))} == {}
 
 
 def test_the_wheel_has_the_licence(wheel):
-    """The licence goes with the files, whole, and so does that of the one file that others wrote."""
-    licences = ("LICENSE", "airflow_provider_sms/plugins/static/chart.LICENSE.txt")
-    assert {name: wheel[f"{INFO}/licenses/{name}"] for name in licences} == {
-        name: (ROOT / name).read_bytes() for name in licences
-    }
+    """The licence goes with the files, whole."""
+    assert wheel[f"{INFO}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
 
 
 def test_the_metadata_say_what_it_is(wheel):
     """Name, version, licence and description are there; no address is named that does not exist."""
     metadata = message_from_bytes(wheel[f"{INFO}/METADATA"])
     assert (metadata["Name"], metadata["Version"]) == ("airflow-provider-sms", __version__)
-    assert metadata["License-Expression"] == "Apache-2.0 AND MIT"
-    assert set(metadata.get_all("License-File")) == {"LICENSE", "airflow_provider_sms/plugins/static/chart.LICENSE.txt"}
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata.get_all("License-File") == ["LICENSE"]
     assert metadata["Summary"] == "Bulk SMS from Apache Airflow, without texting anyone twice"
     assert metadata.get_all("Project-URL") is None
 

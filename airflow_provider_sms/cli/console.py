@@ -139,20 +139,26 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def read_number(written: str) -> str:
-    """Return a number that is given as an argument of a command, or as a line of stdin.
+def read_number(written: str, default_region: str | None) -> str:
+    """Return the digits, with country code, of a number in an argument of a command, or in a line of stdin.
 
     :param written: the number; ``-`` means the line, which appears in no shell history and no list of processes.
-    :raises InputError: the line is empty.
+    :param default_region: country of a number without country code, such as ``ZA``; None means that it has one.
+    :raises InputError: there is none, or it cannot be read; the error gives the reason, without the number.
     """
-    if written != STDIN:
-        return written
-    if sys.stdin.isatty():
-        print("Number: ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
-    number = sys.stdin.readline().strip()
-    if not number:
-        raise InputError("There is no number on stdin")
-    return number
+    from airflow_provider_sms.recipients.numbers import read_number as read_cell
+    from airflow_provider_sms.recipients.regions import read_region
+
+    if written == STDIN:
+        if sys.stdin.isatty():
+            print("Number: ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
+        written = sys.stdin.readline().strip()
+        if not written:
+            raise InputError("There is no number on stdin")
+    number = read_cell(written, None if default_region is None else read_region(default_region))
+    if number.digits is None:
+        raise InputError(f"This number cannot be read: {number.reason}")
+    return number.digits
 
 
 def confirm(question: str, *, yes: bool) -> None:

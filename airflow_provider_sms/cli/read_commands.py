@@ -192,9 +192,8 @@ def list_unknown(args: Namespace) -> None:
 def who_texted(args: Namespace) -> None:
     """Show when a number was texted, and by which task."""
     from airflow_provider_sms.ledger.request_queries import texted
-    from airflow_provider_sms.monitoring.number_lookup import parse_number
 
-    destination = parse_number(read_number(args.destination), args.default_region)
+    destination = read_number(args.destination, args.default_region)
     with existing_ledger(args) as store:
         with audited_command("sms.look_up", **number_details(destination)) as act:
             act.begin()

@@ -129,9 +129,8 @@ def forget_person(args: Namespace) -> None:
     """Forget a number, and keep its messages from going out again."""
     from airflow_provider_sms.ledger.forget import find_number, forget_number
     from airflow_provider_sms.ledger.remains import remove_remains
-    from airflow_provider_sms.monitoring.number_lookup import parse_number
 
-    digits = parse_number(read_number(args.destination), args.default_region)
+    digits = read_number(args.destination, args.default_region)
     with (
         existing_ledger(args) as store,
         audited_command("sms.forget", **number_details(digits)) as act,

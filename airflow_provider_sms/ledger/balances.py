@@ -1,4 +1,4 @@
-"""The balances of accounts over time, as tasks read them, for the pages; and how all balances are forgotten."""
+"""The balances of accounts over time, as tasks read them, for queries; and how all balances are forgotten."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 FRESH_SECONDS = 3600.0
-"""Seconds for which an unchanged balance is not recorded again: a chart needs no more."""
+"""Seconds for which an unchanged balance is not recorded again."""
 
 _TABLES = ((balance, balance.c.observed_at), (balance_reading, balance_reading.c.read_at))
 _MAX_CONN_ID = 250

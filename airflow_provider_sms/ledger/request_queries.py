@@ -193,32 +193,21 @@ def texted(store: Readable, destination: str) -> list[RequestRow]:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        return requests_to(connection, count_messages_to(connection, destination, true()), store.clock())
+        counts = _count_messages_to(connection, destination)
+        found = requests_among(connection, counts, store.clock())
+    return [row._replace(messages=counts[row.request_id]) for row in found]
 
 
-def count_messages_to(connection: Connection, destination: str, which: ColumnElement[bool]) -> Counter[int]:
-    """Count the messages to a number by the requests that sent them or may have.
-
-    :param destination: digits with country code.
-    :param which: the messages that are read.
-    """
+def _count_messages_to(connection: Connection, destination: str) -> Counter[int]:
+    """Count the messages to a number by the requests that sent them or may have."""
     columns = (message.c.campaign_id, message.c.message_key, message.c.request_id, message.c.taken_from)
-    held = connection.execute(select(*columns).where(which, message.c.destination == int(destination))).all()
+    held = connection.execute(select(*columns).where(message.c.destination == int(destination))).all()
     counts = Counter(row.request_id for row in held)
     # A message that was sent again may have been sent by the requests that it was taken from, too.
     for row in (each for each in held if each.taken_from is not None):
         same = and_(former_holder.c.campaign_id == row.campaign_id, former_holder.c.message_key == row.message_key)
         counts.update(connection.execute(select(former_holder.c.request_id).where(same)).scalars())
     return counts
-
-
-def requests_to(connection: Connection, counts: Mapping[int, int], now: float) -> list[RequestRow]:
-    """Return requests in order, whose ``messages`` are those to one number.
-
-    :param counts: these messages, by request.
-    :param now: seconds since the epoch.
-    """
-    return [row._replace(messages=counts[row.request_id]) for row in requests_among(connection, counts, now)]
 
 
 def read_records(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import exists, func, or_, select
+from sqlalchemy import exists, func, select
 
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
@@ -38,19 +37,6 @@ class AttemptRow(NamedTuple):
     started_at: float
     updated_at: float
     state: str
-
-
-class NetworkBreakdown(NamedTuple):
-    """Networks, and messages that the service left out, as it stated them to all attempts.
-
-    :param lines: network, messages and cost in credits, the most expensive first.
-    :param errors: messages by the name of their error.
-    :param messages: messages whose network is known.
-    """
-
-    lines: Sequence[tuple[str, int, Decimal]]
-    errors: Sequence[tuple[str, int]]
-    messages: int
 
 
 def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
@@ -153,7 +139,7 @@ def load_attempts(
 
 
 def _attempt(reported: AttemptProgress, row: Any, *, silent: bool) -> Attempt:
-    figures = json_object(row.figures)
+    figures = _json_object(row.figures)
     return Attempt(reported, silent, row.try_number, row.total, row.done, row.invalid, row.rate, figures)
 
 
@@ -179,40 +165,7 @@ def list_attempts(ledger: LedgerReader, campaign_id: int, *, limit: int = 50) ->
         return [AttemptRow(*row) for row in connection.execute(query)]
 
 
-def network_breakdown(ledger: LedgerReader, campaign_id: int) -> NetworkBreakdown:
-    """Return networks and errors summed over attempts, each of which reports them at its end or at a deferral.
-
-    :raises SmsError: the ledger cannot be read.
-    """
-    figures = progress.c.figures
-    query = (
-        select(*_TASK_INSTANCE, claimant.c.try_number, figures)
-        .select_from(progress.join(claimant))
-        .where(
-            progress.c.campaign_id == campaign_id,
-            or_(figures.contains("cost_breakdown"), figures.contains("error_report")),
-        )
-        .order_by(claimant.c.id)
-    )
-    with ledger.read() as connection:
-        # The report of a later leg covers what the attempt sent in earlier ones, and replaces theirs.
-        by_attempt = {tuple(attempt): json_object(text) for *attempt, text in connection.execute(query)}
-    lines: dict[str, tuple[int, Decimal]] = {}
-    errors: dict[str, int] = {}
-    for reported in by_attempt.values():
-        for network, line in reported.get("cost_breakdown", {}).items():
-            quantity, cost = lines.get(network, (0, Decimal(0)))
-            lines[network] = quantity + line["quantity"], cost + Decimal(str(line["cost"]))
-        for name, count in reported.get("error_report", {}).items():
-            errors[name] = errors.get(name, 0) + count
-    return NetworkBreakdown(
-        sorted(((name, *line) for name, line in lines.items()), key=lambda line: (-line[2], line[0])),
-        sorted((name, count) for name, count in errors.items() if count),
-        sum(quantity for quantity, _ in lines.values()),
-    )
-
-
-def json_object(text: str | None) -> dict[str, Any]:
+def _json_object(text: str | None) -> dict[str, Any]:
     """Return the object that a JSON text holds; empty for no text or another kind of value."""
     found = json.loads(text) if text else {}
     return found if isinstance(found, dict) else {}

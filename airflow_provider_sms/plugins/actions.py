@@ -1,4 +1,4 @@
-"""What people do on a page: resolve unknown requests, pause and resume a campaign, look up a number.
+"""What people do on a page: resolve unknown requests, pause and resume a campaign.
 
 Airflow's audit log has each of these, even a refused one, before it is done. So even a user who is refused adds rows to
 it. These are few and short, and hold nothing that may be a number: nobody can fill the log, or put a number into it.
@@ -10,19 +10,13 @@ from contextlib import closing, contextmanager, suppress
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Request, Response, status
+from fastapi import APIRouter, HTTPException, Path, status
 from pydantic import BaseModel, Field
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, task_words
-from airflow_provider_sms.hooks.audit_log import (
-    MAX_IDS,
-    AuditedAct,
-    audited,
-    number_details,
-    seconds_until_allowed,
-)
-from airflow_provider_sms.hooks.ledger import ledger_reader, open_existing_ledger
+from airflow_provider_sms.hooks.audit_log import AuditedAct, audited, seconds_until_allowed
+from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
@@ -30,12 +24,8 @@ from airflow_provider_sms.ledger.progress import failed_on_unknown
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_number
 from airflow_provider_sms.monitoring.campaigns import NamedCampaign
-from airflow_provider_sms.monitoring.number_lookup import Position, look_up_number, parse_number
 from airflow_provider_sms.plugins.csrf import VerifiedViewer
-from airflow_provider_sms.plugins.lookup_rights import LOOK_UP, LookUpRights, require_few_look_ups
 from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger
-from airflow_provider_sms.plugins.templating import render_page
-from airflow_provider_sms.plugins.turns import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,19 +64,6 @@ class Resolution(BaseModel):
     requests: list[Annotated[int, Field(gt=0, lt=2**63)]] = Field(min_length=1, max_length=MAX_REQUESTS)
     outcome: Literal["accepted", "not_sent"]
     people: int = Field(ge=0, le=_MOST_PEOPLE)
-
-
-class NumberQuery(BaseModel):
-    """A number to look up, as a person writes it.
-
-    :param start: the campaign with which the look-up begins; None means the newest.
-    :param first_byte: the first byte of the keys with which it begins in this campaign.
-    """
-
-    number: str = Field(min_length=1, max_length=100)
-    region: str = Field(default="", max_length=2)
-    start: Annotated[int, Field(gt=0, lt=2**63)] | None = None
-    first_byte: int = Field(default=0, ge=0, le=255)
 
 
 @router.post("/campaigns/{campaign_id}/resolve")
@@ -174,24 +151,6 @@ def resume_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str
     return {"message": f"Resumed: {ended.paused_by} had paused it. Clear a task of it that has ended since."}
 
 
-@router.post("/look-up")
-@in_turn
-def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -> Response:
-    """Show when a number was texted, and by which requests, in the campaigns in which the user may look."""
-    region = query.region.strip().upper() or None
-    start = None if query.start is None else Position(query.start, query.first_byte)
-    with _act(LOOK_UP, access, **number_details(query.number)) as act:
-        with _conflicts():
-            act.details.update(number_details(parse_number(query.number, region)))
-        rights = LookUpRights(access)
-        rights.require()
-        act.begin()
-        require_few_look_ups(access)
-        found = look_up_number(ledger_reader(), query.number, region, may_see=rights.may_look_into, start=start)
-        act.note_shown(requests=[each.request.request_id for each in found.matches[:MAX_IDS]])
-    return render_page(request, "number_matches.html", token=None, number=query.number, found=found)
-
-
 @contextmanager
 def _act(event: str, access: VerifiedViewer, **details: Any) -> Iterator[AuditedAct]:
     """Record what becomes of an act, unless too many acts of the user were refused or failed in the last minute.
@@ -199,7 +158,7 @@ def _act(event: str, access: VerifiedViewer, **details: Any) -> Iterator[Audited
     :raises HTTPException: 429, with the seconds to wait; nothing is recorded, asked or read.
     :raises AuditLogError: the acts cannot be counted.
     """
-    ends = [f"{each}.{end}" for each in (_RESOLVE, _PAUSE, _RESUME, LOOK_UP) for end in ("refused", "failed")]
+    ends = [f"{each}.{end}" for each in (_RESOLVE, _PAUSE, _RESUME) for end in ("refused", "failed")]
     # This act is not recorded yet, and would be one more.
     wait = ceil(seconds_until_allowed(*ends, user=access.user_name, limit=REFUSALS_A_MINUTE - 1, seconds=60))
     if wait:

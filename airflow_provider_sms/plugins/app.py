@@ -32,7 +32,7 @@ _NO_LEDGER = (
 )
 _LEDGER_FAILED = "The ledger cannot be used now. Try again later. The web server's log says what is wrong"
 _STATIC = Path(__file__).parent / "static"
-_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _STATIC_FILES = frozenset(path.name for path in _STATIC.iterdir() if path.suffix in _MEDIA_TYPES)
 
 

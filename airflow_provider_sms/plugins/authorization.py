@@ -2,8 +2,7 @@
 
 Airflow does not authenticate requests to a plugin's application. So every route depends on :func:`airflow_user`, each
 campaign on the permission to see all DAGs that sent it, and each change on the permission to edit all of these.
-:mod:`~airflow_provider_sms.plugins.lookup_rights` adds who may look up a number, and
-:mod:`~airflow_provider_sms.plugins.csrf` that a button was pressed on our own page.
+:mod:`~airflow_provider_sms.plugins.csrf` adds that a button was pressed on our own page.
 
 A DAG that Airflow no longer has, because somebody deleted it, belongs to no team, and in a multi-team deployment
 Airflow's check of it passes for members of every team. So its campaigns are only for users who may see every DAG.
@@ -59,16 +58,6 @@ class Access:
     def sees_anything(self) -> bool:
         """Whether the user may see the runs of any DAG; without that, nothing of the ledger is read."""
         return self._seen.holds_anywhere
-
-    @property
-    def sees_everything(self) -> bool:
-        """Whether the user may see the runs of every DAG, known to Airflow or not."""
-        return self._seen.holds_everywhere
-
-    @property
-    def edits_anything(self) -> bool:
-        """Whether the user may edit any DAG."""
-        return self._edited.holds_anywhere
 
     def may_see(self, dag_id: str) -> bool:
         """Return whether the user may see the runs of a DAG."""

@@ -6,32 +6,23 @@ import re
 from typing import Annotated, TypeVar
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response, status
+from fastapi import APIRouter, Header, HTTPException, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
 from airflow_provider_sms.ledger.reader import LedgerReader
-from airflow_provider_sms.monitoring import attempts, campaigns, timeline
+from airflow_provider_sms.monitoring import attempts, campaigns, requests
 from airflow_provider_sms.monitoring import status as states
 from airflow_provider_sms.monitoring.audit_log import audit_log, latest_asked_plan
-from airflow_provider_sms.monitoring.balances import AccountBalance, account_balances
 from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
-from airflow_provider_sms.monitoring.plan_comparison import compare_with_plan
 from airflow_provider_sms.monitoring.reasons import reasons
 from airflow_provider_sms.plugins import presenter
 from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Viewer
 from airflow_provider_sms.plugins.csrf import make_token
-from airflow_provider_sms.plugins.lookup_rights import LookUpRights
 from airflow_provider_sms.plugins.templating import render_page, root_path
 from airflow_provider_sms.plugins.turns import in_turn
 
-
-async def _offer_look_up(request: Request, access: Viewer) -> None:
-    """Let the page's navigation ask whether the user may look up a number."""
-    request.state.look_up_rights = LookUpRights(access)
-
-
-router = APIRouter(dependencies=[Depends(_offer_look_up)])
+router = APIRouter()
 
 T = TypeVar("T")
 
@@ -102,8 +93,6 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
     ledger = visible_ledger(access)
     _, dags = visible_campaign(ledger, campaign_id, access)
     campaign = _found(campaigns.find_campaign(ledger, campaign_id))
-    width, buckets = timeline.timeline(ledger, campaign_id)
-    comparison = compare_with_plan(ledger, campaign)
     return render_page(
         request,
         "campaign.html",
@@ -115,7 +104,7 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         is_over=campaign.state in (states.COMPLETE, states.EARLIER),
         is_paused=campaign.state == states.PAUSED,
         reasons=[
-            *timeline.texted_twice(ledger, campaign_id),
+            *requests.texted_twice(ledger, campaign_id),
             *reasons(
                 campaign,
                 ledger.clock(),
@@ -124,15 +113,10 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
             ),
         ],
         outcomes=presenter.outcomes(campaign),
-        width=width,
-        buckets=buckets,
-        networks=attempts.network_breakdown(ledger, campaign_id),
-        encodings=presenter.encodings(comparison.plans),
-        comparison=presenter.comparison_rows(campaign, comparison),
-        unknown=timeline.unknown_requests(ledger, campaign_id),
+        unknown=requests.unknown_requests(ledger, campaign_id),
         audit_log=audit_log(ledger, campaign_id),
         attempts=attempts.list_attempts(ledger, campaign_id),
-        requests=timeline.requests(ledger, campaign_id, limit=10),
+        requests=requests.requests(ledger, campaign_id, limit=10),
     )
 
 
@@ -144,7 +128,7 @@ def requests_page(request: Request, access: Viewer, campaign_id: int, state: str
     campaign, _ = visible_campaign(ledger, campaign_id, access)
     state = state if state in REQUEST_STATES else ""
     newest = _id(before)
-    lines = timeline.requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_PER_PAGE + 1)
+    lines = requests.requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_PER_PAGE + 1)
     return render_page(
         request,
         "requests.html",
@@ -177,23 +161,6 @@ def task_page(
         # Without a host: behind a proxy this server may not know the right one.
         return RedirectResponse(f"{root_path(request)}/campaigns/{found[0][0]}")
     return render_page(request, "task.html", token=None, found=found, task_id=task_id)
-
-
-@router.get("/balance")
-@in_turn
-def balance_page(request: Request, access: Viewer) -> Response:
-    """Show the balance of each connection over time."""
-    accounts: list[AccountBalance] = []
-    if access.sees_anything:
-        accounts = account_balances(ledger_reader(), may_see=access.may_see, sees_everything=access.sees_everything)
-    return render_page(request, "balance.html", token=None, accounts=accounts)
-
-
-@router.get("/look-up")
-def look_up_page(request: Request, access: Viewer) -> Response:
-    """Show the form for looking up a number."""
-    LookUpRights(access).require()
-    return render_page(request, "look_up.html", token=make_token(access.user_id))
 
 
 def _found(read: T | None) -> T:

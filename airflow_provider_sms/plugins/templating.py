@@ -31,7 +31,6 @@ def render_page(request: Request, template: str, status_code: int = 200, **value
         .render(
             root=root,
             airflow=root.removesuffix(PREFIX),
-            look_up_rights=getattr(request.state, "look_up_rights", None),  # None on the page of an error
             **values,
         )
     )
@@ -49,8 +48,6 @@ def render_error(request: Request, error: str, status_code: int) -> Response:
     if "text/html" in request.headers.get("accept", ""):
         # A visitor without an Airflow login gets neither styles nor scripts.
         template = "sign_in.html" if status_code == HTTPStatus.UNAUTHORIZED else "error.html"
-        # Asking Airflow for rights would cost more than the page that was refused.
-        request.state.look_up_rights = None
         return render_page(request, template, status_code, error=error, token=None)
     return JSONResponse({"detail": error}, status_code)
 
@@ -69,14 +66,12 @@ def _environment() -> Environment:
         money=formatting.money,
         utc=formatting.utc,
         iso=formatting.iso,
-        duration=formatting.duration,
         quote=lambda text: quote(str(text), safe=""),
     )
     environment.globals.update(
         at_least=formatting.at_least,
         counted=formatting.counted,
         percent=formatting.percent,
-        network_name=formatting.network_name,
         verdict_words=verdict_words,
     )
     return environment

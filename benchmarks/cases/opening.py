@@ -6,10 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from benchmarks.data import FIRST_NUMBER
 from benchmarks.figures import Figure, at_most, median
 from benchmarks.full_ledger import large_campaign
-from benchmarks.pages import AIRFLOWS_OWN, USERS, running_pages
+from benchmarks.pages import AIRFLOWS_OWN, running_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 LOOKS = 5
 OPEN_SECONDS = 0.3
-LOOK_UP_SECONDS = 3.0
 AT_ONCE = 40
 SHARE = 1.0
 OK_OR_BUSY = (200, 429)
@@ -39,7 +37,6 @@ def _of_store(bench: Bench, store: str) -> list[Figure]:
         f"campaign of {bench.sizes.rows:,} messages": large,
         "  its requests": f"{large}/requests",
         "  its unknown requests": f"{large}/requests?state=unknown",
-        "balance": "/balance",
     }
     with running_pages(bench.airflows, bench.full_ledgers[store].other) as served:
         bench.tell(f"pages are opened, {store}")
@@ -75,18 +72,10 @@ def _opening(what: str, seconds: tuple[float, ...], first: float, unit: float) -
 
 def _at_once(served: Pages, large: str, store: str, bursts: int) -> list[Figure]:
     """Return how slow Airflow's own API is while 40 users ask for a page, beside 40 of its own requests."""
-    tokens = [served.token(user) for user in range(USERS)]
-    number = {"number": f"+{FIRST_NUMBER}"}
-
-    def look_up(user: int) -> Look:
-        headers = {"X-SMS-Token": tokens[user], "Sec-Fetch-Site": "same-origin"}
-        return served.request("/sms/look-up", user, number, **headers)
-
     asks: dict[str, Callable[[int], Look]] = {
         AIRFLOWS_OWN: lambda user: served.request(AIRFLOWS_OWN, user),
         "the list": lambda user: served.request("/sms/", user),
         "the large campaign": lambda user: served.request(f"/sms{large}", user),
-        "look-ups": look_up,
         "the list, of one user": lambda _: served.request("/sms/", 1),
     }
     slowest: dict[str, list[float]] = {what: [] for what in asks}
@@ -97,8 +86,7 @@ def _at_once(served: Pages, large: str, store: str, bursts: int) -> list[Figure]
             slowest[what].append(seconds)
             codes[what] += statuses
     own = median(slowest[AIRFLOWS_OWN])
-    alone = _look_up_alone(look_up, store)
-    return [alone, *(_slowing(what, store, slowest[what], own, codes[what]) for what in asks if what != AIRFLOWS_OWN)]
+    return [_slowing(what, store, slowest[what], own, codes[what]) for what in asks if what != AIRFLOWS_OWN]
 
 
 def _burst(served: Pages, ask: Callable[[int], Look]) -> tuple[float, list[int]]:
@@ -116,13 +104,6 @@ def _burst(served: Pages, ask: Callable[[int], Look]) -> tuple[float, list[int]]
         while not all(each.done() for each in asked):
             own.append(served.airflows_own())
         return max(own), [each.result() for each in asked]
-
-
-def _look_up_alone(look_up: Callable[[int], Look], store: str) -> Figure:
-    seconds = tuple(look_up(0).seconds for _ in range(LOOKS))
-    number = median(seconds)
-    goal = at_most(LOOK_UP_SECONDS, f"{LOOK_UP_SECONDS:.0f} s")
-    return Figure(f"page: look-up of a number, {store}", f"{number:.2f} s", number, goal, seconds)
 
 
 def _slowing(what: str, store: str, slowest: list[float], own: float, codes: list[int]) -> Figure:

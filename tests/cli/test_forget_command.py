@@ -152,5 +152,6 @@ def test_a_request_under_way_makes_it_incomplete(ledger, sent, rows):
 def test_no_number_is_no_wish(ledger, sent):
     """What is no number is refused before anything is read, without the words that were typed."""
     sent([PERSON])
-    said = ledger("forget", "12")
+    said = ledger("forget", "08200000012345", "--default-region", "ZA")
     assert (said.status, said.err.startswith("This number cannot be read")) == (1, True)
+    assert "0820000" not in said.err

@@ -14,7 +14,7 @@ from airflow_provider_sms.ledger import reader
 from airflow_provider_sms.ledger.open import MIGRATIONS
 from airflow_provider_sms.ledger.reader import read_sqlite
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
-from airflow_provider_sms.monitoring.timeline import requests, unknown_requests
+from airflow_provider_sms.monitoring.requests import requests, unknown_requests
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from decimal import Decimal
-
 from sqlalchemy import delete, select
 from support.told import tell
 
 from airflow_provider_sms.ledger.schema import claimant, progress
-from airflow_provider_sms.monitoring.attempts import list_attempts, network_breakdown
+from airflow_provider_sms.monitoring.attempts import list_attempts
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign, find_campaign, list_campaigns
 
 
@@ -52,21 +50,6 @@ def test_permissions_are_needed_for_dags_without_recorded_progress_too(store, le
     number = listed(ledger)[0].id
     assert dags_of_campaign(ledger, number) == {"mine", "theirs"}
     assert listed(ledger, {"theirs"}) == []
-
-
-def test_networks_and_errors_are_summed_over_attempts_exactly(store, ledger):
-    """The report of a later leg replaces that of an earlier one; decimals stay exact."""
-
-    def said(cost, quantity, faults=0):
-        lines = {"MTN": {"cost": cost, "quantity": quantity}}
-        return {"figures": {"cost_breakdown": lines, "error_report": {"Faults": faults, "NoNetwork": 0}}}
-
-    tell(store, try_number=1, note=said(0.1, 1), state="waiting for credit")
-    tell(store, try_number=1, note=said(0.3, 3, faults=2))
-    tell(store, try_number=2, note=said(0.1, 1))
-    tell(store, try_number=3, state="waiting for credit", note={"figures": {"balance_needed": 3}})
-    found = network_breakdown(ledger, listed(ledger)[0].id)
-    assert found == ([("MTN", 4, Decimal("0.4"))], [("Faults", 2)], 4)
 
 
 def test_attempts_are_listed_the_last_first(store, ledger):

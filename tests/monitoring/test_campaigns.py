@@ -16,7 +16,7 @@ from airflow_provider_sms.monitoring.campaigns import (
     find_campaign,
     list_campaigns,
 )
-from airflow_provider_sms.monitoring.timeline import unknown_requests
+from airflow_provider_sms.monitoring.requests import unknown_requests
 
 
 def listed(ledger, *, hidden=(), limit=10, **which):

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from support.plugins import HAS_TEAMS, Person
 from support.told import tell
 
-from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.reader import LedgerReader
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins.sms import SmsPlugin
 
-LOOKS = ("/", "/campaigns/1", "/campaigns/1/requests", "/task?dag_id=d&run_id=r&task_id=t", "/balance", "/look-up")
-FILES = ("/static/page.css", "/static/chart.js")
+LOOKS = ("/", "/campaigns/1", "/campaigns/1/requests", "/task?dag_id=d&run_id=r&task_id=t")
+FILES = ("/static/page.css", "/static/page.js")
 ACTS = ("/campaigns/1/pause", "/campaigns/1/resume", "/campaigns/1/resolve")
 ALL = (*LOOKS, *FILES, *ACTS)
 
@@ -42,7 +39,7 @@ def test_without_a_login_nothing_is_shown(site, unknown, path):
     assert known.status_code in (200, 307), known.text
 
 
-@pytest.mark.parametrize("path", [*ACTS, "/look-up"])
+@pytest.mark.parametrize("path", ACTS)
 def test_without_a_login_nothing_can_be_done(site, unknown, path):
     """Not even with the token of another user's page."""
     stolen = Person(site, "ann").token()
@@ -78,7 +75,7 @@ def some_dags(site, dag_rows, monkeypatch):
     return site
 
 
-def everything_of(person, request, number="+27820000000", task="theirs"):
+def everything_of(person, request, task="theirs"):
     """Return the response of every page and act about campaign 1, which has one unknown request."""
     resolved = {"requests": [request], "outcome": "accepted", "people": 1}
     return [
@@ -86,8 +83,6 @@ def everything_of(person, request, number="+27820000000", task="theirs"):
         person.get("/campaigns/1"),
         person.get("/campaigns/1/requests"),
         person.get(f"/task?dag_id={task}&run_id=r&task_id=t"),
-        person.get("/balance"),
-        person.post("/look-up", {"number": number}),
         *(person.post(path, resolved) for path in ACTS),
     ]
 
@@ -95,22 +90,19 @@ def everything_of(person, request, number="+27820000000", task="theirs"):
 @pytest.mark.parametrize("name", ["vic", "ed", "nemo"])
 @pytest.mark.parametrize("dag_id", ["theirs", "deleted"])
 def test_nothing_of_a_hidden_dag_is_shown(some_dags, store, dag_id, name):
-    """Neither in the list, nor by its address, nor by its task, nor by a number, nor what it spends."""
-    note = {"conn_id": "their_account"}
-    (request,) = tell(store, "secret", dag_id=dag_id, claims=[(1, "unknown")], note=note)
+    """Neither in the list, nor by its address, nor by its task."""
+    (request,) = tell(store, "secret", dag_id=dag_id, claims=[(1, "unknown")])
     tell(store, "both", dag_id=dag_id, run_id="r2", claims=[(1, "accepted")])
     tell(store, "both", dag_id="mine", run_id="r3", claims=[(1, "accepted")], first=5)
-    record_balance(store, "their_account", Decimal(77))
     person = Person(some_dags, name)
     answers = everything_of(person, request, task=dag_id)
-    looked_up = 200 if name == "ed" else 403
-    assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 200, looked_up, 404, 404, 404]
+    assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 404, 404, 404]
     answers.append(person.get("/task?dag_id=mine&run_id=r3&task_id=t"))
-    hidden = ("secret", "both", "their_account")
+    hidden = ("secret", "both")
     assert not [word for answer in answers for word in hidden if word in answer.text]
     assert status(store, "secret").counts.unknown == 1
     shown = everything_of(Person(some_dags, "ann"), request, task=dag_id)
-    assert [answer.status_code for answer in shown] == [200, 200, 200, 307, 200, 200, 200, 200, 200]
+    assert [answer.status_code for answer in shown] == [200, 200, 200, 307, 200, 200, 200]
 
 
 def test_a_campaign_that_is_hidden_looks_like_one_that_does_not_exist(some_dags, store):
@@ -133,15 +125,8 @@ def test_a_user_without_rights_makes_the_server_read_nothing(some_dags, store, m
     (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")])
     monkeypatch.setattr(LedgerReader, "read", lambda self: pytest.fail("the ledger was read"))
     answers = everything_of(Person(some_dags, "nemo"), request)
-    assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 200, 403, 404, 404, 404]
+    assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 404, 404, 404]
     assert "Nothing has been sent yet by a DAG that you may see" in answers[0].text
-
-
-def test_no_dag_is_not_every_dag(some_dags, store):
-    """Balances in a ledger in which no task has sent are for those who may see everything."""
-    record_balance(store, "their_account", Decimal(77))
-    shown = {name: "their_account" in Person(some_dags, name).get("/balance").text for name in ("vic", "nemo", "ann")}
-    assert shown == {"vic": False, "nemo": False, "ann": True}
 
 
 def test_a_campaign_of_several_dags_needs_permission_to_edit_all(some_dags, store):
@@ -171,16 +156,13 @@ class TestTeams:
     )
     def test_a_team_sees_its_own_dags(self, site, store, dag_id, seen_by):
         """And those of no team; a DAG that Airflow no longer has is for those who may see the DAGs of every team."""
-        (request,) = tell(store, "of them", dag_id=dag_id, claims=[(1, "unknown")], note={"conn_id": "their_account"})
-        record_balance(store, "their_account", Decimal(77))
+        (request,) = tell(store, "of them", dag_id=dag_id, claims=[(1, "unknown")])
         for name in ("ann", "al", "bo", "abe"):
             person = Person(site, name)
             sees = name in seen_by
-            codes = [answer.status_code for answer in everything_of(person, request, task=dag_id)[:6]]
-            assert codes == ([200, 200, 200, 307, 200, 200] if sees else [200, 404, 404, 404, 200, 200]), name
-            texts = [person.get("/").text, person.post("/look-up", {"number": "+27820000000"}).text]
-            assert ["of them" in text for text in texts] == [sees, sees], name
-            assert ("their_account" in person.get("/balance").text) == sees, name
+            codes = [answer.status_code for answer in everything_of(person, request, task=dag_id)[:4]]
+            assert codes == ([200, 200, 200, 307] if sees else [200, 404, 404, 404]), name
+            assert ("of them" in person.get("/").text) == sees, name
 
     def test_a_team_decides_about_its_own_campaigns_alone(self, site, store):
         """Nobody of one team calls another team's requests, or those of a deleted DAG, sent or not sent."""

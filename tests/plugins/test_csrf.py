@@ -8,8 +8,8 @@ from support.told import tell
 
 from airflow_provider_sms.plugins import csrf
 
-ACTS = ("/campaigns/1/pause", "/campaigns/1/resume", "/campaigns/1/resolve", "/look-up")
-BODY = {"requests": [1], "outcome": "accepted", "people": 1, "number": "+27820000000"}
+ACTS = ("/campaigns/1/pause", "/campaigns/1/resume", "/campaigns/1/resolve")
+BODY = {"requests": [1], "outcome": "accepted", "people": 1}
 
 
 @pytest.fixture
@@ -35,10 +35,9 @@ def test_a_request_from_another_site_is_refused(ann, path, sent):
     assert ann.post(path, BODY).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/campaigns/1", "/look-up"])
-def test_a_page_with_buttons_holds_the_token_of_its_user(ann, path):
+def test_a_page_with_buttons_holds_the_token_of_its_user(ann):
     """The page's script sends it with each act."""
-    (token,) = re.findall(r'name="sms-token" content="([^"]+)"', ann.get(path).text)
+    (token,) = re.findall(r'name="sms-token" content="([^"]+)"', ann.get("/campaigns/1").text)
     assert ann.post("/campaigns/1/pause", token=token).status_code == 200
 
 

@@ -3,8 +3,6 @@ from __future__ import annotations
 import pytest
 from support.reported import campaign
 
-from airflow_provider_sms.ledger.statistics import Counts
-from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
 from airflow_provider_sms.plugins import presenter
 
 
@@ -28,8 +26,3 @@ def test_the_page_says_where_unknown_messages_are_closed(unknown, words):
     """Below, with a button for each request."""
     told = presenter.unknown_words(campaign("needs attention", counts=(0, unknown)))
     assert (told.startswith(words), bool(told)) == (True, bool(unknown))
-
-
-def test_a_campaign_without_a_plan_is_compared_with_nothing():
-    """There is no table of zeros."""
-    assert presenter.comparison_rows(campaign("complete"), PlanComparison([], Counts())) == []

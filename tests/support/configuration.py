@@ -21,7 +21,6 @@ MORE = {
     "unrecorded_seconds": "[other tasks' requests](what-to-do.md#other-tasks-requests)",
     "keep_response_texts": "[responses](operators.md#responses)",
     "retention_days": "[PurgeLedgerOperator](operators.md#purgeledgeroperator)",
-    "number_lookup": "[look up a number](campaign-page.md#look-up-a-number)",
     "report_url": "[links](observability.md#links)",
 }
 """The page that explains each option."""

@@ -226,9 +226,6 @@ def _show(airflow, whole, sandbox, folder):
     for path in sorted({*re.findall(r'href="[^"]*/sms(/campaigns/\d+)"', whole.shown["list"])}):
         whole.shown[path] = airflow.page(path)
         whole.shown[f"{path}/requests"] = airflow.page(f"{path}/requests")
-    whole.shown["balance"] = airflow.page("/balance")
-    for number in (known, unknown, known[:4]):
-        whole.shown[f"look-up of {number[-2:]}"] = airflow.page("/look-up", number=f"+{number}").replace(number, "")
 
 
 def people(path, prefix, count):

@@ -39,9 +39,6 @@
       const old = document.getElementById(part.id);
       if (!old || old.dataset.html === part.innerHTML) continue;
       const html = part.innerHTML;
-      for (const open of old.querySelectorAll("details[open]")) {
-        part.querySelector(`#${open.id}`)?.setAttribute("open", "");
-      }
       // A button that has the focus keeps it.
       const chosen = old.contains(document.activeElement) ? document.activeElement.dataset : null;
       old.replaceChildren(...document.adoptNode(part).childNodes);
@@ -51,7 +48,6 @@
           ["action", "outcome", "requests"].every((name) => button.dataset[name] === chosen[name]));
         same?.focus();
       }
-      window.drawCharts(old);
     }
     document.body.dataset.live = fresh.body.dataset.live ?? "";
     return true;
@@ -141,34 +137,5 @@
       say(error.message, true);
     }
     await refresh().catch((error) => say(error.message, true));
-  });
-
-  const form = document.getElementById("look-up");
-  const matches = document.getElementById("matches");
-  const lookUp = async (query, place) => {
-    const before = [...place.childNodes];
-    place.textContent = "Looking up …";
-    try {
-      const part = new DOMParser().parseFromString(await send(form.dataset.to, query), "text/html");
-      // The place may be one line of an earlier response, which older matches then follow.
-      const found = [...document.adoptNode(part.body).childNodes];
-      for (const button of found.flatMap((each) => [...(each.querySelectorAll?.("button[data-start]") ?? [])])) {
-        button.addEventListener("click", () => lookUp(
-          { ...query, start: Number(button.dataset.start), first_byte: Number(button.dataset.firstByte) },
-          button.parentElement,
-        ));
-      }
-      if (place === matches) place.replaceChildren(...found);
-      else place.replaceWith(...found);
-      say("");
-    } catch (error) {
-      place.replaceChildren(...(place === matches ? [] : before));
-      say(error.message, true);
-    }
-  };
-
-  form?.addEventListener("submit", (event) => {
-    event.preventDefault();
-    lookUp({ number: form.elements.number.value, region: form.elements.region.value }, matches);
   });
 })();

@@ -11,10 +11,7 @@
   if (theirs === null) return;
   const follow = () => {
     const dark = theirs.classList.contains("dark") || theirs.dataset.theme === "dark" || theirs.style.colorScheme === "dark";
-    const theme = dark ? "dark" : "light";
-    if (mine.dataset.theme === theme) return;
-    mine.dataset.theme = theme;
-    document.dispatchEvent(new Event("themechange"));
+    mine.dataset.theme = dark ? "dark" : "light";
   };
   follow();
   new MutationObserver(follow).observe(theirs, { attributes: true, attributeFilter: ["class", "data-theme", "style"] });

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from contextlib import suppress
 from http import HTTPStatus
@@ -88,18 +87,11 @@ class RestApi:
         answer.raise_for_status()
         return answer.json()
 
-    def page(self, path, **body):
-        """Return the text of one of the package's pages, or of the response to an act on it, whatever its status.
-
-        :param body: of an act, which is sent as the page sends it.
-        """
+    def page(self, path):
+        """Return the text of one of the package's pages, whatever its status."""
         if not self._session.auth:
             self._session.auth = self._authentication()
-        url = f"{self.url}/sms{path}"
-        if not body:
-            return self._session.get(url, timeout=ANSWER_SECONDS).text
-        token = re.search(r'name="sms-token" content="([^"]+)"', self.page("/look-up"))[1]
-        return self._session.post(url, json=body, headers={"X-SMS-Token": token}, timeout=ANSWER_SECONDS).text
+        return self._session.get(f"{self.url}/sms{path}", timeout=ANSWER_SECONDS).text
 
     def _authentication(self):
         if AIRFLOW < (3, 0):

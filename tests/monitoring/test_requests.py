@@ -8,60 +8,23 @@ from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.schema import decision, request
-from airflow_provider_sms.monitoring import timeline
 from airflow_provider_sms.monitoring.campaigns import list_campaigns
+from airflow_provider_sms.monitoring.requests import requests, texted_twice, unknown_requests
 
 
 def number(ledger):
     return list_campaigns(ledger, may_see=lambda _: True, limit=1).campaigns[0].id
 
 
-def finished(store, ids, times):
-    with store.write(1) as connection:
-        for each, at in zip(ids, times, strict=True):
-            connection.execute(update(request).where(request.c.id == each).values(finished_at=at))
-
-
-@pytest.mark.parametrize(
-    ("times", "width", "messages"),
-    [
-        ([1000.2, 1000.9, 1003.1], 1, [2, 0, 0, 1]),
-        ([1000.0, 1000.999, 1001.0], 1, [2, 1]),
-        ([0.0, 3600.0, 7199.9], 300, [1, *[0] * 11, 1, *[0] * 10, 1]),
-    ],
-)
-def test_messages_over_time_fall_into_round_buckets(store, ledger, times, width, messages):
-    """Each request counts in the bucket in which it ended, exactly; empty buckets are included."""
-    ids = tell(store, claims=[(1, "accepted")] * 3)
-    finished(store, ids, times)
-    found_width, buckets = timeline.timeline(ledger, number(ledger), max_buckets=60)
-    assert (found_width, [each.messages for each in buckets]) == (width, messages)
-    assert buckets[0].begin == times[0] // width * width
-    assert sum(each.cost for each in buckets) == pytest.approx(4.5)
-
-
-def test_the_timeline_never_has_too_many_buckets(store, ledger):
-    """A campaign of years is drawn like one of seconds."""
-    ids = tell(store, claims=[(1, "accepted")] * 2)
-    finished(store, ids, [0.0, 86_400.0 * 400])
-    assert len(timeline.timeline(ledger, number(ledger))[1]) <= 60
-
-
-def test_without_accepted_messages_there_is_no_timeline(store, ledger):
-    """Unknown requests and open claims are in no bucket."""
-    tell(store, claims=[(1, "unknown"), (1, "claimed")])
-    assert timeline.timeline(ledger, number(ledger))[1] == []
-
-
 def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger):
     """An event id has 64 bits, and all of its digits are kept."""
     ids = tell(store, claims=[(2, "accepted"), (3, "unknown"), (4, "accepted")])
-    first = timeline.requests(ledger, number(ledger), limit=2)
-    rest = timeline.requests(ledger, number(ledger), limit=2, before=first[-1].id)
+    first = requests(ledger, number(ledger), limit=2)
+    rest = requests(ledger, number(ledger), limit=2, before=first[-1].id)
     assert [line.id for line in [*first, *rest]] == ids[::-1]
     assert first[0].event_id == 2**62 + ids[2]
     assert (rest[0].submitted, rest[0].cost, rest[0].try_number) == (2, "3.0", 1)
-    assert [line.id for line in timeline.requests(ledger, number(ledger), state="unknown")] == [ids[1]]
+    assert [line.id for line in requests(ledger, number(ledger), state="unknown")] == [ids[1]]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +43,15 @@ def test_requests_are_found_by_the_state_that_they_are_in(store, ledger, state, 
     tell(store, claims=[(1, "claimed")], clock=lambda: 1_000.0)
     claims = [(1, "accepted"), (1, "unknown"), (1, "not_sent"), (1, "claimed")]
     tell(store, try_number=2, claims=claims, first=10)
-    assert [line.id for line in timeline.requests(ledger, number(ledger), state=state)] == found
-    assert [line.id for line in timeline.requests(ledger, number(ledger), state=state, limit=1)] == found[:1]
+    assert [line.id for line in requests(ledger, number(ledger), state=state)] == found
+    assert [line.id for line in requests(ledger, number(ledger), state=state, limit=1)] == found[:1]
 
 
 def test_unknown_requests_have_their_number_of_people(store, ledger):
     """Lapsed claims are among them; requests that may still be under way are not."""
     (early,) = tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)
     (lost, _) = tell(store, try_number=2, claims=[(3, "unknown"), (2, "claimed")], first=10)
-    found = timeline.unknown_requests(ledger, number(ledger))
+    found = unknown_requests(ledger, number(ledger))
     assert [(each.id, each.people) for each in found] == [(early, 5), (lost, 3)]
     assert found[0].reason.startswith("no outcome was recorded")
     assert found[1].reason == "the answer was lost"
@@ -99,7 +62,7 @@ def test_unknown_requests_have_what_the_balance_tells_of_them(store, ledger):
     first, _ = tell(store, claims=[(3, "unknown"), (2, "unknown")])
     evidence = KeptEvidence("not_charged", f"Request {first} was not charged for.", 1_700_000_000.0)
     note_evidence(store, "spring", {first: evidence})
-    assert [each.evidence for each in timeline.unknown_requests(ledger, number(ledger))] == [evidence, None]
+    assert [each.evidence for each in unknown_requests(ledger, number(ledger))] == [evidence, None]
 
 
 def test_a_request_that_a_person_or_the_balance_calls_accepted_texted_nobody_twice(store, ledger):
@@ -109,7 +72,7 @@ def test_a_request_that_a_person_or_the_balance_calls_accepted_texted_nobody_twi
         connection.execute(insert(decision).values(request_id=first, decision="fail", decided_by="bob", decided_at=1.0))
     resolve(store, first, "accepted", "ann")
     close_by_balance(store, "spring", {second: ("accepted", KeptEvidence("charged", "It was taken.", 1.0))})
-    assert timeline.texted_twice(ledger, number(ledger)) == []
+    assert texted_twice(ledger, number(ledger)) == []
 
 
 def test_requests_that_texted_people_twice_are_reported(store, ledger):
@@ -119,6 +82,6 @@ def test_requests_that_texted_people_twice_are_reported(store, ledger):
     with store.write(1) as connection:
         its = update(request).where(request.c.id == first)
         connection.execute(its.values(state="accepted", reason="texted twice: 2 of its messages are with another"))
-    assert timeline.texted_twice(ledger, number(ledger)) == [
+    assert texted_twice(ledger, number(ledger)) == [
         f"Request {first}: texted twice: 2 of its messages are with another."
     ]

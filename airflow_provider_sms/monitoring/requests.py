@@ -1,37 +1,19 @@
-"""One campaign over time, and request by request."""
+"""The requests of a campaign, and those of them that need somebody."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Float as Real
-from sqlalchemy import Integer, cast, func, select
+from sqlalchemy import func, select
 
 from airflow_provider_sms.ledger.account_history import kept_evidence
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import claimant, decision, message, request
-from airflow_provider_sms.ledger.statistics import TAKEN
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.reader import LedgerReader
-
-BUCKET_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800)
-"""Widths that a bucket may have, in seconds: times that people find round."""
-
-
-class TimelineBucket(NamedTuple):
-    """Messages and cost within an interval of the timeline.
-
-    :param begin: seconds since the epoch.
-    :param messages: taken by the service.
-    :param cost: in credits, to the precision of a float.
-    """
-
-    begin: float
-    messages: int
-    cost: float
 
 
 class RequestLine(NamedTuple):
@@ -69,33 +51,6 @@ class UnknownRequest(NamedTuple):
     reason: str | None
     kind: str
     evidence: KeptEvidence | None = None
-
-
-def timeline(ledger: LedgerReader, campaign_id: int, *, max_buckets: int = 60) -> tuple[int, list[TimelineBucket]]:
-    """Return accepted messages over time.
-
-    :returns: seconds of each bucket, and the buckets from the first to the last message, with empty ones in between.
-    :raises SmsError: the ledger cannot be read.
-    """
-    accepted = (request.c.campaign_id == campaign_id, request.c.state == ACCEPTED, request.c.finished_at.is_not(None))
-    with ledger.read() as connection:
-        # A cast truncates in SQLite and rounds in PostgreSQL.
-        ended = request.c.finished_at if connection.dialect.name == "sqlite" else func.floor(request.c.finished_at)
-        # By seconds, although the buckets may be wider: their width is known only once all requests have been read.
-        second = cast(ended, Integer)
-        query = select(second, func.sum(TAKEN), func.sum(cast(request.c.cost, Real))).where(*accepted).group_by(second)
-        seconds = [(each, int(messages or 0), float(cost or 0)) for each, messages, cost in connection.execute(query)]
-    if not seconds:
-        return BUCKET_SECONDS[0], []
-    first, last = min(seconds)[0], max(seconds)[0]
-    width = next((each for each in BUCKET_SECONDS if (last - first) / each < max_buckets - 1), BUCKET_SECONDS[-1])
-    begins = range(first // width * width, last + 1, width)
-    buckets = {begin: TimelineBucket(float(begin), 0, 0.0) for begin in begins}
-    for each, messages, cost in seconds:
-        begin = each // width * width
-        before = buckets[begin]
-        buckets[begin] = TimelineBucket(before.begin, before.messages + messages, before.cost + cost)
-    return width, list(buckets.values())
 
 
 def requests(

@@ -23,7 +23,6 @@
     │   ├── LedgerVersionError          the ledger has a version that this package cannot use
     │   ├── LedgerLostError             the ledger has lost what was committed to it
     │   └── LedgerBusyError             another process keeps its lock, so nothing of a commit has happened
-    ├── AuditLogError                Airflow's audit log cannot be written, so nothing is changed or shown
     ├── CreditError                  the credit does not cover the messages; no more were sent
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
     ├── OutageError                  one response after the other was lost, so sending ended early
@@ -189,12 +188,6 @@ class LedgerBusyError(LedgerError):
 
     Another process has kept the lock for as long as this one waits, or the server has undone the transaction.
     """
-
-    transient = True
-
-
-class AuditLogError(SmsError):
-    """A person's act or look-up cannot be recorded in Airflow's audit log; neither is done without it."""
 
     transient = True
 

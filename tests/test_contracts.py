@@ -490,7 +490,6 @@ ERRORS = [
     "LedgerVersionError",
     "LedgerLostError",
     "LedgerBusyError",
-    "AuditLogError",
     "CreditError",
     "TooManyErrorsError",
     "OutageError",

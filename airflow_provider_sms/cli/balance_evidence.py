@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import print_message
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.formatting import money
-from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.stored_connection import stored_connection
 from airflow_provider_sms.ledger.account_history import account_of, note_evidence, record_reading
@@ -31,24 +29,20 @@ def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
     If a balance cannot be read, this says so and goes on with the next. It closes no request.
 
     :param rows: the requests, at least one.
-    :raises AuditLogError: Airflow's database did not take the record of it; then nothing was done.
     :raises LedgerError: when the ledger cannot be read or written.
     """
     ids = [row.request_id for row in rows]
-    dags = {row.dag_id for row in rows}
-    with audited_command("sms.read_balance", requests=ids[:MAX_IDS], count=len(ids)) as act:
-        act.begin(dags.pop() if len(dags) == 1 else None)
-        accounts, conn_ids = account_of(store, ids), connections_of(store, ids)
-        by_account: dict[str | None, list[RequestRow]] = defaultdict(list)
-        for row in rows:
-            by_account[accounts.get(row.request_id)].append(row)
-        for account, its in by_account.items():
-            # The connection of the newest request first: it is the most likely to be unchanged.
-            tried = dict.fromkeys(conn_ids[row.request_id] for row in reversed(its) if row.request_id in conn_ids)
-            try:
-                _read_balance(store, account, its, tried)
-            except (InputError, ServiceError) as error:
-                print_message(f"No balance was read for {_named(its)}: {error}")
+    accounts, conn_ids = account_of(store, ids), connections_of(store, ids)
+    by_account: dict[str | None, list[RequestRow]] = defaultdict(list)
+    for row in rows:
+        by_account[accounts.get(row.request_id)].append(row)
+    for account, its in by_account.items():
+        # The connection of the newest request first: it is the most likely to be unchanged.
+        tried = dict.fromkeys(conn_ids[row.request_id] for row in reversed(its) if row.request_id in conn_ids)
+        try:
+            _read_balance(store, account, its, tried)
+        except (InputError, ServiceError) as error:
+            print_message(f"No balance was read for {_named(its)}: {error}")
 
 
 def _read_balance(

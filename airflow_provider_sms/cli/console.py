@@ -7,16 +7,20 @@ otherwise erase the line above a question, or set the window's title.
 from __future__ import annotations
 
 import functools
+import getpass
 import os
 import re
+import socket
 import sys
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_sms.exceptions import InputError, InvalidRowsError, SmsError
+from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,13 +53,11 @@ class OutputError(SmsError):
 
 
 def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
-    """Wrap a command so that an error ends it with its message and status 1 in place of a traceback.
-
-    Airflow's ``action_cli`` is not used: it stores the command line, and a number in it, in Airflow's database.
-    """
+    """Wrap a command so that Airflow's audit log has it, and an error ends it with status 1 in place of a traceback."""
 
     @functools.wraps(function)
     def run(args: Namespace) -> None:
+        _log_action(function.__name__, args)
         try:
             function(args)
         except InvalidRowsError as error:  # it lists the rows, one a line
@@ -66,6 +68,30 @@ def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None
             raise SystemExit(EXIT_NOT_DONE) from None
 
     return run
+
+
+def _log_action(name: str, args: Namespace) -> None:
+    """Record a command as Airflow's ``action_cli`` does, which would store a number in its arguments unmasked."""
+    from airflow.utils.cli_action_loggers import on_pre_execution
+
+    on_pre_execution(  # type: ignore[no-untyped-call]  # Airflow gives it no types
+        sub_command=f"sms_{name}",
+        start_datetime=datetime.now(timezone.utc),
+        full_command=str([mask_numbers_in(each) for each in sys.argv]),
+        user=user_name(),
+        host_name=socket.gethostname(),
+        dag_id=getattr(args, "dag_id", None),
+        task_id=getattr(args, "task_id", None),
+        logical_date=None,
+    )
+
+
+def user_name() -> str:
+    """Return the name of the user of the operating system."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"  # a user in a container may have no name
 
 
 def end_with_wrong_usage(error: str) -> NoReturn:

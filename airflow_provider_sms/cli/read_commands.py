@@ -6,12 +6,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import at_least, by_count, counted, iso
-from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
@@ -74,7 +72,7 @@ def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:
 def show_status(args: Namespace) -> None:
     """Show the state of a campaign."""
     from airflow_provider_sms.ledger.approvals import latest_approval
-    from airflow_provider_sms.ledger.campaign_names import id_and_sender
+    from airflow_provider_sms.ledger.campaign_names import campaign_id
     from airflow_provider_sms.ledger.pauses import pause_of
     from airflow_provider_sms.ledger.statistics import status
     from airflow_provider_sms.monitoring.audit_log import latest_asked_plan
@@ -85,9 +83,9 @@ def show_status(args: Namespace) -> None:
         found = status(store, args.campaign)
         pause = pause_of(store, args.campaign)
         approval = latest_approval(store, args.campaign)
-        campaign_id, _ = id_and_sender(store, args.campaign)
-        campaign = find_campaign(store, campaign_id)
-        asked, now = latest_asked_plan(store, campaign_id), store.clock()
+        its_id = campaign_id(store, args.campaign)
+        campaign = find_campaign(store, its_id)
+        asked, now = latest_asked_plan(store, its_id), store.clock()
     fields = _status_fields(found, None if campaign is None else campaign.state, pause, approval)
     if args.output in ("table", "plain"):
         sent_by = [
@@ -195,10 +193,7 @@ def who_texted(args: Namespace) -> None:
 
     destination = read_number(args.destination, args.default_region)
     with existing_ledger(args) as store:
-        with audited_command("sms.look_up", **number_details(destination)) as act:
-            act.begin()
-            found = texted(store, destination)
-            act.note_shown(requests=[row.request_id for row in found[:MAX_IDS]])
+        found = texted(store, destination)
         described = store.description
     if not found:
         raise InputError(
@@ -237,17 +232,13 @@ def _text_fields(row: RequestRow) -> dict[str, Any]:
 def export(args: Namespace) -> None:
     """Write a campaign's messages to a Parquet file."""
     from airflow_provider_sms.hooks.ledger import refuse_ledger_file
-    from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.export import export_campaign
     from airflow_provider_sms.recipients.paths import require_parquet_name
 
     require_parquet_name(args.file, "FILE")
     refuse_ledger_file(Path(args.file), "FILE")
     with existing_ledger(args) as store:
-        campaign_id, dag_id = id_and_sender(store, args.campaign)
-        with audited_command("sms.export", campaign_id=campaign_id) as act:
-            act.begin(dag_id)
-            rows = export_campaign(store, args.campaign, Path(args.file), overwrite=args.overwrite)
+        rows = export_campaign(store, args.campaign, Path(args.file), overwrite=args.overwrite)
     print_message(f"Wrote {counted(rows, 'message')} of campaign {args.campaign} to {args.file}")
 
 

@@ -1,7 +1,6 @@
 """The command that records the outcomes that a task kept in a file because it could not write to its ledger: recover.
 
-It states facts, and recording a file twice changes nothing, so it asks for no confirmation. Airflow's audit log has the
-change before it is made.
+It states facts, and recording a file twice changes nothing, so it asks for no confirmation.
 """
 
 from __future__ import annotations
@@ -9,12 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import command, print_message
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.formatting import counted, task_words
-from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.ledger.model import NOT_SENT
 
 if TYPE_CHECKING:
@@ -44,11 +41,9 @@ def _recover(store: LedgerBackend, path: Path) -> None:
     from airflow_provider_sms.ledger.recovery import read_file, record
 
     unrecorded = read_file(path)
-    origin, ids = unrecorded.origin, [outcome.request_id for outcome in unrecorded.outcomes]
+    origin = unrecorded.origin
     claimant = origin.claimant
-    with audited_command("sms.recover", requests=ids[:MAX_IDS], count=len(ids)) as act:
-        act.begin(claimant["dag_id"])
-        recorded = record(store, unrecorded)
+    recorded = record(store, unrecorded)
     try:
         path.unlink(missing_ok=True)
     except OSError as error:

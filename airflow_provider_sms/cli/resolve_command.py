@@ -1,16 +1,13 @@
 """The command that closes requests whose outcome is unknown: resolve.
 
-It shows what the balance tells of them, says what each outcome means, and asks for confirmation. Airflow's audit log
-has the change before it is made.
+It shows what the balance tells of them, says what each outcome means, and asks for confirmation.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.audit import audited_command, user_name
 from airflow_provider_sms.cli.console import (
     MAX_LISTED,
     command,
@@ -18,19 +15,19 @@ from airflow_provider_sms.cli.console import (
     end_with_wrong_usage,
     join_some,
     print_message,
+    user_name,
 )
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.cli.terminal_task import run_id_of
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count, counted, iso, task_words
-from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
 from airflow_provider_sms.ledger.model import ACCEPTED, COMMAND_DAG, NOT_SENT
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.request_queries import RequestRow
@@ -97,15 +94,14 @@ def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow
     state, name = _outcome(args)
     _confirm_closing(args, rows)
     closed: list[RequestRow] = []
-    with _audited_closing(args, rows):
-        for row in rows:
-            try:
-                held = resolve(store, row.request_id, state, user_name())
-            except InputError as error:  # the response has arrived, or somebody else has decided
-                print_message(str(error))
-            else:
-                print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
-                closed.append(row)
+    for row in rows:
+        try:
+            held = resolve(store, row.request_id, state, user_name())
+        except InputError as error:  # the response has arrived, or somebody else has decided
+            print_message(str(error))
+        else:
+            print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
+            closed.append(row)
     return closed
 
 
@@ -126,12 +122,11 @@ def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     state, name = _outcome(args)
     _confirm_closing(args, rows)
     closed: dict[int, int] = {}
-    with _audited_closing(args, rows):
-        for some in resolve_all(store, args.campaign, [row.request_id for row in rows], state, user_name()):
-            closed |= some
-            # Printed after each commit: if the command is interrupted, its last line says what is closed.
-            messages = counted(sum(closed.values()), "message")
-            print_message(f"Closed as {name}: {len(closed):,} of {counted(len(rows), 'request')}, {messages}")
+    for some in resolve_all(store, args.campaign, [row.request_id for row in rows], state, user_name()):
+        closed |= some
+        # Printed after each commit: if the command is interrupted, its last line says what is closed.
+        messages = counted(sum(closed.values()), "message")
+        print_message(f"Closed as {name}: {len(closed):,} of {counted(len(rows), 'request')}, {messages}")
     if left := len(rows) - len(closed):
         its = by_count(left, "its", "their")
         print_message(f"Not closed, because {its} outcome was recorded in the meantime: {counted(left, 'request')}")
@@ -212,17 +207,6 @@ def _print_evidence(rows: Sequence[RequestRow]) -> None:
         print_message(f"The balance: {counts}", *(f"  {each}" for each in told[:MAX_LISTED]))
         if len(told) > MAX_LISTED:
             print_message(f"  and {len(told) - MAX_LISTED} more: see airflow-sms ledger unknown")
-
-
-@contextmanager
-def _audited_closing(args: Namespace, rows: Sequence[RequestRow]) -> Iterator[None]:
-    """Record in the audit log that requests are closed."""
-    ids = [row.request_id for row in rows]
-    dags = {row.dag_id for row in rows}
-    details = {"requests": ids[:MAX_IDS], "count": len(ids), "outcome": args.outcome.replace("-", "_")}
-    with audited_command("sms.resolve", **details) as act:
-        act.begin(dags.pop() if len(dags) == 1 else None)
-        yield
 
 
 def _outcome(args: Namespace) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """The command that texts people from a terminal: send.
 
 It makes one attempt of a :class:`BulkSmsOperator`, outside a DAG: the same check, plan, ledger, requests and summary.
-A person at the terminal sees the plan and confirms it, and Airflow's audit log has that before the first request.
+A person at the terminal sees the plan and confirms it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException
 
-from airflow_provider_sms.cli.audit import audited_command, user_name
 from airflow_provider_sms.cli.console import (
     JSON,
     YAML,
@@ -27,6 +26,7 @@ from airflow_provider_sms.cli.console import (
     print_message,
     print_rows,
     require_terminal,
+    user_name,
 )
 from airflow_provider_sms.cli.terminal_task import TASK_ID, TerminalTaskInstance, campaign_in_ledger, next_attempt
 from airflow_provider_sms.exceptions import InputError, LimitError, ServiceError, SmsError
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_sms.hooks.audit_log import AuditedAct
     from airflow_provider_sms.planning.plan import Plan
 
 PACKAGE = "airflow_provider_sms"
@@ -103,7 +102,7 @@ def _require_plain_text(message: str) -> None:
 
 
 def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> None:
-    """Make one attempt of the operator, which is in the audit log unless nothing is sent.
+    """Make one attempt of the operator.
 
     With ``--yes`` nobody sees in the plan that people have had another text of the campaign, so a limit refuses it.
 
@@ -139,9 +138,7 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
         if args.dry_run:
             _send(operator, task)
             return
-        with audited_command("sms.send") as act:
-            confirm_plan = partial(_confirm, args, act, ledger_is_new=instance.ledger_is_new)
-            _send(operator, replace(task, confirm=confirm_plan))
+        _send(operator, replace(task, confirm=partial(_confirm, args, ledger_is_new=instance.ledger_is_new)))
     except LimitError:  # of max_repeats: the command has no other limit
         if not has_default_limit:
             raise
@@ -167,14 +164,11 @@ def _send(operator: BulkSmsOperator, task: SendingTask) -> None:
         raise SendError(describe(error)) from None
 
 
-def _confirm(
-    args: Namespace, act: AuditedAct, plan: Plan, samples: Sequence[tuple[str, str]], *, ledger_is_new: bool
-) -> str:
-    """Ask about a plan, record the answer in the audit log, and return who said yes.
+def _confirm(args: Namespace, plan: Plan, samples: Sequence[tuple[str, str]], *, ledger_is_new: bool) -> str:
+    """Ask about a plan, and return who said yes.
 
     :param ledger_is_new: whether the ledger knows of nobody who was texted.
     :raises NotConfirmedError: the answer is not yes.
-    :raises AuditLogError: it cannot be recorded.
     """
     if ledger_is_new:
         print_message(
@@ -187,8 +181,6 @@ def _confirm(
     messages = counted(plan.to_send, "message")
     cost = f"{plan.cost:f} {by_count(plan.cost, 'credit')}"
     confirm(f"Send {messages} for about {cost}, with connection {args.conn_id}?", yes=args.yes)
-    act.details.update(plan=plan.id, messages=plan.to_send)
-    act.begin()
     return user_name()
 
 

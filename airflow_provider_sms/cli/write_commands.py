@@ -1,7 +1,6 @@
 """The commands that change the ledger: adopt, pause, resume, forget, purge, migrate.
 
-Each explains what it changes, and asks for confirmation of a change that no other command undoes. Airflow's audit log
-has the change before it is made.
+Each explains what it changes, and asks for confirmation of a change that no other command undoes.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.audit import audited_command, user_name
 from airflow_provider_sms.cli.console import (
     NotConfirmedError,
     command,
@@ -19,17 +17,16 @@ from airflow_provider_sms.cli.console import (
     join_some,
     print_message,
     read_number,
+    user_name,
 )
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
-from airflow_provider_sms.exceptions import AuditLogError, InputError
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count, counted, iso, task_words
-from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.hooks.ledger import ledger_server, open_ledger_server
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_sms.hooks.audit_log import AuditedAct
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.forget import NumberCounts, NumberTraces
 
@@ -60,30 +57,17 @@ def adopt_task(args: Namespace) -> None:
             "use that one instead.",
         )
         confirm("Let the task go on with this ledger?", yes=args.yes)
-        with audited_command("sms.adopt", **instance) as act:
-            act.begin(args.dag_id)
-            adopt(store, who)
+        adopt(store, who)
     print_message(f"Adopted. Now clear the task in Airflow, so that it runs again: {task}")
 
 
 @command
 def pause_campaign(args: Namespace) -> None:
-    """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent.
-
-    For the same reason it pauses even if Airflow's database does not take the row of the audit log. The ledger records
-    who paused.
-    """
-    from airflow_provider_sms.ledger.campaign_names import id_and_sender
+    """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent."""
     from airflow_provider_sms.ledger.pauses import pause
 
     with existing_ledger(args) as store:
-        campaign_id, dag_id = id_and_sender(store, args.campaign)
-        with audited_command("sms.pause", campaign_id=campaign_id) as act:
-            try:
-                act.begin(dag_id)
-            except AuditLogError:
-                print_message("Airflow's database cannot be written: the pause is in the ledger, and in no audit log")
-            done = pause(store, args.campaign, user_name())
+        done = pause(store, args.campaign, user_name())
     if done.was_paused:
         print_message(
             f"Campaign {args.campaign} is paused already, by {done.pause.paused_by} since {iso(done.pause.paused_at)}"
@@ -107,14 +91,10 @@ def pause_campaign(args: Namespace) -> None:
 @command
 def resume_campaign(args: Namespace) -> None:
     """End the pause of a campaign."""
-    from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.pauses import resume
 
     with existing_ledger(args) as store:
-        campaign_id, dag_id = id_and_sender(store, args.campaign)
-        with audited_command("sms.resume", campaign_id=campaign_id) as act:
-            act.begin(dag_id)
-            ended = resume(store, args.campaign, user_name())
+        ended = resume(store, args.campaign, user_name())
     if ended is None:
         print_message(f"Campaign {args.campaign} is not paused: there is nothing to resume")
     else:
@@ -131,22 +111,15 @@ def forget_person(args: Namespace) -> None:
     from airflow_provider_sms.ledger.remains import remove_remains
 
     digits = read_number(args.destination, args.default_region)
-    with (
-        existing_ledger(args) as store,
-        audited_command("sms.forget", **number_details(digits)) as act,
-    ):
-        # Before the look-up, which tells whether the number was texted, even to a person who then answers no.
-        act.begin()
+    with existing_ledger(args) as store:
         described = store.description
         traces = left = find_number(store, digits)
-        act.note_shown(**traces.counts._asdict())
         print_message(f"The ledger {described} has of this number: {_listed(traces.counts)}")
         if any(traces.counts):
             print_message(*_meaning(traces))
             confirm("Forget this number?", yes=args.yes)
             removed = forget_number(store, digits, traces)
             print_message(f"Forgotten: {_listed(removed)}")
-            _note_removed(act, removed)
             left = find_number(store, digits)
         # Even if nothing was found: an earlier command may have been kept from it.
         remains = remove_remains(store)
@@ -170,17 +143,6 @@ def forget_person(args: Namespace) -> None:
         _require_gone(Path(described), digits)
     if remains.is_gone is False:
         raise InputError("The number is out of the ledger's tables, and not out of its files yet")
-
-
-def _note_removed(act: AuditedAct, removed: NumberCounts) -> None:
-    """Record that a number was removed; if that fails, say so, since the removal cannot be undone."""
-    try:
-        act.note_done(**removed._asdict())
-    except AuditLogError:
-        print_message(
-            "Airflow's database cannot be written: its audit log has the request to forget, and no row "
-            "sms.forget.done, which says that the number was removed"
-        )
 
 
 def _listed(counts: NumberCounts) -> str:
@@ -285,9 +247,6 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
     )
     print_message("A forgotten campaign protects nobody: a task that runs again under its name texts everybody again.")
     confirm(f"Forget {counted(len(going), 'campaign')}?", yes=yes)
-    ids = [old.campaign_id for old in going[:MAX_IDS]]
-    with audited_command("sms.purge", campaigns=ids, count=len(going), without_activity_since=iso(before)) as act:
-        act.begin()
     failed = 0
     for old in going:
         try:
@@ -337,7 +296,5 @@ def migrate(args: Namespace) -> None:
             "that are sending go on.",
         )
         confirm("Upgrade the ledger?", yes=args.yes)
-    with audited_command("sms.migrate", from_version=version, to_version=SCHEMA_VERSION) as act:
-        act.begin()
-        open_ledger_server(url).close()
+    open_ledger_server(url).close()
     print_message(f"{described} holds a ledger of version {SCHEMA_VERSION}. Grant the rights on new tables now")

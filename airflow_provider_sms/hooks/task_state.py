@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_provider_sms.exceptions import InputError
+
 
 class TaskState(NamedTuple):
     """A task instance as Airflow 2 has it.
@@ -45,9 +47,10 @@ def read_task_state(*, dag_id: str, task_id: str, run_id: str, map_index: int) -
 
 
 def has_task_instance(*, dag_id: str, task_id: str, run_id: str, map_index: int) -> bool:
-    """Return whether Airflow has a task instance; True also if its database cannot be read. Not for use in a task.
+    """Return whether Airflow has a task instance. Not for use in a task.
 
     :param map_index: -1 for a task that is not mapped.
+    :raises InputError: Airflow's database cannot be read.
     """
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
@@ -59,5 +62,8 @@ def has_task_instance(*, dag_id: str, task_id: str, run_id: str, map_index: int)
     try:
         with create_session() as session:
             return session.execute(query).first() is not None
-    except (SQLAlchemyError, RuntimeError):  # the latter where Airflow has no database
-        return True  # the audit log meets the same error before anything is done
+    except (SQLAlchemyError, RuntimeError) as error:  # the latter where Airflow has no database
+        raise InputError(
+            f"Airflow's database cannot be read ({type(error).__name__}), so nothing tells whether it has this task. "
+            "Nothing was done. Run the command with the configuration of the Airflow whose tasks send"
+        ) from error

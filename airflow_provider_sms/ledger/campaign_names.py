@@ -79,19 +79,11 @@ def latest_names(store: LedgerBackend) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
-def id_and_sender(store: LedgerBackend, name: str) -> tuple[int, str | None]:
-    """Return the id of a campaign, and the DAG that sent it last; None where no attempt of it is known.
+def campaign_id(store: LedgerBackend, name: str) -> int:
+    """Return the id of a campaign.
 
     :raises InputError: the ledger has no such campaign.
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        campaign_id = require_campaign(connection, name)
-        query = (
-            select(claimant.c.dag_id)
-            .select_from(progress.join(claimant))
-            .where(progress.c.campaign_id == campaign_id)
-            .order_by(claimant.c.id.desc())
-            .limit(1)
-        )
-        return campaign_id, connection.execute(query).scalar()
+        return require_campaign(connection, name)

@@ -1,30 +1,27 @@
 """What people do on a page: resolve unknown requests, pause and resume a campaign.
 
-Airflow's audit log has each of these, even a refused one, before it is done. So even a user who is refused adds rows to
-it. These are few and short, and hold nothing that may be a number: nobody can fill the log, or put a number into it.
+Airflow's audit log has each of these, even a refused one, before it is done.
 """
 
 from __future__ import annotations
 
 from contextlib import closing, contextmanager, suppress
-from math import ceil
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path, status
+from airflow.api_fastapi.logging.decorators import action_logging
+from fastapi import APIRouter, Depends, HTTPException, Path, status
 from pydantic import BaseModel, Field
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, task_words
-from airflow_provider_sms.hooks.audit_log import AuditedAct, audited, seconds_until_allowed
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import failed_on_unknown
 from airflow_provider_sms.ledger.request_queries import named_requests
-from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_number
 from airflow_provider_sms.monitoring.campaigns import NamedCampaign
-from airflow_provider_sms.plugins.csrf import VerifiedViewer
+from airflow_provider_sms.plugins.csrf import VerifiedViewer, require_token
 from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger
 
 if TYPE_CHECKING:
@@ -34,22 +31,15 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.plugins.authorization import Access
 
-router = APIRouter()
+# Before the audit log, which a form of another site could fill otherwise.
+router = APIRouter(dependencies=[Depends(require_token)])
 
 MAX_REQUESTS = 1000
 """Requests that one click can resolve: their ids are in the page and in the body of its request."""
-REFUSALS_A_MINUTE = 60
-"""Refused and failed acts of one user in any minute, after which the next leaves no row: more than a person makes.
-
-Simultaneous requests do not count one another, so there may be a few more rows.
-"""
-_REFUSED_IDS = 100
-"""Ids that the row of a refused act lists: enough to find the page on which they were."""
 _MOST_PEOPLE = 10**9
 """The most people that a resolution may concern: more than any ledger has."""
 
 NOT_OF_THIS_CAMPAIGN = "The page lists a request that this campaign does not have. Nothing was changed. Reload the page"
-_RESOLVE, _PAUSE, _RESUME = "sms.resolve", "sms.pause", "sms.resume"
 
 CampaignId = Annotated[int, Path(gt=0, lt=2**63)]
 """The id of a campaign, as a ledger holds it."""
@@ -66,39 +56,35 @@ class Resolution(BaseModel):
     people: int = Field(ge=0, le=_MOST_PEOPLE)
 
 
-@router.post("/campaigns/{campaign_id}/resolve")
+@router.post("/campaigns/{campaign_id}/resolve", dependencies=[Depends(action_logging("sms.resolve"))])
 def resolve_requests(access: VerifiedViewer, campaign_id: CampaignId, resolution: Resolution) -> dict[str, Any]:
     """Close unknown requests as sent or not sent."""
-    with _act(_RESOLVE, access, **_as_typed(campaign_id, resolution)) as act:
-        campaign, dag_id = _editable_campaign(campaign_id, access, act)
-        with closing(open_existing_ledger(None)) as store:
-            with _conflicts():
-                rows: list[RequestRow] = []
-                with suppress(InputError):  # the ledger does not have all of them
-                    rows = named_requests(store, resolution.requests)
-                # The same words in both cases: they must not tell which requests a hidden campaign has.
-                if not rows or any(row.campaign != campaign.name for row in rows):
-                    raise InputError(NOT_OF_THIS_CAMPAIGN)
-                act.details["requests"] = resolution.requests[:_REFUSED_IDS]  # not masked: there are such requests
-                for row in rows:
-                    require_unknown(store, row.request_id)
-                people = sum(row.messages for row in rows)
-                if people != resolution.people:
-                    raise InputError(
-                        f"This now concerns {counted(people, 'person', 'people')}. Nothing was changed. Read the page "
-                        "again, then decide"
-                    )
-            act.details = {"campaign_id": campaign_id, **resolution.model_dump()}  # the ledger has all of it
-            act.begin(dag_id)
-            state = ACCEPTED if resolution.outcome == "accepted" else NOT_SENT
-            closed: list[int] = []
-            errors: list[str] = []
+    campaign = _editable_campaign(campaign_id, access)
+    with closing(open_existing_ledger(None)) as store:
+        with _conflicts():
+            rows: list[RequestRow] = []
+            with suppress(InputError):  # the ledger does not have all of them
+                rows = named_requests(store, resolution.requests)
+            # The same words in both cases: they must not tell which requests a hidden campaign has.
+            if not rows or any(row.campaign != campaign.name for row in rows):
+                raise InputError(NOT_OF_THIS_CAMPAIGN)
             for row in rows:
-                try:
-                    closed.append(resolve(store, row.request_id, state, access.user_name))
-                except InputError as error:  # the response has arrived, or somebody else has decided
-                    errors.append(str(error))
-            failed = failed_on_unknown(store, [campaign.name]) if closed else []
+                require_unknown(store, row.request_id)
+            people = sum(row.messages for row in rows)
+            if people != resolution.people:
+                raise InputError(
+                    f"This now concerns {counted(people, 'person', 'people')}. Nothing was changed. Read the page "
+                    "again, then decide"
+                )
+        state = ACCEPTED if resolution.outcome == "accepted" else NOT_SENT
+        closed: list[int] = []
+        errors: list[str] = []
+        for row in rows:
+            try:
+                closed.append(resolve(store, row.request_id, state, access.user_name))
+            except InputError as error:  # the response has arrived, or somebody else has decided
+                errors.append(str(error))
+        failed = failed_on_unknown(store, [campaign.name]) if closed else []
     outcome = "sent" if state == ACCEPTED else "not sent"
     next_step = " Now clear the task: its next attempt texts them." if state == NOT_SENT and closed else ""
     # Only the service knows who is in a group.
@@ -120,14 +106,12 @@ def _other_tasks(failed: Sequence[Claimant], rows: Sequence[RequestRow], access:
     return [f"Clear what failed on unknown requests, too: {'; '.join(tasks)}."] if tasks else []
 
 
-@router.post("/campaigns/{campaign_id}/pause")
+@router.post("/campaigns/{campaign_id}/pause", dependencies=[Depends(action_logging("sms.pause"))])
 def pause_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str, Any]:
     """Pause a campaign: nothing more of it is claimed."""
-    with _act(_PAUSE, access, **_as_typed(campaign_id)) as act:
-        campaign, dag_id = _editable_campaign(campaign_id, access, act)
-        with closing(open_existing_ledger(None)) as store:
-            act.begin(dag_id)
-            done = pause(store, campaign.name, access.user_name)
+    campaign = _editable_campaign(campaign_id, access)
+    with closing(open_existing_ledger(None)) as store:
+        done = pause(store, campaign.name, access.user_name)
     if done.was_paused:
         return {"message": f"The campaign is paused already, by {done.pause.paused_by}."}
     under_way = (
@@ -138,57 +122,15 @@ def pause_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str,
     return {"message": f"Paused: nothing more of the campaign is claimed, on any machine.{under_way}"}
 
 
-@router.post("/campaigns/{campaign_id}/resume")
+@router.post("/campaigns/{campaign_id}/resume", dependencies=[Depends(action_logging("sms.resume"))])
 def resume_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str, Any]:
     """Resume a paused campaign."""
-    with _act(_RESUME, access, **_as_typed(campaign_id)) as act:
-        campaign, dag_id = _editable_campaign(campaign_id, access, act)
-        with closing(open_existing_ledger(None)) as store:
-            act.begin(dag_id)
-            ended = resume(store, campaign.name, access.user_name)
+    campaign = _editable_campaign(campaign_id, access)
+    with closing(open_existing_ledger(None)) as store:
+        ended = resume(store, campaign.name, access.user_name)
     if ended is None:
         return {"message": "The campaign was not paused."}
     return {"message": f"Resumed: {ended.paused_by} had paused it. Clear a task of it that has ended since."}
-
-
-@contextmanager
-def _act(event: str, access: VerifiedViewer, **details: Any) -> Iterator[AuditedAct]:
-    """Record what becomes of an act, unless too many acts of the user were refused or failed in the last minute.
-
-    :raises HTTPException: 429, with the seconds to wait; nothing is recorded, asked or read.
-    :raises AuditLogError: the acts cannot be counted.
-    """
-    ends = [f"{each}.{end}" for each in (_RESOLVE, _PAUSE, _RESUME) for end in ("refused", "failed")]
-    # This act is not recorded yet, and would be one more.
-    wait = ceil(seconds_until_allowed(*ends, user=access.user_name, limit=REFUSALS_A_MINUTE - 1, seconds=60))
-    if wait:
-        raise HTTPException(
-            status.HTTP_429_TOO_MANY_REQUESTS,
-            f"{REFUSALS_A_MINUTE} of your acts were refused or failed within a minute. Nothing was done. Try again in "
-            f"{counted(wait, 'second')}",
-            headers={"Retry-After": str(wait)},
-        )
-    with audited(event, user=access.user_name, details=details) as act:
-        yield act
-
-
-def _as_typed(campaign_id: int, resolution: Resolution | None = None) -> dict[str, Any]:
-    """Return an act as the row of its refusal may hold it: short, and with anything that may be a number masked."""
-    details: dict[str, Any] = {"campaign_id": _masked(campaign_id)}
-    if resolution:
-        ids = resolution.requests
-        details |= {
-            "requests": [_masked(each) for each in ids[:_REFUSED_IDS]],
-            "outcome": resolution.outcome,
-            "people": _masked(resolution.people),
-        }
-        if len(ids) > _REFUSED_IDS:
-            details["of_requests"] = len(ids)
-    return details
-
-
-def _masked(typed: int) -> int | str:
-    return typed if len(str(typed)) < SHORTEST_NUMBER else mask_number(str(typed))
 
 
 @contextmanager
@@ -200,9 +142,8 @@ def _conflicts() -> Iterator[None]:
         raise HTTPException(status.HTTP_409_CONFLICT, str(error)) from None
 
 
-def _editable_campaign(campaign_id: int, access: VerifiedViewer, act: AuditedAct) -> tuple[NamedCampaign, str]:
-    """Return a campaign, and one of the DAGs that sent it, in whose audit log the act is recorded."""
+def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> NamedCampaign:
+    """Return a campaign of which the user may edit every DAG."""
     campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
-    act.details["campaign_id"] = campaign_id  # not masked: there is such a campaign
     access.require_edit(dags)
-    return campaign, min(dags)
+    return campaign

@@ -10,7 +10,7 @@ from fastapi import Depends, FastAPI, Request, Response, status
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from airflow_provider_sms.exceptions import AuditLogError, InputError, SmsError
+from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.plugins import actions, pages, templating
 from airflow_provider_sms.plugins.authorization import airflow_user
 
@@ -54,8 +54,6 @@ def create_app() -> FastAPI:
 
     @app.exception_handler(SmsError)
     async def sms_error(request: Request, error: SmsError) -> Response:
-        if isinstance(error, AuditLogError):
-            return templating.render_error(request, str(error), status.HTTP_503_SERVICE_UNAVAILABLE)
         # Its words may name the ledger's file, or the database's host, port and role: they are for the log alone.
         log.error("The ledger cannot be used for %s: %s", request.url.path, error)
         if isinstance(error, InputError):

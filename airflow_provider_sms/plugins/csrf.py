@@ -25,7 +25,11 @@ def make_token(user_id: str) -> str:
     return str(_signer().dumps(user_id))
 
 
-def _require_token(request: Request, access: Viewer, x_sms_token: Annotated[str, Header()] = "") -> Viewer:
+def require_token(request: Request, access: Viewer, x_sms_token: Annotated[str, Header()] = "") -> Viewer:
+    """Return the user of a request that came from the user's own page.
+
+    :raises HTTPException: 403: it did not.
+    """
     site = request.headers.get("sec-fetch-site", "same-origin")
     try:
         owner = _signer().loads(x_sms_token, max_age=TOKEN_SECONDS)
@@ -43,5 +47,5 @@ def _signer() -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(conf.get_mandatory_value("api", "secret_key"), salt=_SALT)
 
 
-VerifiedViewer = Annotated[Viewer, Depends(_require_token)]
+VerifiedViewer = Annotated[Viewer, Depends(require_token)]
 """The user of a request that came from the user's own page, as the argument of a route."""

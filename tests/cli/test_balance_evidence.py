@@ -45,9 +45,10 @@ def lost(store, sent, account):
     return lost
 
 
-def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, account, judged, sandbox, audit_rows):
-    """Once for the requests of an account, of whatever campaign; it closes none, and Airflow's audit log has it."""
-    one, two = lost(), lost(10, campaign="autumn", try_number=2)
+def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, account, judged, sandbox):
+    """Once for the requests of an account, of whatever campaign; it closes none."""
+    lost()
+    lost(10, campaign="autumn", try_number=2)
     before = rows("SELECT id, state, reason FROM sms_request ORDER BY id")
     said = ledger("unknown", "--read-balance", "-o", "json")
     assert (said.status, said.err) == (0, "The account of connection sms_default: 100,000.00 credits\n")
@@ -59,24 +60,21 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, acco
     assert (reading.amount, reading.begin <= reading.end) == (100_000, True)
     assert rows("SELECT id, state, reason FROM sms_request ORDER BY id") == before
     assert rows("SELECT count(*) FROM sms_decision") == [(0,)]
-    assert [(event, dag_id, details["requests"]) for event, _, dag_id, details in audit_rows()] == [
-        ("sms.read_balance", "d", [one, two])
-    ]
     assert [each.operation for each in sandbox.state.requests] == ["balance"]
 
 
-def test_without_the_option_nothing_is_asked(ledger, lost, rows, sandbox, audit_rows):
-    """The list alone costs no request to the service, and is in no audit log."""
+def test_without_the_option_nothing_is_asked(ledger, lost, rows, sandbox):
+    """The list alone costs no request to the service."""
     lost()
     assert ledger("unknown", "-o", "json").data[0]["evidence"] is None
-    assert (rows("SELECT count(*) FROM sms_balance_reading"), audit_rows()) == ([(0,)], [])
+    assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
 
 
-def test_where_nothing_is_unknown_no_balance_is_read(ledger, sent, rows, audit_rows):
+def test_where_nothing_is_unknown_no_balance_is_read(ledger, sent, rows):
     """There is nothing that it could tell of."""
     sent(people(1))
     assert ledger("unknown", "--read-balance", "-o", "json").data == []
-    assert (rows("SELECT count(*) FROM sms_balance_reading"), audit_rows()) == ([(0,)], [])
+    assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +133,3 @@ def test_the_balance_of_a_post_paid_account_tells_nothing(ledger, lost, sms_defa
     said = ledger("unknown", "--read-balance")
     assert (said.status, "post-paid: its balance tells nothing" in said.err) == (0, True)
     assert rows("SELECT amount FROM sms_balance_reading") == [(None,)]
-
-
-def test_what_cannot_be_recorded_is_not_asked(ledger, lost, rows, audit_log_fails):
-    """As for every command that writes: no row of the audit log, no act."""
-    lost()
-    audit_log_fails("sms.read_balance")
-    said = ledger("unknown", "--read-balance")
-    assert (said.status, rows("SELECT count(*) FROM sms_balance_reading")) == (1, [(0,)])

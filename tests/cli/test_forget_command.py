@@ -3,13 +3,11 @@ from __future__ import annotations
 import io
 import sys
 
-import pytest
 from support.sending import people
 
 from airflow_provider_sms.cli import write_commands
 from airflow_provider_sms.ledger import remains
 from airflow_provider_sms.ledger.model import UNKNOWN
-from airflow_provider_sms.masking import mask_number
 
 PERSON, OTHER = people(2)
 NUMBER = PERSON.destination
@@ -79,56 +77,12 @@ def test_a_number_is_read_from_stdin(ledger, sent, rows, monkeypatch):
     assert rows("SELECT destination FROM sms_message") == [(0,)]
 
 
-def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal, audit_rows):
-    """What is found is shown first, as by ``who``: so the audit log has the look, and that nothing followed."""
+def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal):
+    """What is found is shown first, as by ``who``."""
     sent([PERSON])
     at_terminal("n\n")
     said = ledger("forget", NUMBER)
     assert (said.status, "has of this number: 1 message\n" in said.err) == (1, True)
-    assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
-    assert [event for event, *_ in audit_rows()] == ["sms.forget", "sms.forget.shown", "sms.forget.failed"]
-
-
-def test_the_audit_log_has_it_without_the_number(ledger, sent, audit_rows, monkeypatch):
-    """Masked, and as a keyed digest, with what was found."""
-    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "0" * 43 + "=")
-    sent([PERSON])
-    ledger("forget", NUMBER, "--yes")
-    found = audit_rows()
-    assert [event for event, *_ in found] == ["sms.forget", "sms.forget.shown", "sms.forget.done"]
-    for _, _, _, details in found[1:]:
-        assert (details["number"], len(details["number_digest"]), details["messages"]) == (mask_number(NUMBER), 32, 1)
-    assert NUMBER not in str(found)
-
-
-def test_a_number_of_which_nothing_is_found_is_not_recorded_as_removed(ledger, sent, audit_rows):
-    """The event ``sms.forget.done`` says that something was removed."""
-    sent([OTHER])
-    assert ledger("forget", NUMBER, "--yes").status == 0
-    assert [event for event, *_ in audit_rows()] == ["sms.forget", "sms.forget.shown"]
-
-
-def test_a_removal_that_the_audit_log_does_not_take_is_finished_and_said(
-    ledger, sent_to_file, ledger_path, audit_rows, audit_log_fails
-):
-    """The number is gone by then, so the command goes on, empties the log file, and names the missing row."""
-    sent_to_file([PERSON])
-    audit_log_fails("sms.forget.done")
-    said = ledger("forget", NUMBER, "--yes")
-    assert said.status == 0
-    assert "Forgotten: 1 message\nAirflow's database cannot be written: " in said.err
-    assert "sms.forget.done" in said.err
-    assert int(NUMBER).to_bytes(6, "big") not in bytes_of(ledger_path)
-    assert [event for event, *_ in audit_rows()] == ["sms.forget", "sms.forget.shown"]
-
-
-@pytest.mark.parametrize("event", ["sms.forget", "sms.forget.shown"])
-def test_nothing_is_forgotten_or_shown_that_is_not_in_the_audit_log(ledger, sent, rows, audit_log_fails, event):
-    """The act is recorded first; an act that cannot be recorded is not done."""
-    sent([PERSON])
-    audit_log_fails(event)
-    said = ledger("forget", NUMBER, "--yes")
-    assert (said.status, "of this number" in said.err) == (1, False)
     assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
 
 

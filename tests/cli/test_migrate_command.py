@@ -35,11 +35,11 @@ def of_version(url):
     return of_version
 
 
-def test_the_tables_are_created_once(ledger, url, audit_rows):
-    """The command asks, the audit log has it, and the next time nothing is to do."""
+def test_the_tables_are_created_once(ledger, url):
+    """The command asks, and the next time nothing is to do."""
     said = ledger("migrate", "--ledger-conn-id", "owner")
     assert (said.status, "there is no terminal to ask at" in said.err) == (1, True)
-    assert (stored_version(url), audit_rows()) == (None, [])
+    assert stored_version(url) is None
     said = ledger("migrate", "--ledger-conn-id", "owner", "--yes")
     assert (said.status, said.out) == (0, "")
     (shown,) = [block.code for block in blocks(ROOT / "docs" / "ledger-command.md", "text") if "migrate" in block.code]
@@ -48,15 +48,8 @@ def test_the_tables_are_created_once(ledger, url, audit_rows):
     for line in shown.replace("PostgreSQL, database sms at db.example.com", described).splitlines()[1:]:
         assert line in said.err
     assert stored_version(url) == SCHEMA_VERSION
-    ((event, _, dag_id, details),) = audit_rows()
-    assert (event, dag_id, details["from_version"], details["to_version"]) == (
-        "sms.migrate",
-        None,
-        None,
-        SCHEMA_VERSION,
-    )
     said = ledger("migrate", "--ledger-conn-id", "owner")
-    assert (said.status, "nothing to do" in said.err, len(audit_rows())) == (0, True, 1)
+    assert (said.status, "nothing to do" in said.err) == (0, True)
 
 
 def test_an_older_ledger_is_upgraded(ledger, of_version, url):

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 from contextlib import closing
@@ -327,31 +326,6 @@ def test_the_balance_closes_a_lost_response_where_that_is_asked_for(send, sandbo
     sandbox.state.set_faults([{"kind": "drop_after"}])
     said = send("--to", ANN, "--on-unknown", "reconcile", "--yes", "-o", "json")
     assert (said.status, said.data[0]["accepted"], witnessed()) == (0, 1, {(NUMBERS[0], WATER): 1})
-
-
-def test_a_send_is_in_airflows_audit_log(send, audit_rows, at_terminal):
-    """Before the first request, once it was confirmed, with the plan and no number; a no is recorded as such."""
-    at_terminal("n\n")
-    send("--to", ANN)
-    send("--to", ANN, "--yes")
-    send("--to", ANN, "--yes")  # nothing is left to send
-    no, yes = audit_rows()
-    assert (no[0], no[3]["reason"]) == ("sms.send.failed", "NotConfirmedError")
-    assert (yes[0], yes[1], yes[3]["messages"], yes[3]["host"]) == (
-        "sms.send",
-        getpass.getuser(),
-        1,
-        socket.gethostname(),
-    )
-    assert ANN[1:] not in json.dumps([no, yes])
-
-
-def test_what_cannot_be_recorded_is_not_sent(send, audit_log_fails, sandbox):
-    """Where Airflow's database does not take the row, nothing is sent."""
-    audit_log_fails("sms.send")
-    said = send("--to", ANN, "--yes")
-    assert (said.status, "audit log could not be written" in said.err) == (1, True)
-    assert sandbox.state.accepted_messages == []
 
 
 def test_a_ledger_on_a_server_is_found(send, postgres_ledger_url, monkeypatch, console, witnessed, ledger_path):

@@ -12,7 +12,7 @@ import pytest
 from support.airflow import run_task
 from support.sending import claimant, people
 
-from airflow_provider_sms.cli import audit, console, write_commands
+from airflow_provider_sms.cli import console, write_commands
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.balances import record_balance
@@ -262,7 +262,7 @@ def test_a_user_without_a_name_is_recorded_by_number(ledger, sent, rows, monkeyp
     def nameless():
         raise KeyError("uid not found")
 
-    monkeypatch.setattr(audit.getpass, "getuser", nameless)
+    monkeypatch.setattr(console.getpass, "getuser", nameless)
     request = sent(people(1), UNKNOWN)
     assert ledger("resolve", request, "--as", "accepted", "--yes").status == 0
     assert rows("SELECT decided_by FROM sms_decision")[0][0].startswith("uid ")

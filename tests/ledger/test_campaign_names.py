@@ -7,10 +7,10 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger import campaign_names
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.campaign_names import (
+    campaign_id,
     default_name,
     default_name_in,
     given_name_in,
-    id_and_sender,
     latest_names,
 )
 from airflow_provider_sms.ledger.model import Chunk
@@ -80,15 +80,12 @@ def test_a_campaign_that_was_paused_before_it_sent_anything_stays_paused(enter, 
     assert default_name_in(store, claimant(2)) == "d.t.r"
 
 
-def test_a_campaign_is_found_with_the_dag_that_sent_it_last(enter, store):
-    """A version that recorded no progress left no DAG; a campaign that is not there is an error."""
+def test_a_campaign_is_found_by_its_name(enter, store):
+    """One that is not there is an error."""
     enter(1, campaign="spring")
-    assert id_and_sender(store, "spring") == (1, None)
-    for dag_id in ("first", "second"):
-        note_progress(store, "spring", register(store, claimant(1, dag_id=dag_id)), "ended")
-    assert id_and_sender(store, "spring") == (1, "second")
+    assert campaign_id(store, "spring") == 1
     with pytest.raises(InputError, match="no campaign 'summer'"):
-        id_and_sender(store, "summer")
+        campaign_id(store, "summer")
 
 
 def test_the_latest_names_are_read(enter, store, monkeypatch):

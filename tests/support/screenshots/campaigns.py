@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RUN = "morning"
 NAMES = ("Thandi", "Sipho", "Anna", "Pieter", "Lerato", "Zoë", "Zanele", "Kagiso", "Naledi", "Ruan")
-NUMBERS = ("2782", "2760", "2782", "2771", "2782", "4477")
+NUMBERS = ("2782", "2760", "2782", "2771", "2782", "44770")
 """First digits of unassigned numbers, by the sandbox's networks."""
 OPTED_OUT = ("27820020012", "27820020150")
 EXPECTED = (
@@ -139,7 +139,7 @@ def pictures(site: CampaignSite) -> list[Shot]:
     sale = partial(_opened, name="spring sale")
     return [
         of("campaigns-list", _listed, "light", height=508),
-        of("campaigns-sending", sale, "dark", who="ed", width=1280, height=1230),
+        of("campaigns-sending", sale, "dark", who="ed", width=1280, height=1165),
         of("campaigns-narrow", sale, "light", who="ed", width=390, height=844, scale=1.5),
         of("campaigns-unknown", _asked, "light", who="ed", height=690),
         of("campaigns-task", _tab, "dark", path=task, height=760),

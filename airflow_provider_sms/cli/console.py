@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_provider_sms.exceptions import InputError, InvalidRowsError, SmsError
+from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
@@ -60,9 +60,6 @@ def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None
         _log_action(function.__name__, args)
         try:
             function(args)
-        except InvalidRowsError as error:  # it lists the rows, one a line
-            print_message(*str(error).splitlines())
-            raise SystemExit(EXIT_NOT_DONE) from None
         except SmsError as error:
             print_message(str(error))
             raise SystemExit(EXIT_NOT_DONE) from None
@@ -194,7 +191,8 @@ def confirm(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    require_terminal(yes=yes)
+    if not sys.stdin.isatty():
+        raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
     try:
         answer = sys.stdin.readline()
@@ -202,16 +200,6 @@ def confirm(question: str, *, yes: bool) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise NotConfirmedError("Nothing was done")
-
-
-def require_terminal(*, yes: bool) -> None:
-    """Refuse a command that could not ask its question.
-
-    :param yes: whether ``--yes`` confirms it.
-    :raises NotConfirmedError: there is no terminal.
-    """
-    if not (yes or sys.stdin.isatty()):
-        raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
 
 
 def did_you_mean(typed: str, known: Mapping[str, str]) -> str:

@@ -125,9 +125,8 @@ def get_cli_commands() -> list[GroupCommand]:
     return [
         GroupCommand(
             name="sms",
-            help="Text people, and look after campaigns of text messages",
+            help="Look after campaigns of text messages",
             subcommands=[
-                _send_command(),
                 GroupCommand(
                     name="ledger",
                     help="See who was texted, resolve unknown requests, pause campaigns, and forget people",
@@ -145,71 +144,6 @@ def _command(name: str, function: str, help_text: str, *args: Arg) -> ActionComm
     """
     path = f"airflow_provider_sms.cli.{function}"
     return ActionCommand(name=name, help=help_text, func=lazy_load_command(path), args=(*args, _LEDGER))
-
-
-def _send_command() -> ActionCommand:
-    return _command(
-        "send",
-        "send_command.send_messages",
-        "Text a few people, or the people in a file, each at most once in a campaign",
-        _arg("--message", metavar="TEXT", required=True, help="The text; {first_name} stands for that column of FILE"),
-        _arg(
-            "--to",
-            nargs="+",
-            action="extend",
-            metavar="NUMBER",
-            help="Number to text, with a country code or with --default-region; may be repeated",
-        ),
-        _arg("--source", metavar="FILE", help="File of the people to text, such as Parquet or CSV, in place of --to"),
-        _arg(
-            "--campaign",
-            metavar="NAME",
-            required=True,
-            help="Name of the campaign: run again under the same name, the command texts only those who were left out",
-        ),
-        _arg(
-            "--destination-column",
-            metavar="COLUMN",
-            default="destination",
-            help="Column of FILE with the numbers (default: destination)",
-        ),
-        _REGION,
-        _arg(
-            "--key-columns",
-            nargs="+",
-            action="extend",
-            metavar="COLUMN",
-            help="Columns of FILE that, with the number, identify a message, whatever its text: the key_columns of the "
-            "DAG that sends the campaign; may be repeated",
-        ),
-        _arg(
-            "--on-invalid",
-            choices=("fail", "skip"),
-            default="fail",
-            help="What to do about rows that cannot be texted: send nothing, or leave them out (default: fail)",
-        ),
-        _arg(
-            "--on-unknown",
-            choices=("fail", "reconcile"),
-            default="fail",
-            help="What to do about requests whose response was lost: leave them to you, or close those whose "
-            "outcome the balance shows (default: fail)",
-        ),
-        _arg(
-            "--max-repeats",
-            metavar="COUNT",
-            help="Send nothing if more people have had another text of the campaign (default: no limit; with --yes, 0)",
-        ),
-        _arg("--dry-run", action="store_true", help="Check every row, show the plan, and send nothing"),
-        _arg(
-            "--conn-id",
-            metavar="ID",
-            default="sms_default",
-            help="Airflow connection to send with (default: sms_default)",
-        ),
-        _YES,
-        _OUTPUT,
-    )
 
 
 def _read_commands() -> list[ActionCommand]:

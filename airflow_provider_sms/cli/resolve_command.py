@@ -18,11 +18,10 @@ from airflow_provider_sms.cli.console import (
     user_name,
 )
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
-from airflow_provider_sms.cli.terminal_task import run_id_of
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count, counted, iso, task_words
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
-from airflow_provider_sms.ledger.model import ACCEPTED, COMMAND_DAG, NOT_SENT
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
@@ -52,18 +51,12 @@ def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> N
 
     failed = failed_on_unknown(store, {row.campaign for row in rows})
     tasks = dict.fromkeys([row.task_instance for row in rows] + [who.task_instance for who in failed])
-    of_airflow = [task_words(*task) for task in tasks if task[0] != COMMAND_DAG]
-    if len(of_airflow) == 1:
+    if len(tasks) == 1:
         print_message("Now clear the failed task in Airflow, so that it runs again:")
-    elif of_airflow:
+    else:
         print_message("Now clear the failed tasks in Airflow, so that they run again:")
-    for words in of_airflow:
-        print_message(f"  {words}")
-    of_commands = {run_id_of(row.campaign): row.campaign for row in rows}
-    for dag_id, _, run_id, _ in tasks:
-        if dag_id == COMMAND_DAG:
-            campaign = of_commands.get(run_id, run_id)
-            print_message(f"Now run airflow-sms send again for campaign {campaign}, with the same arguments")
+    for task in tasks:
+        print_message(f"  {task_words(*task)}")
 
 
 def _usage_error(args: Namespace) -> str | None:

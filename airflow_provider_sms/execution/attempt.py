@@ -373,7 +373,7 @@ class BulkAttempt:
         caution = Caution(on=plan.balance is None)
         stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
         delivery.begin()
-        planned = scanned.scan.planned if options.plan_binds or self._task.confirm is not None else None
+        planned = scanned.scan.planned if options.plan_binds else None
         end = delivery.send(
             blocks,
             post,

@@ -141,8 +141,7 @@ class Delivery:
         replacement = ReplacementCheck(self.task.context, stop)
 
         def guard() -> None:
-            is_command = self.task.confirm is not None
-            refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys, is_command=is_command)
+            refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys)
 
         def heartbeat() -> None:
             replacement.beat()

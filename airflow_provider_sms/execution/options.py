@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.planning.limits import Limits, Threshold
-    from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.stop_flag import StopFlag
 
@@ -43,8 +42,6 @@ class SendingTask:
     :param name_campaign: returns the campaign's name, as the ledger has it if one is given; empty if the task's name is
         refused later.
     :param deadline: the time by which a person had to decide; None if the task has not asked, or asked without a limit.
-    :param confirm: asks the person at the terminal about a plan, with destinations and texts of some messages, and
-        returns who said yes; it raises where the answer is no. None where nobody is at a terminal.
     """
 
     context: Context
@@ -54,7 +51,6 @@ class SendingTask:
     stop: StopFlag
     name_campaign: Callable[[LedgerBackend | None], str]
     deadline: datetime | None = None
-    confirm: Callable[[Plan, Sequence[tuple[str, str]]], str] | None = None
 
     @property
     def sms_conn_id(self) -> str:
@@ -70,7 +66,7 @@ class SendingTask:
     def is_retried(self) -> bool:
         """Whether Airflow tries again after this attempt, if it fails with an error that is worth it."""
         ti = self.context["ti"]
-        # No retries at a terminal, nor in a test without Airflow. ``airflow tasks test`` runs attempt 0, and no other.
+        # No retries in a test without Airflow. ``airflow tasks test`` runs attempt 0, and no other.
         return 0 < ti.try_number <= getattr(ti, "max_tries", 0)
 
 

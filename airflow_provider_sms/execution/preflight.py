@@ -128,7 +128,6 @@ class Preflight:
         :raises AirflowFailException: the person said no, or nobody decided in time.
         :raises InputError: the approved plan is no longer that of the source, which has nothing to send now.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
-        :raises SmsError: the person at the terminal said no.
         """
         if decision is not None:
             self._require_yes(decision, has_sent=has_sent)
@@ -137,10 +136,9 @@ class Preflight:
             if account.error is not None and plan.unknown and self.options.on_unknown == "reconcile":
                 raise account.error
             return
-        if account.error is not None and not self._may_pass(account.error):
+        # Another error may pass while the task waits for a person or the hours: the balance is read anew.
+        if account.error is not None and _refuses_account(account.error):
             raise account.error
-        if self.task.confirm is not None:
-            self._record_yes(_extent(plan, scan), self.task.confirm(plan, scan.samples))
         if decision is not None or self._needs_approval(plan):
             self._require_approval(plan, scan, decision, has_sent=has_sent)
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
@@ -150,10 +148,6 @@ class Preflight:
             raise account.error
         if self.options.check_balance or self.options.wait_for_credit:
             self._require_credit(plan)
-
-    def _may_pass(self, error: ServiceError) -> bool:
-        """Return whether an error may pass while the task waits for a person or the hours: the balance is read anew."""
-        return self.task.confirm is None and not _refuses_account(error)
 
     def wait(self, reason: StopReason) -> NoReturn:
         """Release the worker slot until a stopped send may go on.

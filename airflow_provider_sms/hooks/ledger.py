@@ -277,19 +277,6 @@ def _in_home(configured: str) -> Path:
     return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / Path(configured).expanduser()
 
 
-def ledger_conn_ids(ledger_conn_id: str | None) -> list[str]:
-    """Return a list of the connection that leads to the ledger, outside a task; empty if the ledger is a file.
-
-    :param ledger_conn_id: as for :func:`open_ledger`.
-    :raises InputError: Airflow has no such connection.
-    """
-    conn_id = _configured_conn_id(ledger_conn_id)
-    if not conn_id:
-        return []
-    _ledger_connection(conn_id, ledger_conn_id)
-    return [conn_id]
-
-
 def _ledger_connection(
     conn_id: str, ledger_conn_id: str | None, look_up: Callable[[str], Any] = stored_connection
 ) -> AirflowConnection:

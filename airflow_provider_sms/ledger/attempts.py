@@ -111,16 +111,6 @@ def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False, 
         return connection.execute(query.limit(1)).scalar() is not None
 
 
-def last_try(store: LedgerBackend, who: Claimant) -> int:
-    """Return the highest try number of this task instance's attempts that have used this ledger; 0 for none.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    query = select(func.max(claimant.c.try_number)).where(of_task(who))
-    with store.read() as connection:
-        return connection.execute(query).scalar() or 0
-
-
 def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | None = None) -> int:
     """Record an attempt in the ledger, before it claims anything.
 

@@ -77,10 +77,6 @@ DEFERRED: Final = (
 """States of an attempt that has given up its slot, and goes on later."""
 
 
-COMMAND_DAG: Final = "airflow-sms"
-"""Stands for the DAG of a campaign that ``airflow-sms send`` sends. On the pages, only users who may see every DAG see
-it."""
-
 FORGOTTEN_NUMBER: Final = 0
 """Stands in for a forgotten person's number in ``sms_message.destination``: no number is 0."""
 

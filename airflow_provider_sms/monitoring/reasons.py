@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.formatting import by_count, counted, duration, money
 from airflow_provider_sms.ledger.approvals import SEND
-from airflow_provider_sms.ledger.model import COMMAND_DAG, AttemptState
+from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.monitoring import status
 
 if TYPE_CHECKING:
     from airflow_provider_sms.monitoring.audit_log import AskedPlan
     from airflow_provider_sms.monitoring.models import Attempt, Campaign
-
-
-_AGAIN = "To go on, run airflow-sms send again with the same arguments"
 
 
 def reasons(campaign: Campaign, now: float, asked: AskedPlan | None = None, unknown: str = "") -> list[str]:
@@ -31,14 +28,12 @@ def reasons(campaign: Campaign, now: float, asked: AskedPlan | None = None, unkn
             missed = f" {counted(each.remaining, 'row')} may not have been reached." if each.remaining else ""
             sentences.append(
                 f"{_name(each)} has reported nothing for {duration(now - each.progress.updated_at)}, and has probably "
-                f"ended.{missed} {_AGAIN if _is_command(each) else 'If Airflow does not retry it, clear the task'}."
+                f"ended.{missed} If Airflow does not retry it, clear the task."
             )
         elif each.progress.state == AttemptState.FAILED:
-            sentences.append(f"{_name(each)} failed.{'' if _is_command(each) else ' Its log says why.'}")
+            sentences.append(f"{_name(each)} failed. Its log says why.")
     if campaign.not_sent and campaign.state == status.ATTENTION:
-        left = [each for each in campaign.attempts if each.progress.not_sent]
-        step = f"{_AGAIN}." if all(map(_is_command, left)) else _next_step(campaign.not_sent, asked)
-        sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. {step}")
+        sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. {_next_step(campaign.not_sent, asked)}")
     if campaign.state == status.EARLIER:
         sentences.append(
             "It was sent by a version of this package that recorded no progress: only its requests are known."
@@ -58,15 +53,8 @@ def _next_step(not_sent: int, asked: AskedPlan | None) -> str:
     return f"{decided}. Clear the task: it asks again, or sends if its DAG asks no longer."
 
 
-def _is_command(attempt: Attempt) -> bool:
-    """Return whether a person made it at a terminal: there is no task to clear, and Airflow has no log of it."""
-    return attempt.progress.dag_id == COMMAND_DAG
-
-
 def _name(attempt: Attempt) -> str:
     progress = attempt.progress
-    if _is_command(attempt):
-        return f"Attempt {attempt.try_number} of airflow-sms send"
     mapped = "" if progress.map_index < 0 else f" [{progress.map_index}]"
     return f"Attempt {attempt.try_number} of task {progress.task_id}{mapped}"
 

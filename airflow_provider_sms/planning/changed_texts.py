@@ -70,8 +70,6 @@ def refuse_changed_texts(
     earlier: EarlierClaims,
     stop: StopFlag,
     keys: TableKeys | None = None,
-    *,
-    is_command: bool = False,
 ) -> None:
     """Refuse to send where recipients whose messages an earlier attempt claimed would now get another text.
 
@@ -85,7 +83,6 @@ def refuse_changed_texts(
     :param stop: ends the comparison early.
     :param keys: those of the table; always closed, since a send need not hold them. None means that they are read with
         the blocks.
-    :param is_command: whether a command at a terminal sends, not a task in a run.
     :raises InputError: texts have changed; names their count, and what to do.
     :raises StoppedError: the comparison was stopped.
     :raises LedgerError: the ledger cannot be read.
@@ -106,8 +103,6 @@ def refuse_changed_texts(
             return
         changed = sum(_count_changed(block, ordered, earlier) for block in _until_stopped(blocks(), stop))
     if changed:
-        if is_command:
-            raise InputError(_words_for_a_command(changed))
         raise InputError(
             f"{changed} {by_count(changed, 'message to a recipient', 'messages to recipients')} that an earlier "
             f"attempt of this task claimed in this run {by_count(changed, 'has', 'have')} another text, other key "
@@ -117,16 +112,6 @@ def refuse_changed_texts(
             "task had. For the next run, say in key_columns what identifies a message besides its number. If a second "
             "text is intended, send it in a new run, under a new campaign"
         )
-
-
-def _words_for_a_command(changed: int) -> str:
-    to_whom = by_count(changed, "message to a recipient", "messages to recipients")
-    return (
-        f"{changed} {to_whom} whom an earlier command of this campaign texted, or may have, "
-        f"{by_count(changed, 'has', 'have')} another text or other key columns now, so people could be texted twice. "
-        "Nothing was sent by this command. To send the rest of the campaign, repeat the command with the text, "
-        "the key columns and the rows that it had. If a second text is intended, send it under another campaign name"
-    )
 
 
 def _until_stopped(blocks: Iterable[T], stop: StopFlag) -> Iterator[T]:

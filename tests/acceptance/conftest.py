@@ -188,9 +188,9 @@ def campaign(home):
         reader.type(install.splitlines()[1])
         reader.type(connection)
         reader.type(table)
-        reader.planned = reader.type(plan)
         place, code = dag_of(README)
         (home / place).write_text(reader.adapted(code))
+        reader.planned = reader.type(plan)
         reader.said = reader.type(run)
         reader.seconds_to_first_run = reader.seconds
         yield reader

@@ -15,9 +15,9 @@ def test_the_metadata_names_the_commands():
     """The provider's metadata names the function that returns them, and each of them can be imported."""
     assert get_provider_info()["cli"] == ["airflow_provider_sms.cli.definitions.get_cli_commands"]
     (sms,) = get_cli_commands()
-    send, group = sms.subcommands
+    (group,) = sms.subcommands
     names = sorted(command.name for command in group.subcommands)
-    assert (sms.name, send.name, group.name) == ("sms", "send", "ledger")
+    assert (sms.name, group.name) == ("sms", "ledger")
     assert names == [
         "adopt",
         "export",

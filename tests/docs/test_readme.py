@@ -7,15 +7,14 @@ import shlex
 import pytest
 from support.airflow import everything_logged
 from support.faults.peers import TROUBLES
-from support.pages import ROOT, blocks, dags
+from support.pages import ROOT, blocks, dags, without_dry_run
 
-from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.sandbox.__main__ import _config, _parser
 
 README = ROOT / "README.md"
 TEXT = README.read_text()
 COMMANDS = "\n".join(block.code for block in blocks(README, "sh"))
-_, LOGGED, ERROR = (block.code for block in blocks(README, "text"))
+PLANNED, LOGGED, ERROR = (block.code for block in blocks(README, "text"))
 PROOF = (ROOT / "docs" / "proof.md").read_text()
 (STARTED,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*)$", COMMANDS, re.MULTILINE)
 CONFIG = _config(_parser().parse_args(shlex.split(STARTED)))
@@ -23,7 +22,7 @@ SENTENCES_ON_WHY = 3
 FIRST_SCREEN_LINES = 45
 WORDS_BEFORE_THE_TABLE = 110
 CHARACTERS_OF_A_PROMISE = 120
-DAG_LINES = 10
+DAG_LINES = 11
 FAULTS = {
     "one response is lost": "lost once",
     "the task dies in mid-send and is retried": "dies",
@@ -42,12 +41,14 @@ def sms_sandbox_config():
 
 @pytest.fixture
 def run(run_file, tmp_path):
-    """Run the README's DAG, with other words if any are given, on its table, in a folder of this test's own."""
+    """Run the README's DAG on its table, in a folder of this test's own: to send, with other words if any are given."""
     (rows,) = re.findall(r"^cat > /tmp/overdue\.csv <<'CSV'\n(.*?)^CSV$", COMMANDS, re.MULTILINE | re.DOTALL)
     (tmp_path / "overdue.csv").write_text(rows)
-    (dag,) = dags(README)
+    (planning,) = dags(README)
+    sending = without_dry_run(planning)
 
-    def run(words="", others=""):
+    def run(words="", others="", *, dry_run=False):
+        dag = planning if dry_run else sending
         assert words in dag
         return run_file(dag.replace(words, others).replace("/tmp/", f"{tmp_path}/"))
 
@@ -68,22 +69,20 @@ def test_the_first_dag_does_what_is_said_of_it(run, sandbox):
     assert len(sandbox.state.accepted) == 3
 
 
+def test_the_first_run_shows_the_plan_and_sends_nothing(run, sandbox):
+    """With ``dry_run=True``, as the DAG stands on the page; the quickstart shows the same plan."""
+    with everything_logged() as output:
+        run(dry_run=True)
+    shown = {line.strip() for line in PLANNED.splitlines()} - {"…"}
+    assert [line for line in shown if line not in output.getvalue()] == []
+    assert sandbox.state.accepted == []
+    assert PLANNED in [block.code for block in blocks(ROOT / "docs" / "quickstart.md", "text")]
+
+
 def test_another_wording_texts_nobody_again(run, sandbox):
     """The README's key identifies a message in its campaign, whatever its wording, as the comment in the DAG says."""
     run()
     assert run("is overdue.", "was due last month.").xcoms["text_them"]["already_sent"] == 3
-    assert len(sandbox.state.accepted) == 3
-
-
-def test_the_command_texts_nobody_again(run, sandbox, tmp_path):
-    """The README's command, sent with ``--yes`` after the DAG, knows its messages; without the keys it refuses."""
-    run()
-    (typed,) = (block.code for block in blocks(README, "sh") if "--dry-run" in block.code)
-    _, *words = shlex.split(typed.replace("\\\n", "").replace("/tmp/", f"{tmp_path}/"))
-    words = [*(word for word in words if word != "--dry-run"), "--yes"]
-    main(words)
-    with pytest.raises(SystemExit):
-        main([word for word in words if word not in ("--key-columns", "invoice")])
     assert len(sandbox.state.accepted) == 3
 
 
@@ -139,18 +138,6 @@ def test_the_first_screen_is_short():
     assert re.findall(r"^(?:- \*\*)?(\w*)", promises, re.MULTILINE) == ["Before", "During", "After", "Limits"]
     assert max(map(len, promises.splitlines())) <= CHARACTERS_OF_A_PROMISE
     assert len(screen.splitlines()) <= FIRST_SCREEN_LINES
-
-
-@pytest.mark.parametrize("page", [README, ROOT / "docs" / "quickstart.md"], ids=lambda page: page.stem)
-def test_the_dry_run_is_of_the_first_dag(page):
-    """The first command that shows a plan has the columns, the text, the campaign and the keys of the DAG."""
-    typed, *_ = (shlex.split(block.code) for block in blocks(page, "sh") if "--dry-run" in block.code)
-    first, *_ = dags(page)
-    for name in ("destination_column", "default_region", "message", "campaign"):
-        (value,) = re.findall(rf'^ +{name}="(.*?)",', first, re.MULTILINE)
-        assert typed[typed.index(f"--{name.replace('_', '-')}") + 1] == value
-    (key,) = re.findall(r'^ +key_columns=\["(.*?)"\],', first, re.MULTILINE)
-    assert typed[typed.index("--key-columns") + 1] == key
 
 
 def test_a_reader_meets_the_campaign_again():

@@ -20,15 +20,12 @@ from airflow_provider_sms.stop_flag import StopFlag
         # By ``airflow tasks test``.
         ({"try_number": 0, "max_tries": 0}, False),
         ({"try_number": 0, "max_tries": 2}, False),
-        # At a terminal.
+        # In a test without Airflow.
         ({"try_number": 1}, False),
     ],
 )
 def test_an_attempt_is_retried_where_airflow_starts_another_one_after_it(facts, is_retried):
-    """Airflow counts attempts from 1, and ``max_tries`` from the last clear; a task that is tested is attempt 0.
-
-    Nothing retries a command at a terminal.
-    """
+    """Airflow counts attempts from 1, and ``max_tries`` from the last clear; a task that is tested is attempt 0."""
     context = {"ti": SimpleNamespace(**facts)}
     task = SendingTask(context, None, None, None, StopFlag(), lambda store: "c")
     assert task.is_retried == is_retried

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import os
-
 import pytest
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
-from airflow_provider_sms.hooks.stored_connection import lent_to_hooks, stored_connection
+from airflow_provider_sms.hooks.stored_connection import stored_connection
 
 
 @pytest.fixture
@@ -27,21 +24,3 @@ def stored(airflow_home):
 def test_a_stored_connection_is_found_outside_a_task(stored):
     """In Airflow's database; None where there is no such connection."""
     assert (stored_connection(stored).host, stored_connection("nowhere")) == ("https://a.example/v1", None)
-
-
-def test_hooks_find_a_lent_connection(stored):
-    """With every field, as long as it is lent; one that Airflow does not have stays unknown to them."""
-    with lent_to_hooks(stored, "nowhere"):
-        found = BaseHook.get_connection(stored)
-        assert (found.host, found.password, found.extra_dejson) == ("https://a.example/v1", "p:@/%", {"timeout": 9})
-        with pytest.raises(AirflowNotFoundException):
-            BaseHook.get_connection("nowhere")
-    assert "AIRFLOW_CONN_STORED-1" not in os.environ
-
-
-def test_a_connection_of_the_environment_stays_there(monkeypatch):
-    """It is found anyway, and is not taken away at the end."""
-    monkeypatch.setenv("AIRFLOW_CONN_OF_ENVIRONMENT", '{"conn_type": "sms", "host": "b"}')
-    with lent_to_hooks("of_environment"):
-        pass
-    assert os.environ["AIRFLOW_CONN_OF_ENVIRONMENT"] == '{"conn_type": "sms", "host": "b"}'

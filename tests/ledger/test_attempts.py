@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.sending import claimant, people
 
-from airflow_provider_sms.ledger.attempts import has_trace, last_try, register, replaced
+from airflow_provider_sms.ledger.attempts import has_trace, register, replaced
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.reporting.summary import replay
@@ -15,15 +15,6 @@ def test_a_trace_is_one_of_the_same_task_instance(enter, store):
     assert has_trace(store, claimant(2))
     for other in ({"task_id": "x"}, {"run_id": "x"}, {"dag_id": "x"}, {"map_index": 3}):
         assert not has_trace(store, claimant(2, **other))
-
-
-def test_the_last_try_is_that_of_the_same_task_instance(enter, store):
-    """The highest number that any attempt had; 0 where no attempt has used the ledger."""
-    assert last_try(store, claimant(1)) == 0
-    for number in (2, 1):
-        enter(number)
-    enter(7, run_id="x")
-    assert last_try(store, claimant(1)) == 2
 
 
 def test_a_later_try_of_the_same_task_instance_replaces_an_attempt(store, clock):

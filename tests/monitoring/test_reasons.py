@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from support.reported import NOW, campaign
 
-from airflow_provider_sms.ledger.model import COMMAND_DAG
 from airflow_provider_sms.monitoring.audit_log import AskedPlan
 from airflow_provider_sms.monitoring.reasons import reasons
 
@@ -43,18 +42,6 @@ def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task(rows, words):
     """The reason says what the next attempt does."""
     (reason,) = reasons(campaign("needs attention", not_sent=rows), NOW)
     assert reason == f"{words}. Clear the task: its next attempt sends {'it' if rows == 1 else 'them'}."
-
-
-@pytest.mark.parametrize("asked", [None, AskedPlan("2bb5bde4a59d", "send", "ann")])
-def test_a_person_who_sent_at_a_terminal_is_not_told_of_a_task(asked):
-    """There is none to clear, and Airflow has no log of it: the command goes on if it is run again."""
-    failed = campaign("needs attention", "failed", not_sent=3, dag_id=COMMAND_DAG)
-    again = "To go on, run airflow-sms send again with the same arguments."
-    assert reasons(failed, NOW, asked) == ["Attempt 1 of airflow-sms send failed.", f"3 rows not sent. {again}"]
-    killed = campaign("needs attention", "sending", ago=1000, silent=True, total=9, done=5, dag_id=COMMAND_DAG)
-    (reason,) = reasons(killed, NOW, asked)
-    assert reason.startswith("Attempt 1 of airflow-sms send has reported nothing for 17 min")
-    assert reason.endswith(f"4 rows may not have been reached. {again}")
 
 
 @pytest.mark.parametrize(

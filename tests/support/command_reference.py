@@ -12,14 +12,14 @@ from airflow_provider_sms.cli.main import PROGRAM
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "commands.md"
-GUIDES = (DOCS / "send-command.md", DOCS / "ledger-command.md")
+GUIDE = DOCS / "ledger-command.md"
 HEAD = f"""# Command reference
 
 <!-- `make commands` writes this page, from the definitions of the commands. A test compares them. -->
 
-Every command of `{PROGRAM}` and its arguments. [Send from a terminal](send-command.md) and [Ledger
-commands](ledger-command.md) explain them, with examples. `{PROGRAM} COMMAND --help` prints the same, and
-`{PROGRAM} --version` the versions of this package and of Airflow.
+Every command of `{PROGRAM}` and its arguments. [Ledger commands](ledger-command.md) explains them, with
+examples. `{PROGRAM} COMMAND --help` prints the same, and `{PROGRAM} --version` the versions of this package and of
+Airflow.
 """
 
 
@@ -63,13 +63,10 @@ def _section(words, command):
 
 
 def _guide(name):
-    """Return where a command is explained: under the heading that has its name, else on the page of its name."""
-    for guide in GUIDES:
-        for heading in re.findall(r"^## (.+)$", guide.read_text(), re.MULTILINE):
-            if name in heading.split():
-                return f"{guide.name}#{_anchor(heading)}"
-        if guide.stem.startswith(name):
-            return guide.name
+    """Return where a command is explained: under the heading that has its name."""
+    for heading in re.findall(r"^## (.+)$", GUIDE.read_text(), re.MULTILINE):
+        if name in heading.split():
+            return f"{GUIDE.name}#{_anchor(heading)}"
     raise LookupError(f"No page explains {name}")
 
 

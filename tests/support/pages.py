@@ -62,6 +62,12 @@ def dags(page):
     return [for_this_airflow(block.code) for block in blocks(page) if block.is_dag]
 
 
+def without_dry_run(code):
+    """Return a DAG file without the line that the pages tell a reader to delete."""
+    assert "dry_run=True" in code
+    return re.sub(r"^.*dry_run.*\n", "", code, flags=re.MULTILINE)
+
+
 def for_this_airflow(code):
     """Return a DAG file rewritten for Airflow 2, as ``docs/versions.md`` describes."""
     if AIRFLOW >= (3, 0):

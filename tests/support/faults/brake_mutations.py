@@ -20,7 +20,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a plan that a person approved binds nothing",
         "execution/attempt.py",
-        "scanned.scan.planned if options.plan_binds or self._task.confirm is not None else None",
+        "scanned.scan.planned if options.plan_binds else None",
         "None",
         (APPROVAL,),
         first="test_nothing_but_the_approved_plan_is_sent",
@@ -617,7 +617,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a task cannot wait for its hours without the balance",
         "execution/preflight.py",
-        "        if account.error is not None and not self._may_pass(account.error):\n",
+        "        if account.error is not None and _refuses_account(account.error):\n",
         "        if account.error is not None:\n",
         ("tests/execution/test_preflight.py",),
         first="test_outside_of_the_hours_the_balance_is_not_needed",

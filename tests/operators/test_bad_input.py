@@ -18,7 +18,7 @@ from support.versions import IS_AIRFLOW_3
 from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.sms import BulkSmsOperator
-from airflow_provider_sms.recipients.numbers import NO_CODE, SEVERAL
+from airflow_provider_sms.recipients.numbers import DATE, IMPOSSIBLE, NO_CODE, SEVERAL
 from airflow_provider_sms.testing.task_context import task_context
 
 if TYPE_CHECKING:
@@ -297,6 +297,31 @@ CASES: dict[str, Case] = {
         FAILS,
         AirflowFailException,
         f"2 of 2 rows cannot be texted: 2 times no number. {CORRECT}",
+    ),
+    "a date in the column of numbers": Case(
+        {"source": [{"destination": "12/03/2026"}], "default_region": "ZA"},
+        FAILS,
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time {DATE}. {CORRECT}",
+    ),
+    "a number as it was spelt until 2019": Case(
+        {"source": [{"destination": "+52 1 55 1234 5678"}]},
+        FAILS,
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time {IMPOSSIBLE}. {CORRECT}",
+    ),
+    "a spreadsheet's error for a number": Case(
+        {"source": [{"destination": "#REF!"}]},
+        FAILS,
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time no number. {CORRECT}",
+    ),
+    "a spreadsheet's error in a text": Case(
+        {"source": [ROW | {"first_name": "#NAME?"}], "message": "Hi {first_name}"},
+        FAILS,
+        AirflowFailException,
+        "1 of 1 row cannot be texted: 1 time a word that tools write where a value is missing, such as nan, NULL or a "
+        "spreadsheet's #REF!",
     ),
     "a number and an extension": Case(
         {"source": [{"destination": "021 555 0101-3"}], "default_region": "ZA"},

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _LOCAL = re.compile(r"^(?:file|local):(?://)?(?=/)")
 """What precedes the path of a local file in its URI."""
+_OTHER_FORM = re.compile(r"^file:(?://localhost)?(?=/[^/])")
+"""The beginning of the other URIs of a local file (RFC 8089): ``file:/x`` and ``file://localhost/x``."""
 
 
 class ReportFile(NamedTuple):
@@ -116,6 +118,7 @@ def report_path(report: str) -> Any:
     :raises InputError: there is no file system for the URI, the folder cannot be made or written to, or the path is
         that of the ledger.
     """
+    report = _OTHER_FORM.sub("file://", report)
     if "://" in report:
         stored = located(report, "report")
         if not isinstance(stored.fs, LocalFileSystem):

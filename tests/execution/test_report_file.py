@@ -246,7 +246,9 @@ def test_a_report_may_be_a_path_object(send, people, report, form):
     assert statuses(ran.summary["report"]) == {"accepted": 2}
 
 
-@pytest.mark.parametrize("form", [str, Path, "file://{}".format, os.path.relpath, "{}-wal".format, "{}-shm".format])
+@pytest.mark.parametrize(
+    "form", [str, Path, "file://{}".format, "file:{}".format, os.path.relpath, "{}-wal".format, "{}-shm".format]
+)
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_report_never_replaces_the_ledger(send, people, ledger_path, sandbox, form, dry_run):
     """A report in place of the ledger's file, or of one beside it with its name, is refused before anything is sent."""
@@ -285,9 +287,10 @@ def test_a_report_goes_to_any_object_storage(send, people, airflow_home):
     assert ran.summary["report"] in ("memory://reports/report.parquet", "memory:///reports/report.parquet")
 
 
-def test_a_report_at_a_file_uri_is_a_local_one(send, people, report):
-    """It appears whole, and only its owner may read it, however its path is written."""
-    ran = send(people(20), report=f"file://{report}")
+@pytest.mark.parametrize("form", ["file://{}", "file://localhost{}", "file:{}"])
+def test_a_report_at_a_file_uri_is_a_local_one(send, people, report, form):
+    """It appears whole, and only its owner may read it, in whichever form of RFC 8089 its path is written."""
+    ran = send(people(20), report=form.format(report))
     assert (ran.state, statuses(report)) == ("success", {"accepted": 20})
     assert (ran.summary["report"], report.stat().st_mode & 0o777) == (str(report), 0o600)
 

@@ -6,10 +6,10 @@ PYTHON ?= python3
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test           style, types, layers, documentation, wheel, and the tests on both kinds of ledger"
-	@echo "make test-all       make test, then slow tests, a whole Airflow, pages in a browser, faults, the oldest Airflow, benchmarks"
+	@echo "make test-all       make test, then slow tests, a whole Airflow, pages in a browser, faults, the oldest supported Airflow, benchmarks"
 	@echo "make test-shuffled  the tests three times in random order, once beside a load; TESTS='tests/ledger' for a part"
 	@echo "make coverage       report the lines that no test of make test runs, slow ones included"
-	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(2.11.2)' for one"
+	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(3.1.8)' for one"
 	@echo "make commands       write the reference of the commands, docs/commands.md, from their definitions"
 	@echo "make docs           build the documentation, docs/_build/html/docs/index.html; a broken link is an error"
 	@echo "make screenshots    take the pictures of the pages that the documentation shows, docs/images/; needs a Chromium"
@@ -93,7 +93,7 @@ test-faults:
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 test-oldest:
-	@.venv/bin/nox -s "airflow(2.11.2)" -- $(PARALLEL) $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
+	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
 
 # Small, and not judged: what else runs costs them time.
 test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)

@@ -1,6 +1,6 @@
 """The tests on every supported version of Airflow, on the package as it is built.
 
-``nox -s "airflow(2.11.2)"`` runs one version, ``make matrix`` all of them. Arguments after ``--`` go to pytest. Python
+``nox -s "airflow(3.1.8)"`` runs one version, ``make matrix`` all of them. Arguments after ``--`` go to pytest. Python
 is the one that runs nox; ``--force-python 3.12`` takes another. Environments are kept between runs.
 """
 
@@ -12,7 +12,7 @@ import nox
 
 NEWEST = "3.3.2"
 PRE_RELEASE = "3.4.0b2"
-VERSIONS = ("2.11.2", "3.0.6", "3.1.8", "3.2.2", NEWEST, PRE_RELEASE)
+VERSIONS = ("3.1.8", "3.2.2", NEWEST, PRE_RELEASE)
 ROOT = Path(__file__).parent
 
 NOT_ON_EACH = (

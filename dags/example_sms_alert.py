@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, dag, task
+from airflow.sdk import dag, task
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_sms.notifications.sms import SmsNotifier
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor

@@ -15,7 +15,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.providers.common.compat.sdk import DAG, Param
+from airflow.sdk import DAG, Param
 
 from airflow_provider_sms.operators.sms import SOUTH_AFRICAN_DIRECT_MARKETING, BulkSmsOperator
 
@@ -48,6 +48,6 @@ with DAG(
         max_cost=1_000,
         max_error_rate=0.1,
         wait_for_credit=True,
-        # From Airflow 3.1 on, with approve=True, a person sees the plan first.
+        # With approve=True, a person sees the plan first.
     )
     # [END howto_operator_bulk_sms_controls]

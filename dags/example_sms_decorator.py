@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow.providers.common.compat.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, task
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.common.compat.sdk import dag, task
+from airflow.sdk import dag, task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 

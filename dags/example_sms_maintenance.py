@@ -10,7 +10,7 @@ until none of its tasks can be cleared any more, and for longer than any `min_in
 
 from __future__ import annotations
 
-from airflow.providers.common.compat.sdk import dag
+from airflow.sdk import dag
 
 from airflow_provider_sms.operators.sms import PurgeLedgerOperator
 

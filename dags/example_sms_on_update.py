@@ -10,10 +10,10 @@ They need the connection `sms_default`. Switch both DAGs on.
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 
-from airflow.providers.common.compat.sdk import DAG, Asset, task
+from airflow.sdk import DAG, Asset, task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
@@ -44,7 +44,6 @@ with DAG("example_sms_on_update_write", schedule=None, tags=["example", "sms"], 
 with DAG(
     "example_sms_on_update",
     schedule=[MEMBERS],
-    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),  # Airflow 2 needs one
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
     tags=["example", "sms"],

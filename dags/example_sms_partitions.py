@@ -18,7 +18,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.providers.common.compat.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
@@ -46,7 +46,8 @@ with DAG(
     @task
     def list_partitions(directory: str) -> list[str]:
         """Return the path of each Parquet file, and of each folder of them."""
-        from airflow.providers.common.compat.sdk import AirflowFailException, ObjectStoragePath
+        from airflow.sdk import ObjectStoragePath
+        from airflow.sdk.exceptions import AirflowFailException
 
         found = [
             str(path)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow.providers.common.compat.sdk import DAG, Param
+from airflow.sdk import DAG, Param
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 

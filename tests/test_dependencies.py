@@ -23,11 +23,11 @@ OPTIONAL = {
 }
 """Paths below the package that may import what an extra declares, by extra."""
 OF_AIRFLOW = {
-    # Widgets of the web server of Airflow 2, whose connection form asks for them; nothing else does.
+    # Widgets of a connection's form, for which Airflow 3.1 asks the hook, with stand-ins where they are missing.
     "hooks/connection_form.py": {"flask-appbuilder", "flask-babel", "wtforms"},
     # A dependency of Airflow itself.
     "hooks/sql_source.py": {"apache-airflow-providers-common-sql"},
-    # A dependency of Airflow 3 itself; before, a trigger of Airflow's core does the same.
+    # A dependency of Airflow itself.
     "execution/deferral.py": {"apache-airflow-providers-standard"},
     "execution/human_input.py": {"apache-airflow-providers-standard"},
 }

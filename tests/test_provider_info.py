@@ -7,9 +7,6 @@ import sys
 from importlib.metadata import entry_points, version
 from pathlib import Path
 
-import pytest
-from support.versions import GIVES_FORMS, IS_AIRFLOW_3
-
 from airflow_provider_sms import __version__
 from airflow_provider_sms.get_provider_info import get_provider_info
 
@@ -100,24 +97,11 @@ from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 (hook,) = [hook for hook in HookMetaService.hook_meta_data() if hook.connection_type == "sms"]
 print(json.dumps([sorted(hook.extra_fields), hook.standard_fields.host.title, hook.standard_fields.url_schema.hidden]))
 """
-FORM_OF_AIRFLOW_2 = """
-import json
-from airflow.providers_manager import ProvidersManager
-
-manager = ProvidersManager()
-names = [widget.field_name for name, widget in manager.connection_form_widgets.items() if "__sms__" in name]
-said = manager.field_behaviours["sms"]
-print(json.dumps([sorted(names), said["relabeling"]["host"], "schema" in said["hidden_fields"]]))
-"""
 
 
-@pytest.mark.skipif(
-    IS_AIRFLOW_3 and not GIVES_FORMS, reason="Airflow 3.0 asks no hook where libraries of Airflow 2 are missing"
-)
 def test_the_form_of_a_connection_has_its_fields(airflow_home):
-    """Each Airflow's own form has the fields of the extra, our names, and not what is of no use."""
-    code = FORM if IS_AIRFLOW_3 else FORM_OF_AIRFLOW_2
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    """Airflow's own form has the fields of the extra, our names, and not what is of no use."""
+    done = subprocess.run([sys.executable, "-c", FORM], capture_output=True, text=True, check=True)
     fields, host, hides_schema = json.loads(done.stdout.strip().splitlines()[-1])
     assert fields == ["allow_http", "balance_url", "billing", "connect_timeout", "timeout", "verify"]
     assert (host, hides_schema) == ("Base URL", True)

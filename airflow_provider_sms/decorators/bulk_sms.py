@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar, overload
 
-from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
+from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import Rows, plain, redacted
@@ -82,16 +82,6 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
     @op_kwargs.setter
     def op_kwargs(self, values: Mapping[str, Any]) -> None:
         self._op_kwargs = {name: redacted(value, rendered=self._is_made) for name, value in values.items()}
-
-    def execute(self, context: Context) -> Any:
-        """Text the people that the function returns; assets among its arguments become inlets.
-
-        It replaces the base's method, which in Airflow 3.0 fails after everything is sent: it calls a method that is
-        missing.
-        """
-        given = (*self.op_args, *self.op_kwargs.values())
-        self.inlets.extend(value for value in given if isinstance(value, Asset))
-        return BulkSmsOperator.execute(self, context)
 
     def get_source(self, context: Context) -> Any:
         """Call the function, and return its recipients.

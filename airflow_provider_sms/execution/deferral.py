@@ -29,10 +29,7 @@ def wait_until(moment: datetime) -> NoReturn:
 
     :param moment: with a time zone. A moment that has passed ends the wait at once.
     """
-    try:
-        from airflow.providers.standard.triggers.temporal import DateTimeTrigger
-    except ImportError:  # Airflow 2 has the trigger itself, and need not have that provider
-        from airflow.triggers.temporal import DateTimeTrigger  # type: ignore[import-not-found,no-redef]
+    from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 
     raise TaskDeferred(trigger=DateTimeTrigger(moment), method_name=RESUME_METHOD)
 

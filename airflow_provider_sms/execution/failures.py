@@ -271,8 +271,8 @@ def _what_to_do(campaign: str, messages: int, ledger_conn_id: str | None, *, rec
     proved = "" if reconciles else ". on_unknown='reconcile' closes the requests whose outcome the balance shows"
     return (
         f"{by_count(messages, 'It is', 'They are')} not sent again. A person decides: with {command}{there}, "
-        f"then airflow-sms ledger resolve{there}; or on the campaign's page, under SMS in the navigation of Airflow "
-        f"3.1 and newer{proved}"
+        f"then airflow-sms ledger resolve{there}; or on the campaign's page, under SMS in Airflow's "
+        f"navigation{proved}"
     )
 
 

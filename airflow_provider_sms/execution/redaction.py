@@ -36,9 +36,8 @@ def require_location(asset: Asset, argument: str) -> str:
     """
     location = asset_location(asset)
     if location is None:
-        name = getattr(asset, "name", asset.uri)  # before Airflow 3, assets have no names
         raise InputError(
-            f"{argument}: asset {name!r} has no file location: its URI is {without_secrets(asset.uri)!r}; "
+            f"{argument}: asset {asset.name!r} has no file location: its URI is {without_secrets(asset.uri)!r}; "
             "it should be one such as 'file:///data/people/' or 's3://bucket/people/'"
         )
     return location

@@ -355,8 +355,7 @@ def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
 
 
 def _driver() -> str:
-    # SQLAlchemy 1.4, as in Airflow 2, does not support psycopg 3.
-    if find_spec("psycopg") and not sqlalchemy.__version__.startswith("1."):
+    if find_spec("psycopg"):
         return "psycopg"
     if find_spec("psycopg2"):
         return "psycopg2"

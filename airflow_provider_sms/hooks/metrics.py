@@ -44,8 +44,7 @@ class Metrics:
         if self._broken:
             return
         try:
-            if not _may_block_forever():
-                getattr(_backend(in_triggerer=self._in_triggerer), kind)(PREFIX + name, value, tags=self._tags)
+            getattr(_backend(in_triggerer=self._in_triggerer), kind)(PREFIX + name, value, tags=self._tags)
         except Exception as error:  # noqa: BLE001  # sending goes on, whatever a backend raises
             self._broken = True
             log.warning("No further metrics are emitted for this task: %s", type(error).__name__)
@@ -58,18 +57,6 @@ def gauge_balance(conn_id: str, balance: Balance, *, in_triggerer: bool = False)
     """
     if not balance.post_paid:
         Metrics({"conn_id": conn_id}, in_triggerer=in_triggerer).gauge("balance", float(balance.amount))
-
-
-def _may_block_forever() -> bool:
-    """Return whether a call of the backend may never return: with OpenTelemetry on Airflow 3.0.
-
-    That version forks tasks and triggerers from a process whose exporter may hold a lock, which nothing releases in
-    the fork. Newer versions initialise the backend before a task begins.
-    """
-    from airflow import __version__
-    from airflow.providers.common.compat.sdk import conf
-
-    return __version__.startswith("3.0.") and conf.getboolean("metrics", "otel_on")
 
 
 def _backend(*, in_triggerer: bool) -> Any:

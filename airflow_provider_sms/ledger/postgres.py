@@ -67,7 +67,6 @@ _HOLDERS = (
     "WHERE campaign_id = %s AND message_key = substring(%s::bytea FROM 16 * place - 15 FOR 16) LIMIT 1) AS m "
     "CROSS JOIN LATERAL (SELECT * FROM sms_request WHERE id = m.request_id LIMIT 1) AS r"
 )
-# The list comes second: SQLAlchemy 1.4 takes a tuple that begins with one for many sets of parameters.
 _OWN_STATES = (
     "SELECT r.id, r.state FROM sms_request r JOIN sms_claimant c ON c.id = r.claimant_id "
     "WHERE c.id = %s AND c.started_at = %s AND r.id = ANY(%s::bigint[])"

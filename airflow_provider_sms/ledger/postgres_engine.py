@@ -83,7 +83,6 @@ def postgres_engine(
             pool_pre_ping=True,
             # Looking for it would cost one more query on each new connection.
             use_native_hstore=False,
-            future=True,
             **options,
         )
     except (SQLAlchemyError, ImportError) as error:

@@ -105,7 +105,6 @@ def read_sqlite(path: Path) -> LedgerReader:
         creator=lambda: _connect(path),
         poolclass=NullPool,
         hide_parameters=True,
-        future=True,
     )
 
     @event.listens_for(engine, "begin")

@@ -20,7 +20,6 @@ import orjson
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.pool import QueuePool
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.backend import (
@@ -281,12 +280,8 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
         URL.create("sqlite", database=str(path)),
         # The driver must not begin transactions; "begin" below does.
         connect_args={"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False},
-        # Older versions of SQLAlchemy pool no files; a kept connection holds on to the file that it was opened on.
-        poolclass=QueuePool,
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
-        # Otherwise SQLAlchemy 1.4 would begin no transaction to read in, and a reader would see several states.
-        future=True,
     )
 
     @event.listens_for(engine, "do_connect")

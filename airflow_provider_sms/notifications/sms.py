@@ -145,7 +145,7 @@ class SmsNotifier(RendersTexts, BaseNotifier):
         if default_region is not None:
             read_region(default_region)
         _refuse_columns(message)
-        super().__init__(**kwargs)  # the context, which Airflow 3.1 and newer may pass
+        super().__init__(**kwargs)  # the context, which Airflow may pass
         self.message = message
         self.to = to
         self.sms_conn_id = sms_conn_id

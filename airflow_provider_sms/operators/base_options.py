@@ -14,7 +14,7 @@ from airflow_provider_sms.execution.options import OnUnknown
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.operators.checks import LEDGER_CONNECTION, SMS_CONNECTION, Check, require_flag
 from airflow_provider_sms.operators.durations import seconds_of
-from airflow_provider_sms.operators.question_options import QUESTION_CHECKS, require_asking
+from airflow_provider_sms.operators.question_options import QUESTION_CHECKS
 
 MAX_SETTLE = timedelta(days=1)
 """The longest wait, during which the task keeps its slot."""
@@ -42,8 +42,6 @@ def _check_on_unknown(task: Any) -> None:
     choices = get_args(OnUnknown)
     if task.on_unknown not in choices:
         raise InputError(f"on_unknown must be one of {', '.join(choices)}, not {task.on_unknown!r}")
-    if task.on_unknown == "ask":
-        require_asking("on_unknown='ask'", "use 'fail' or 'reconcile'")
 
 
 def _check_settle_seconds(task: Any) -> None:

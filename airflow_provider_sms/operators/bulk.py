@@ -90,8 +90,8 @@ class BulkSmsOperator(SmsOperatorBase):
     :param wait_for_credit: before the first request and during the send, give up the slot until the balance covers the
         rest. That of a post-paid account always does.
     :param credit_interval: seconds, or a timedelta, between two readings of the balance while waiting.
-    :param approve: wait, without a slot, until a person has seen the plan and approved it in Airflow's required actions
-        (Airflow 3.1 and newer). (templated)
+    :param approve: wait, without a slot, until a person has seen the plan and approved it in Airflow's required
+        actions. (templated)
     :param approve_above: the same, but only for a plan of more messages than this, or one that exceeds either figure of
         ``{"rows": 10000, "cost": 500}``. None means that no plan needs approval for its size.
     :param approval_timeout: how long a person has to decide about the plan, in seconds or as a timedelta; after that,
@@ -114,8 +114,7 @@ class BulkSmsOperator(SmsOperatorBase):
         request that was charged for counts as accepted, and one that was not is sent again. This assumes that a
         pre-paid account is charged when the service takes a request, and that nobody else spends from it meanwhile,
         which is checked as far as the figures allow; ``resend``: they are sent again, at the risk of texting people
-        twice; ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions (Airflow
-        3.1 and newer).
+        twice; ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions.
     :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
         request, in seconds or as a timedelta. The task waits that long before it treats a request as not charged. None
         means until the deadline of the request's claim.

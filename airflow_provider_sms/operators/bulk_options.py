@@ -18,7 +18,7 @@ from airflow_provider_sms.operators.base_options import read_settle_seconds
 from airflow_provider_sms.operators.checks import Check, is_number, require_flag, require_whole
 from airflow_provider_sms.operators.durations import read_duration
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
-from airflow_provider_sms.operators.question_options import read_question_options, require_asking
+from airflow_provider_sms.operators.question_options import read_question_options
 from airflow_provider_sms.operators.templated_values import VALUE_CHECKS, read_value
 from airflow_provider_sms.planning.limits import Limits, Threshold
 from airflow_provider_sms.recipients.paths import require_parquet_name
@@ -165,9 +165,8 @@ def _require_approval(task: Any, argument: str) -> None:
     """Refuse to ask about a plan if that is not possible.
 
     :param argument: the argument that asks.
-    :raises InputError: Airflow cannot ask, or the task would ask two kinds of question.
+    :raises InputError: the task would ask two kinds of question.
     """
-    require_asking(argument, "leave it out, and look at the plan of a task with dry_run=True")
     if task.on_unknown == "ask":
         raise InputError(
             f"{argument} and on_unknown='ask' cannot be in one task: Airflow shows the first question of a task "

@@ -51,8 +51,7 @@ class GroupSmsOperator(SmsOperatorBase):
         send that was charged for counts as accepted, and one that was not is made again. This assumes that a pre-paid
         account is charged when the service takes a request, and that nobody else spends from it meanwhile, which is
         checked as far as the figures allow; ``resend``: the text is sent again, at the risk of texting people twice;
-        ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and
-        newer).
+        ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions.
     :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
         request, in seconds or as a timedelta. The task waits that long before it treats the send as not charged. None
         means until the deadline of the request's claim.

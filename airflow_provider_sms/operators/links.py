@@ -18,27 +18,26 @@ log = logging.getLogger(__name__)
 class _PushedLink(BaseOperatorLink):
     """A link that the task pushes as an XCom as soon as it is known, so that the button is there while the task runs.
 
-    Before Airflow 3 the web server asks for the link, and has nothing but the XCom. From Airflow 3 on the worker asks,
-    once the task has ended or begins to wait, and stores the link under the same key, empty if there is none. It asks
-    the operator that ran, which knows what it has pushed: Airflow would log an error for a missing XCom.
+    The worker asks for the link once the task has ended or begins to wait, and stores it under the same key, empty if
+    there is none. It asks the operator that ran, which knows what it has pushed: Airflow would log an error for a
+    missing XCom.
     """
 
     xcom_key = ""
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the link that the task pushed; empty, which shows no button, where it pushed none. Never raises."""
-        from airflow import __version__
         from airflow.providers.common.compat.sdk import XCom
 
         pushed = getattr(operator, "links_pushed", {})
         if self.xcom_key in pushed:
             return str(pushed[self.xcom_key])
         # Airflow stored the link of an earlier leg when that leg ended.
-        if not (__version__.startswith("2.") or getattr(operator, "is_resumed", False)):
+        if not getattr(operator, "is_resumed", False):
             return ""
         try:
             link: Any = XCom.get_value(ti_key=ti_key, key=self.xcom_key)
-        except Exception as error:  # noqa: BLE001  # it would end the worker in Airflow 3.0, though the task succeeded
+        except Exception as error:  # noqa: BLE001  # the task is done: no button is no failure
             log.warning("The link %s cannot be read: %s", self.name, type(error).__name__)
             return ""
         return link if isinstance(link, str) else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from importlib.util import find_spec
 from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseNotifier
@@ -25,21 +24,6 @@ def read_question_options(task: Any) -> QuestionOptions:
     return QuestionOptions(
         _approvers(task.approvers), _is_on(task.four_eyes), _notifiers(task.approval_notifiers), _timeout(timeout)
     )
-
-
-def require_asking(argument: str, instead: str) -> None:
-    """Refuse to ask a person if this version of Airflow cannot.
-
-    :param argument: the operator's argument that asks.
-    :param instead: the alternative, for the error.
-    :raises InputError: names the first version of Airflow that can.
-    """
-    try:
-        can_ask = find_spec("airflow.sdk.execution_time.hitl") is not None
-    except ModuleNotFoundError:  # Airflow 2 need not have the package around it
-        can_ask = False
-    if not can_ask:
-        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}")
 
 
 def _check_values(task: Any) -> None:

@@ -78,7 +78,7 @@ def create_app() -> FastAPI:
 def static_file(name: str) -> Response:
     """Return a style, script or picture of this package.
 
-    It is sent whole, and not as a ``FileResponse``: before Starlette 0.49.1, which Airflow 3.0 and 3.1 exclude, a
+    It is sent whole, and not as a ``FileResponse``: before Starlette 0.49.1, which Airflow 3.1 excludes, a
     ``Range`` header with many ranges kept it busy for seconds.
     """
     if name not in _STATIC_FILES:

@@ -1,4 +1,4 @@
-"""Running a DAG in this process with ``dag.test()``, and reading what it left, in each version of Airflow."""
+"""Running a DAG in this process with ``dag.test()``, and reading what it left."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ def run_dag(
     :param dag: the DAG.
     :param logical_date: the run's logical date. A run of the same date is replaced.
     :param conf: the run's configuration.
-    :param run_after: the date in the run's id from Airflow 3 on; None means now. In Airflow 2 it is the logical date.
+    :param run_after: the date in the run's id; None means now.
     """
-    dates: dict[str, Any] = {"logical_date": logical_date, "run_after": run_after}
-    if _airflow() < (3, 0):
-        dates = {"execution_date": logical_date}
     with warnings.catch_warnings():
-        # Airflow 3 warns when it replaces a run of a DAG that has changed since, as between two tests.
+        # Airflow warns when it replaces a run of a DAG that has changed since, as between two tests.
         warnings.filterwarnings("ignore", "Multiple rows returned with uselist=False")
-        return dag.test(**dates, run_conf=None if conf is None else dict(conf))
+        return dag.test(logical_date=logical_date, run_after=run_after, run_conf=None if conf is None else dict(conf))
 
 
 def returned_values(run: Any) -> dict[tuple[str, int], Any]:
@@ -37,12 +34,11 @@ def returned_values(run: Any) -> dict[tuple[str, int], Any]:
 
     :param run: Airflow's row of the run.
     """
-    from airflow.models import xcom
+    from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
 
-    model: Any = vars(xcom)["XCom" if _airflow() < (3, 0) else "XComModel"]
+    model: Any = XComModel
     with create_session() as session:
-        # Columns alone: Airflow 2 would read the value of a row in a shortened form.
         rows = session.query(model.task_id, model.map_index, model.value)
         rows = rows.filter_by(dag_id=run.dag_id, run_id=run.run_id, key="return_value")
         return {(row.task_id, row.map_index): _value_of(row) for row in rows}
@@ -53,25 +49,20 @@ def _value_of(row: Any) -> Any:
     from airflow.providers.common.compat.sdk import XCom
 
     try:
-        # Not by the model of Airflow 3, which reads a text as JSON.
+        # Not by the model, which reads a text as JSON.
         return XCom.deserialize_value(row)
     except ImportError:
         return row.value
 
 
 def register(dag: Any) -> None:
-    """Store a DAG in Airflow's database, whichever file it is from: from Airflow 3 on a run needs it there.
+    """Store a DAG in Airflow's database, whichever file it is from: a run needs it there.
 
     :param dag: the DAG.
     """
     with tempfile.TemporaryDirectory() as empty:
         bag = load_dags(empty)
-    if _airflow() < (3, 0):
-        bag.dags[dag.dag_id] = dag
-    else:
-        if _airflow() < (3, 1):
-            dag.relative_fileloc = "none.py"  # else the DAG has it only if a file was read
-        bag.bag_dag(dag)
+    bag.bag_dag(dag)
     sync_dags(bag)
 
 
@@ -81,10 +72,6 @@ def load_dags(folder: Path | str, path: Path | str | None = None) -> Any:
     :param folder: the folder that Airflow takes for the bundle.
     :param path: the one file to load; None means the whole folder.
     """
-    version = _airflow()
-    if version < (3, 1):
-        bundle: dict[str, Any] = {} if version < (3, 0) else {"bundle_path": folder}
-        return _dagbag_module().DagBag(str(path or folder), include_examples=False, **bundle)
     return _dagbag_module().BundleDagBag(path or folder, bundle_path=folder)
 
 
@@ -93,26 +80,15 @@ def sync_dags(bag: Any) -> None:
 
     :param bag: as :func:`load_dags` returns it.
     """
-    version = _airflow()
-    if version < (3, 0):
-        bag.sync_to_db()
-        return
     from airflow.dag_processing.bundles.manager import DagBundlesManager
 
     manager = DagBundlesManager()  # type: ignore[no-untyped-call]  # Airflow gives it no types
     manager.sync_bundles_to_db()
     bundle, *_ = manager.get_all_dag_bundles()
-    if version < (3, 1):
-        bag.sync_to_db(bundle.name, None)
-        return
     _dagbag_module().sync_bag_to_db(bag, bundle.name, None)
 
 
 def _dagbag_module() -> Any:
-    return import_module("airflow.models.dagbag" if _airflow() < (3, 2) else "airflow.dag_processing.dagbag")
-
-
-def _airflow() -> tuple[int, ...]:
     from airflow import __version__
 
-    return tuple(map(int, __version__.split(".")[:2]))
+    return import_module("airflow.models.dagbag" if __version__.startswith("3.1.") else "airflow.dag_processing.dagbag")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,14 +17,11 @@ WHO_TRIGGERED, WHO_ANSWERED = "the person who triggered the run", "the person wh
 @contextmanager
 def questions_in_memory() -> Iterator[list[dict[str, Any]]]:
     """Return a list that collects the questions of the tasks in the block, in order, each as Airflow would store it."""
+    from airflow.sdk.execution_time import hitl
+
     asked: list[dict[str, Any]] = []
     with pytest.MonkeyPatch.context() as patch:
-        try:
-            module = import_module("airflow.sdk.execution_time.hitl")
-        except ModuleNotFoundError:  # before Airflow 3.1 tasks cannot ask
-            pass
-        else:
-            patch.setattr(module, "upsert_hitl_detail", lambda **question: asked.append(question))
+        patch.setattr(hitl, "upsert_hitl_detail", lambda **question: asked.append(question))
         yield asked
 
 

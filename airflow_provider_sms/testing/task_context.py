@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -42,9 +41,6 @@ class TaskInstance:
         :param value: its value.
         """
         self._own[key] = value
-
-    def get_relevant_upstream_map_indexes(self, *_: Any, **__: Any) -> None:
-        """Return None, which means all copies of another task; Airflow 2 asks for this before it pulls."""
 
     def xcom_pull(self, task_ids: Any = None, key: str = "return_value", **_: Any) -> Any:
         """Return an XCom: of this task, None if there is none; of another task, what the test says that it returned.
@@ -122,7 +118,6 @@ def task_context(
         "data_interval_start": date,
         "ds": ds,
         "ds_nodash": ds.replace("-", ""),
-        "expanded_ti_count": None,  # which Airflow 2 reads where a task takes what another one returned
         "logical_date": date,
         "params": params,
         "run_id": run_id,
@@ -136,10 +131,7 @@ def task_context(
 
 def _accessors() -> dict[str, Any]:
     """Return what gives templates Airflow's macros, variables and connections."""
-    try:
-        context: Any = import_module("airflow.sdk.execution_time.context")
-        macros: Any = context.MacrosAccessor()
-    except ModuleNotFoundError:  # Airflow 2
-        context, macros = import_module("airflow.utils.context"), import_module("airflow.macros")
+    from airflow.sdk.execution_time import context
+
     variables = {kind: context.VariableAccessor(deserialize_json=kind == "json") for kind in ("json", "value")}
-    return {"conn": context.ConnectionAccessor(), "macros": macros, "var": variables}
+    return {"conn": context.ConnectionAccessor(), "macros": context.MacrosAccessor(), "var": variables}

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import pytest
 from support.faults.airflow import play
 from support.faults.scenarios import SCENARIOS
-from support.versions import CAN_ASK
 
 ASKING = [each for each in SCENARIOS if dict(each.options).get("on_unknown") == "ask"]
 PEOPLE = 400
@@ -11,7 +9,6 @@ UNKNOWN = {"ask_resend": 0, "ask_sent": 0, "ask_cleared": 100}
 """How many messages are unknown in the end: nobody decides them where the task is left to fail."""
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="Airflow before 3.1 cannot ask a person")
 def test_a_person_decides_in_a_real_airflow():
     """Answers through Airflow's API, read by its own triggerer, text nobody twice and lose nobody."""
     played, leaking = play("sqlite", ASKING, PEOPLE)

@@ -8,11 +8,8 @@ from support.before_scenarios import IN_FLIGHT, LARGE, PEOPLE, SCENARIOS, SUPPRE
 from support.before_sending import play_all
 from support.faults.airflow import TOKEN
 from support.faults.scenarios import WAITS
-from support.versions import CAN_ASK, PRINTS_MESSAGES
 
 from airflow_provider_sms.reporting.summary import COUNTS
-
-asks = pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +88,6 @@ def test_closed_hours_are_waited_for(stages, played):
     assert counts(stage) == {"not_sent": 10}
 
 
-@asks
 def test_a_person_approves(stages):
     """Nothing is sent before; who it was is in the XCom and in the ledger."""
     stage = stages["approved"]
@@ -101,7 +97,6 @@ def test_a_person_approves(stages):
     assert decided(stage) == ("send", stage.seen["plan"])
 
 
-@asks
 def test_a_person_refuses(stages):
     """Nobody is texted, nothing is tried again, and the refusal is on record."""
     stage = stages["refused"]
@@ -111,7 +106,6 @@ def test_a_person_refuses(stages):
     assert decided(stage) == ("stop", stage.seen["plan"])
 
 
-@asks
 def test_a_table_that_has_changed_is_asked_about_again(stages):
     """The approval of the first plan sends nothing; that of the second one, which the log names, everything."""
     stage = stages["changed"]
@@ -165,7 +159,6 @@ def test_no_trigger_holds_the_token(played):
     assert sum(name.endswith(".BalanceTrigger") for name, _ in played.triggers) == 3
 
 
-@pytest.mark.skipif(PRINTS_MESSAGES, reason="this Airflow prints XComs, and with them the service's answers")
 def test_no_log_names_anybody(played):
     """No number, text or token."""
     assert played.leaking == []

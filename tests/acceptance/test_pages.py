@@ -6,9 +6,6 @@ import re
 import pytest
 from support.campaign_site import HOSTILE, RUN, TASK, running_site, write_people
 from support.faults.rest import RUN_SECONDS, until
-from support.versions import SHOWS_PAGES
-
-pytestmark = pytest.mark.skipif(not SHOWS_PAGES, reason="this Airflow has no place for pages of plugins")
 
 SENT = 600
 EXPECTED = (

@@ -6,7 +6,6 @@ from contextlib import closing
 
 import pytest
 from support.privacy import People, logs_of
-from support.versions import CAN_ASK, PRINTS_MESSAGES, SHOWS_PAGES
 from support.whole import TOKEN
 
 OWN_CODE = ("dag_code", "serialized_dag")
@@ -28,14 +27,9 @@ def people(whole):
 def test_no_log_holds_a_number_a_text_or_the_token(whole, people):
     """Logs of tasks, triggers, the scheduler and the API server name nobody."""
     logs = logs_of(whole.home)
-    holding = [path.name for path in logs if people.stand_in(ours(path.read_text(errors="replace")))]
+    holding = [path.name for path in logs if people.stand_in(path.read_text(errors="replace"))]
     assert (len(logs) > len(whole.states), people.count > 1500) == (True, True)
     assert holding == []
-
-
-def ours(log):
-    """Leave out what Airflow 3.0 prints of all that a task and it tell each other: XComs, and secrets to be masked."""
-    return "\n".join(line for line in log.split("\n") if not (PRINTS_MESSAGES and "[supervisor]" in line))
 
 
 def test_airflows_database_holds_them_only_where_it_is_documented(whole, people):
@@ -63,7 +57,6 @@ def documented(table, row):
     return table == "xcom" and (row["dag_id"], row["task_id"], row["key"]) in OWN_DATA
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="Airflow before 3.1 cannot ask a person")
 def test_a_question_holds_three_texts_and_no_number(whole, people):
     """Whoever may see Airflow's required actions sees three messages as they will be sent, with masked numbers."""
     with closing(sqlite3.connect(whole.home / "airflow.db")) as database:
@@ -81,12 +74,11 @@ def test_look_ups_are_in_the_audit_log_without_their_number(whole, people):
 
 def test_pages_and_commands_show_nobody(whole, people):
     """Neither the pages of each campaign, nor what commands print, errors included."""
-    assert len(whole.shown) > (15 if SHOWS_PAGES else 3)
+    assert len(whole.shown) > 15
     assert [name for name, text in whole.shown.items() if people.stand_in(text)] == []
     assert "has no message to this number" in whole.shown["command who of nobody"]
     assert "Wrote " in whole.shown["command export"]
-    if SHOWS_PAGES:
-        assert all("<!doctype html>" in text for name, text in whole.shown.items() if name.startswith("/campaigns"))
+    assert all("<!doctype html>" in text for name, text in whole.shown.items() if name.startswith("/campaigns"))
 
 
 def test_no_file_of_airflow_holds_the_token(whole):

@@ -11,9 +11,7 @@ import requests
 from sqlalchemy import text
 from support.campaign_site import RUN, TASK, running_site, write_people
 from support.faults.rest import RUN_SECONDS, until
-from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
-
-pytestmark = pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody")
+from support.versions import ASKS_WITHOUT_TRIGGER
 
 HOSTILE = (
     "![x](http://evil.example/x.png) [Sign in again](http://evil.example/) http://evil.example www.evil.example "

@@ -9,7 +9,6 @@ import psutil
 import pytest
 from airflow.providers.common.compat.sdk import DAG, TaskDeferred
 from support.faults.rest import until
-from support.versions import MAKES_RUNS_OF_STORED_DAGS
 
 from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.testing.dag_runs import register
@@ -113,7 +112,6 @@ def outcomes(database):
         return {task_id: (state, kwargs) for task_id, state, kwargs in connection.execute(query)}
 
 
-@pytest.mark.skipif(not MAKES_RUNS_OF_STORED_DAGS, reason="a whole Airflow is needed; test_whole.py has one")
 def test_many_sensors_outlive_their_triggerer(triggerer, database, sandbox, airflow_home, tmp_path):
     """A hundred that wait in a triggerer that is killed are served by the next one; none is lost, no token is kept."""
     sandbox.state.set_balance(10)

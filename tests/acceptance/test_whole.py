@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 import pytest
-from support.versions import GIVES_FORMS, HAS_DEADLINES, HAS_SPANS, KEEPS_TASK_STATE, TELLS_OPENTELEMETRY
+from support.versions import HAS_SPANS, KEEPS_TASK_STATE
 from support.whole import BOUGHT, NEEDED, ON_CALL
 
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -23,7 +23,6 @@ def test_a_failed_task_texts_who_is_on_call(whole):
     assert "run once\nhttp://127.0.0.1:" in text
 
 
-@pytest.mark.skipif(not HAS_DEADLINES, reason="this Airflow has no deadlines")
 def test_a_missed_deadline_texts_who_is_on_call(whole):
     """The notifier in the triggerer, with a variable from Airflow's database."""
     texts = {number: text for number, text in whole.alerts if "missed" in text}
@@ -63,7 +62,6 @@ def test_a_mapped_task_is_named_by_what_it_sends(whole):
     assert whole.label == "people.parquet"
 
 
-@pytest.mark.skipif(not GIVES_FORMS, reason="this Airflow gives the forms of providers to web pages of Airflow 2 alone")
 def test_the_api_gives_the_form_of_a_connection(whole):
     """Every field that is declared reaches the web page."""
     (declared,) = get_provider_info()["connection-types"]
@@ -77,7 +75,6 @@ def test_the_api_gives_the_progress(whole):
     assert (whole.progress["value"]["state"], whole.progress["value"]["accepted"]) == ("ended", 30)
 
 
-@pytest.mark.skipif(not TELLS_OPENTELEMETRY, reason="this Airflow is told nothing through OpenTelemetry")
 def test_metrics_come_from_workers_and_from_the_triggerer(whole):
     """By Airflow's own exporter; the balance is there while a sensor is deferred."""
     names = {name for name, _ in whole.exported.metrics}

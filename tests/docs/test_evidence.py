@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 import requests
 from support.airflow import everything_logged, run_dag
-from support.pages import ROOT, blocks, for_this_airflow
+from support.pages import ROOT, blocks
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.testing.dag_runs import load_dags, sync_dags
@@ -59,7 +59,7 @@ class Trial:
                 self._run_line(line)
             elif command.startswith("cat > "):
                 (self.folder / "dags").mkdir()
-                (self.folder / command.removeprefix("cat > ")).write_text(for_this_airflow(inside))
+                (self.folder / command.removeprefix("cat > ")).write_text(inside)
             else:
                 assert command == "python -"
                 done = subprocess.run(

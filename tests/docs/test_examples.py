@@ -8,8 +8,7 @@ import tokenize
 from textwrap import dedent
 
 import pytest
-from support.pages import PAGES, ROOT, Block, blocks, for_this_airflow
-from support.versions import CAN_ASK, HAS_DEADLINES
+from support.pages import PAGES, ROOT, Block, blocks
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 OF_EXAMPLES = [block for block in BLOCKS if block.example]
@@ -44,12 +43,8 @@ def test_a_part_of_an_example_stands_on_its_page_as_it_is(block: Block):
 @pytest.mark.parametrize("block", DAGS, ids=_where)
 def test_a_dag_of_a_page_is_one(block: Block, airflow_home, tmp_path):
     """Every DAG that stands in the documentation loads: its imports exist, and its operators know their arguments."""
-    if "DeadlineAlert" in block.code and not HAS_DEADLINES:
-        pytest.skip("Airflow before 3.1 has no deadlines")
-    if re.search(r'^ *(approve=True|approve_above=|on_unknown="ask")', block.code, re.MULTILINE) and not CAN_ASK:
-        pytest.skip("Airflow before 3.1 can ask nobody, and the DAG says so")
     path = tmp_path / "dag.py"
-    path.write_text(for_this_airflow(block.code))
+    path.write_text(block.code)
     runpy.run_path(str(path))
 
 

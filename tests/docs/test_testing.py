@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from support.own_pytest import run_pytest
-from support.pages import ROOT, blocks, dags, for_this_airflow
+from support.pages import ROOT, blocks, dags
 
 PAGE = ROOT / "docs" / "testing.md"
 TEXT = PAGE.read_text()
@@ -19,7 +19,7 @@ def project(tmp_path):
     """A team's project: the files of the page, where the page has them."""
     for name, code in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(for_this_airflow(code))
+        (tmp_path / name).write_text(code)
     return tmp_path
 
 

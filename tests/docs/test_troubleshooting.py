@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "troubleshooting.md"
 ANY = "\0"
 """In place of a value that an error holds."""
 OF_AIRFLOW = "Process terminated by signal"
-"""What Airflow 3 says of a task that was killed."""
+"""What Airflow says of a task that was killed."""
 NAMES = {"CAMPAIGN": "spring", "FILE": "outcomes.json", "DAG_ID": "d", "TASK_ID": "t", "RUN_ID": "r"}
 
 

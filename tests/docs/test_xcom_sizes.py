@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from support.airflow import stored_xcoms
-from support.pages import ROOT, for_this_airflow
+from support.pages import ROOT
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 
@@ -42,7 +42,7 @@ def test_the_xcoms_are_as_large_as_the_page_says(run_file, sandbox, tmp_path, fi
     rows, requests, returned, responses = (int(figure.replace(",", "")) for figure in figures)
     numbers = [str(27_820_000_000 + number) for number in range(rows)]
     parquet.write_table(pa.table({"destination": numbers}), tmp_path / "people.parquet")
-    summary = run_file(for_this_airflow(DAG)).xcoms["send"]
+    summary = run_file(DAG).xcoms["send"]
     assert (summary["accepted"], summary["requests"]) == (rows, requests)
     (_, pushed), *_ = reversed(stored_xcoms(dag_id="text_many", key="responses"))
     assert (returned, responses) == pytest.approx((len(json.dumps(summary)), len(json.dumps(pushed))), rel=CLOSE)

@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import text
 from support.keys import message_keys
 from support.sending import claimant
-from support.versions import CAN_ASK
 
 from airflow_provider_sms.execution import delivery
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -57,7 +56,6 @@ def test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good(send,
     assert lost in ran.log
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="Airflow before 3.1 cannot ask a person")
 def test_nobody_is_asked_about_what_may_still_be_recorded(send, people, met):
     """A person decides about what is unknown; the attempt that only waited fails, and the next one asks."""
     ran = send(people(5), campaign="spring", on_unknown="ask", retries=0)

@@ -121,7 +121,7 @@ def test_the_error_for_unknown_messages_names_the_command_and_the_page(arguments
     counts = SendCounts(unknown=1, unknown_requests={3})
     words = failure("spring sale", counts, None, stopped=False, resend_unknown=False, **arguments).words
     assert f"It is not sent again. A person decides: with {command}" in words
-    assert "or on the campaign's page, under SMS in the navigation of Airflow 3.1 and newer" in words
+    assert "or on the campaign's page, under SMS in Airflow's navigation" in words
     assert ("on_unknown='reconcile'" in words) is not arguments.get("reconciles", False)
 
 

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from support.airflow import run_task
 from support.later import later
 from support.people import NOBODY, latest_question, somebody_answers
-from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
+from support.versions import ASKS_WITHOUT_TRIGGER
 from support.windows import Closes, OpensLater
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceUnavailableError
@@ -43,9 +43,6 @@ from airflow_provider_sms.monitoring.reasons import reasons
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
-needs_asking = pytest.mark.skipif(
-    not CAN_ASK, reason="Airflow before 3.1 cannot ask a person; another test here holds that it refuses"
-)
 needs_an_answer = pytest.mark.skipif(
     not ASKS_WITHOUT_TRIGGER,
     reason="before Airflow 3.3 nobody can answer in dag.test(); acceptance/test_asking.py holds that a person is asked",
@@ -248,7 +245,6 @@ def test_the_question_says_what_is_unknown(send, people, lost):
 
 
 @pytest.mark.slow
-@needs_asking
 @pytest.mark.parametrize("how", ["opt out", "leave the source"])
 def test_people_who_are_not_texted_again_are_asked_about_once(send, people, sandbox, tmp_path, how):
     """A person says to send again, and nobody of the request is to be texted now: the task fails, and asks no more."""
@@ -270,14 +266,12 @@ def test_people_who_are_not_texted_again_are_asked_about_once(send, people, sand
     assert "100 messages in the ledger's request 1 may have been sent earlier by this task" in ran.log
 
 
-@needs_asking
 def test_nothing_is_asked_when_all_is_known(send, people):
     """Where every answer came, nobody is bothered."""
     ran = send(people(150), on_unknown="ask")
     assert (ran.state, counts(ran)) == ("success", {"accepted": 150})
 
 
-@needs_asking
 def test_an_error_comes_before_the_question(send, people, sandbox):
     """Where sending ended early the task fails; what is unknown is asked when the rest is done."""
     sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "status", "status": 400}])

@@ -5,9 +5,8 @@ import json
 import pandas as pd
 import pytest
 from support.people import somebody_answers
-from support.versions import CAN_ASK
 
-from airflow_provider_sms.exceptions import InputError, LedgerBusyError
+from airflow_provider_sms.exceptions import LedgerBusyError
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -61,7 +60,7 @@ def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
     ("options", "answers"),
     [
         ({"check_balance": True}, ()),
-        pytest.param({"approve": True}, ("Stop",), marks=pytest.mark.skipif(not CAN_ASK, reason="asks nobody")),
+        ({"approve": True}, ("Stop",)),
     ],
     ids=["no credit", "stop"],
 )
@@ -243,16 +242,6 @@ def test_suppressed_rows_are_kept_out_of_sight(send, people):
     ran = send(people(2), suppress=[{"destination": "27829999999"}])
     assert ran.rendered["suppress"] == "list of 1 row"
     assert "27829999999" not in str(ran.rendered) + str(ran.xcoms)
-
-
-@pytest.mark.skipif(CAN_ASK, reason="this Airflow can ask a person")
-def test_approval_is_refused_where_nobody_can_be_asked(send, people, sandbox):
-    """When the DAG is loaded, or by the task if a template asks; the error says what to do instead."""
-    with pytest.raises(InputError, match=r"approve=True needs Airflow 3\.1 or newer"):
-        send(people(3), approve=True)
-    ran = send(people(3), approve="{{ 1 }}")
-    assert (ran.state, sent(sandbox)) == ("failed", [])
-    assert "approve=True needs Airflow 3.1 or newer" in ran.log
 
 
 def test_a_ledger_that_cannot_be_read_for_a_moment_lifts_no_limit(send, people, witnessed, monkeypatch):

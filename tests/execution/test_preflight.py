@@ -16,7 +16,6 @@ from support.keys import message_keys
 from support.later import later
 from support.people import somebody_answers
 from support.sending import claimant
-from support.versions import CAN_ASK
 from support.windows import Closes, OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError, NotSentError
@@ -600,9 +599,7 @@ def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "on_unknown", ["fail", pytest.param("ask", marks=pytest.mark.skipif(not CAN_ASK, reason="asks nobody"))]
-)
+@pytest.mark.parametrize("on_unknown", ["fail", "ask"])
 def test_two_rows_of_an_unknown_message_are_one_message(send, people, sandbox, on_unknown):
     """The error, the log and the question name the people who may have been texted before the wait, each once."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])

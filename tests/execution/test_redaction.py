@@ -10,7 +10,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, Asset
 from support.airflow import run_task
 from support.assets import read_by
-from support.versions import KEEPS_USER_OF_ASSETS
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import Rows, asset_location, located, redacted_source, with_assets
@@ -149,7 +148,7 @@ def test_wrapping_twice_is_wrapping_once():
     assert redacted_source(wrapped) is wrapped
 
 
-USER = "my_google@" if KEEPS_USER_OF_ASSETS else ""
+USER = "my_google@"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import types
 import pytest
 from support.airflow import run_task
 from support.faults.rest import PATIENCE, until
-from support.versions import IS_AIRFLOW_3
 
 from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.operators.sms import BulkSmsOperator
@@ -15,7 +14,7 @@ from airflow_provider_sms.stop_flag import StopFlag
 
 
 class Server:
-    """What a task of Airflow 3 can ask, and the times at which it did."""
+    """What a task can ask, and the times at which it did."""
 
     def __init__(self, state="running", map_index=-1):
         self.now = 100.0
@@ -62,7 +61,7 @@ def test_a_look_that_fails_is_no_reason_to_stop(answer, caplog):
     """It is logged once, without the error's words, and not tried again."""
     server = Server(answer, map_index=3)
     if answer is None:
-        server.alive._ask = lambda **_: {"r": {}}
+        server.alive._ti.get_task_states = lambda **_: {"r": {}}
     server.beat(101, 110, 120)
     assert (len(server.looks) <= 1, server.stop.is_set(), len(caplog.records)) == (True, False, 1)
     assert "so it is not asked again: " in caplog.text
@@ -108,20 +107,6 @@ def now_is(state, *, dag_id):
         session.execute(update(TaskInstance).where(TaskInstance.dag_id == dag_id).values(state=state))
 
 
-def job_is(state, *, dag_id):
-    """Give the task of a DAG a job, as a real one of Airflow 2 has, in some state."""
-    from airflow.jobs.job import Job
-    from airflow.models.taskinstance import TaskInstance
-    from airflow.utils.session import create_session
-    from sqlalchemy import update
-
-    with create_session() as session:
-        job = Job(state=state)
-        session.add(job)
-        session.flush()
-        session.execute(update(TaskInstance).where(TaskInstance.dag_id == dag_id).values(job_id=job.id))
-
-
 @pytest.fixture
 def befalls(sandbox):
     """Do something once the service has been sent a request, while every answer takes its time."""
@@ -155,23 +140,6 @@ def test_a_task_that_was_taken_away_claims_nothing_more(
     assert (summary["unknown"], summary["accepted"] + summary["not_sent"]) == (0, 4000)
     assert 0 < summary["accepted"] == len(witnessed()) < 4000
     assert f"Airflow has this task as {state}, no longer as running" in ran.log
-
-
-@pytest.mark.skipif(IS_AIRFLOW_3, reason="from Airflow 3.0 on the state of the task itself changes")
-@pytest.mark.parametrize(("state", "goes_on"), [("restarting", False), ("running", True)])
-def test_a_task_whose_job_alone_is_told_of_a_clear_claims_nothing_more(
-    state, goes_on, sms_default, ledger_path, people, befalls, witnessed
-):
-    """A clear through the API of Airflow 2 leaves the task itself as running; a job that runs is no reason to stop."""
-    dag_id = f"job_{state}"
-    # A task that goes on is to be looked at once more, with its job.
-    rows = 2000 if goes_on else 4000
-    befalls(lambda: job_is(state, dag_id=dag_id))
-    source = people(rows)
-    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=source, message="Hi", concurrency=2), dag_id=dag_id)
-    assert ("Airflow has this task as restarting, no longer as running" in ran.log) is not goes_on
-    assert (ran.summary["accepted"] == rows) is goes_on
-    assert 0 < ran.summary["accepted"] == len(witnessed()) == rows - ran.summary["not_sent"]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ TEXTED = Asset("x-sms://texted")
 
 
 class Events(dict):
-    """Events found by their assets, which Airflow 3.0 cannot hash."""
+    """Events by the URIs of their assets."""
 
     def __getitem__(self, asset):
         return super().__getitem__(asset.uri)

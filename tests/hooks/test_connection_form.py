@@ -60,28 +60,7 @@ def test_the_hooks_behaviour_is_that_of_the_metadata():
     }
 
 
-@pytest.mark.skipif(AIRFLOW >= (3, 0), reason="newer ones make the form of what their API gives")
-def test_airflow_2_makes_the_form_of_the_hooks_fields(airflow_home):
-    """What Airflow 2 makes its web page of has every field of the metadata, and what becomes of its own fields."""
-    from airflow.providers_manager import ProvidersManager
-
-    manager = ProvidersManager()
-    given = {
-        info.field_name: (str(info.field.args[0]), info.field.kwargs["description"], info.field.kwargs["default"])
-        for name, info in manager.connection_form_widgets.items()
-        if name.startswith("extra__sms__")
-    }
-    assert given == {
-        name: (field["label"], field["description"], _as_text(field["schema"].get("default")))
-        for name, field in DECLARED["conn-fields"].items()
-    }
-    behaviour = DECLARED["ui-field-behaviour"]
-    assert manager.field_behaviours["sms"] == {key.replace("-", "_"): value for key, value in behaviour.items()}
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(AIRFLOW < (3, 0), reason="Airflow 2 has no such API: the test before this is of its form")
-@pytest.mark.skipif(AIRFLOW == (3, 0), reason="Airflow 3.0 asks no hook where libraries of Airflow 2 are missing")
 def test_the_api_gives_the_form(airflow_home, monkeypatch):
     """The web page is told of every field by Airflow's own API."""
     monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "True")

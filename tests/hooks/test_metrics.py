@@ -42,15 +42,6 @@ def test_a_backend_that_fails_is_given_up(use_metrics, caplog):
     ]
 
 
-@pytest.mark.parametrize(("version", "told"), [("3.0.6", 0), ("3.1.8", 1), ("2.11.2", 1)])
-def test_airflow_3_0_is_told_nothing_through_opentelemetry(metrics, monkeypatch, version, told):
-    """Its tasks may inherit a lock that is never given back, and a task that waits for it sends nothing."""
-    monkeypatch.setattr("airflow.__version__", version)
-    monkeypatch.setenv("AIRFLOW__METRICS__OTEL_ON", "True")
-    Metrics(TAGS).count("accepted", 5)
-    assert len(metrics.told) == told
-
-
 @pytest.mark.parametrize("in_triggerer", [False, True])
 def test_a_balance_is_the_accounts(metrics, in_triggerer):
     """It is told by connection alone, in a task and in the triggerer."""

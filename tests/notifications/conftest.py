@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 from support.airflow import run_task
-from support.versions import AIRFLOW
 
 
 @pytest.fixture
@@ -39,19 +36,3 @@ def said(capfd, caplog):
         return "".join([*heard, caplog.text])
 
     return said
-
-
-@pytest.fixture
-def no_variables(monkeypatch):
-    """No variable is known but those in the environment, which Airflow 3.0 has said by the process of its callbacks."""
-    if AIRFLOW == (3, 0):
-        from airflow.sdk.exceptions import ErrorType
-        from airflow.sdk.execution_time import comms, task_runner
-
-        def send(asked):
-            is_variable = isinstance(asked, comms.GetVariable)
-            return comms.ErrorResponse(
-                error=ErrorType.VARIABLE_NOT_FOUND if is_variable else ErrorType.CONNECTION_NOT_FOUND
-            )
-
-        monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", SimpleNamespace(send=send), raising=False)

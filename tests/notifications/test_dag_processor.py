@@ -4,11 +4,8 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from support.versions import AIRFLOW
 
 from airflow_provider_sms.notifications.sms import SmsNotifier
-
-pytestmark = pytest.mark.skipif(AIRFLOW < (3, 0), reason="test_dag_processor_of_airflow_2.py has that of Airflow 2")
 
 FIRST = "27821234567"
 

@@ -13,7 +13,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from pyarrow import parquet
 from support.airflow import everything_logged, run_task
-from support.versions import IS_AIRFLOW_3
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.hooks.sql_source import SqlSource
@@ -31,7 +30,7 @@ LOCAL = "0829876543"
 ROW = {"destination": NUMBER, "first_name": "Thandeka", "amount": 12.5}
 LOAD, FAILS, RETRIED = "when the DAG is loaded", "in the task, which is not retried", "in the task, which is retried"
 When = Literal["when the DAG is loaded", "in the task, which is not retried", "in the task, which is retried"]
-MISSPELT: type[Exception] = TypeError if IS_AIRFLOW_3 else AirflowException
+MISSPELT = TypeError
 """Airflow's own error for an argument that nobody knows."""
 PASS = (
     "pass a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another "
@@ -775,8 +774,8 @@ def test_a_mistake_in_a_run_is_tried_again_only_where_that_may_help(
     ran = run_task(lambda: BulkSmsOperator(task_id="send", **made), retries=2)
     assert (ran.state, ran.tries) == ("failed", 1 if case.when == FAILS else 3)
     assert case.words.partition("FOLDER")[0] in ran.log
-    # No error stands behind another one. Airflow 2 logs each in up to three places, "Task failed" before it.
+    # No error stands behind another one.
     assert re.findall("direct cause of the following|During handling of the above", ran.log) == []
     tracebacks = ran.log.count("Traceback (most recent call last)")
-    assert tracebacks == (ran.tries if IS_AIRFLOW_3 else len(re.findall("Task failed.*\nTraceback", ran.log)))
+    assert tracebacks == ran.tries
     assert shown(case, f"{ran.log}{ran.rendered}") == []

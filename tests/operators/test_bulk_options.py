@@ -6,8 +6,6 @@ from datetime import timedelta
 import pytest
 from airflow.providers.common.compat.sdk import DAG, Asset
 from airflow.providers.common.compat.sdk import task as airflow_task
-from support.pages import ROOT
-from support.versions import CAN_ASK
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.bulk_options import read_bulk_options, threshold_of
@@ -173,14 +171,6 @@ def test_a_duration_is_seconds_or_a_timedelta(seconds):
     assert (options.settle_seconds, options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0, 90.0)
 
 
-def test_the_name_dry_run_hides_a_method_of_airflow():
-    """``airflow tasks test --dry-run`` of Airflow 2 calls it, and ends as the page says."""
-    words = "'bool' object is not callable"
-    with pytest.raises(TypeError, match=words):
-        bulk().dry_run()
-    assert words in (ROOT / "docs" / "operators.md").read_text()
-
-
 def test_the_threshold_is_of_messages_or_of_credits():
     """A number alone is one of messages."""
     assert threshold_of(None) is None
@@ -188,7 +178,6 @@ def test_the_threshold_is_of_messages_or_of_credits():
     assert str(threshold_of({"cost": 0.1}).cost) == "0.1"
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="this Airflow cannot ask; test_human_input.py holds that it refuses")
 @pytest.mark.parametrize("argument", [{"approve": True}, {"approve_above": 5}])
 def test_one_task_asks_one_kind_of_question(argument):
     """Airflow would show the first question for the second one."""
@@ -202,10 +191,9 @@ def test_options_hold_every_argument_of_the_operator():
     made = {"min_rows", "max_rows", "max_invalid", "max_parts_per_message", "max_cost", "approve_above"}
     made |= {"campaign_group", "min_interval", "approval_timeout", "approvers", "four_eyes", "approval_notifiers"}
     made |= {"max_repeats", "campaign", "sms_conn_id", "ledger_conn_id"}
-    above = 7 if CAN_ASK else None
-    task = bulk(max_rows=5, approve_above=above, report="r.parquet")
+    task = bulk(max_rows=5, approve_above=7, report="r.parquet")
     options = read_bulk_options(task)
     names = set(inspect.signature(BulkSmsOperator.__init__).parameters) - made - {"self", "kwargs", "source", "dry_run"}
     assert {name: getattr(options, name) for name in names} == {name: getattr(task, name) for name in names}
     threshold = options.approval_threshold
-    assert (options.limits.max_rows, threshold and threshold.rows, options.frequency_cap) == (5, above, None)
+    assert (options.limits.max_rows, threshold and threshold.rows, options.frequency_cap) == (5, 7, None)

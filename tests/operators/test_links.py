@@ -5,7 +5,7 @@ import types
 import pytest
 from support.airflow import run_task
 from support.people import somebody_answers
-from support.versions import ASKS_WITHOUT_TRIGGER, IS_AIRFLOW_3
+from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.operators.links import SmsReportLink, SmsSandboxLink
@@ -51,7 +51,7 @@ def test_a_group_has_the_link_to_the_sandbox(sms_default, ledger_path, sandbox):
 
 
 def test_a_link_that_cannot_be_read_is_none(monkeypatch):
-    """Airflow 3.0 would take its error for one of the task."""
+    """The task is done: an error about a button would be no help."""
     from airflow.providers.common.compat.sdk import XCom
 
     def refuse(**_):
@@ -70,7 +70,6 @@ def test_no_link_asks_for_what_was_not_pushed(send, people, sandbox, ends_well):
     assert "XCom not found" not in ran.log
 
 
-@pytest.mark.skipif(not IS_AIRFLOW_3, reason="before Airflow 3 only the web server asks")
 def test_a_task_that_never_began_has_no_link(monkeypatch):
     """As one whose template cannot be rendered: nothing is asked."""
     from airflow.providers.common.compat.sdk import XCom
@@ -101,7 +100,7 @@ def test_a_link_outlives_a_wait(send, people, tmp_path, sandbox, opened_at, sms_
 
 
 def test_airflow_is_told_of_every_link():
-    """Before Airflow 3 the web server shows only links that the provider's metadata names."""
+    """The provider's metadata names each."""
     links = {type(link) for operator in (BulkSmsOperator, GroupSmsOperator) for link in operator.operator_extra_links}
     assert links == {SmsReportLink, SmsSandboxLink}
     assert {f"{link.__module__}.{link.__qualname__}" for link in links} == set(get_provider_info()["extra-links"])

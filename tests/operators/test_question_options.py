@@ -3,7 +3,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from support.versions import CAN_ASK
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.decision_rules import Approver, QuestionOptions
@@ -52,11 +51,9 @@ def test_an_argument_about_a_question_that_is_never_asked_is_refused(make, argum
     (name,) = argument
     with pytest.raises(InputError, match=f"{name} needs a question"):
         make(**argument)
-    if CAN_ASK:
-        assert read_question_options(make(on_unknown="ask", **argument)) != QuestionOptions()
+    assert read_question_options(make(on_unknown="ask", **argument)) != QuestionOptions()
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="this Airflow cannot ask; test_human_input.py holds that it refuses")
 def test_only_the_question_about_a_plan_has_a_time_limit():
     """What is unknown stays unknown for as long as nobody decides."""
     with pytest.raises(InputError, match="approval_timeout needs approve=True or approve_above"):
@@ -65,7 +62,6 @@ def test_only_the_question_about_a_plan_has_a_time_limit():
         assert read_question_options(bulk(approve_above=9, approval_timeout=timeout)).timeout == timedelta(minutes=1)
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="this Airflow cannot ask; test_human_input.py holds that it refuses")
 def test_the_arguments_reach_the_attempt():
     """Users by their id alone, or by id and name; one notifier, or several."""
     task = bulk(

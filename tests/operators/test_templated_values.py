@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from support.airflow import run_task
 from support.people import somebody_answers
-from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
+from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
@@ -247,7 +247,6 @@ def test_a_rendered_approval_is_asked_for(sms_default, ledger_path, sandbox):
     assert (ran.state, sandbox.state.accepted) == ("failed", [])
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="this Airflow cannot ask")
 def test_an_approval_that_renders_to_false_asks_nobody(sms_default, ledger_path, sandbox):
     """And an argument about its question is refused."""
     ran = run_with_params({"approve": "{{ params.dry }}"}, native=False)

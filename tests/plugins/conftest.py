@@ -1,14 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from support.versions import SHOWS_PAGES
 
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-
-if not SHOWS_PAGES:
-    # This Airflow has no place for the application.
-    tested = ("actions", "app", "authorization", "csrf", "pages", "turns")
-    collect_ignore = [f"test_{each}.py" for each in tested]
 
 
 @pytest.fixture

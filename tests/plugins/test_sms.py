@@ -5,12 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from support.versions import SHOWS_PAGES
 
-from airflow_provider_sms.plugins import sms
 from airflow_provider_sms.plugins.sms import SmsPlugin
-
-ONLY_WITH_PAGES = pytest.mark.skipif(not SHOWS_PAGES, reason="this Airflow has no place for pages of plugins")
 
 LOADED = """
 import json, sys
@@ -50,7 +46,6 @@ def test_the_plugin_imports_nothing_heavy(airflow_home):
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
-@ONLY_WITH_PAGES
 @pytest.mark.parametrize(
     ("base_url", "below"),
     [
@@ -69,15 +64,3 @@ def test_pages_are_below_the_address_of_airflow(monkeypatch, base_url, below):
         addresses = [view["href"], view["icon"], view["icon_dark_mode"]]
         assert [address for address in addresses if not address.startswith(below)] == []
     assert len({view["url_route"] for view in views}) == len(views)
-
-
-def test_an_airflow_that_has_no_place_for_pages_is_given_none(monkeypatch):
-    """Before 3.1: no application, which would have no sign-in there, and no view."""
-    monkeypatch.setattr("airflow_provider_sms.plugins.sms.SHOWS_PAGES", False)
-    assert (SmsPlugin().fastapi_apps, SmsPlugin().external_views) == ([], [])
-
-
-def test_pages_are_for_the_versions_that_have_a_place_for_them():
-    """The package knows the versions as the tests do."""
-    assert sms.SHOWS_PAGES == SHOWS_PAGES
-    assert bool(SmsPlugin().external_views) == SHOWS_PAGES

@@ -92,7 +92,7 @@ NAMED = pd.DataFrame(
 NAMED_FORMS = {
     "frame": lambda _: NAMED,
     "table": lambda _: pa.Table.from_pandas(NAMED),
-    "polars": lambda _: pl.DataFrame(NAMED.to_dict("list")),
+    **({"polars": lambda _: pl.DataFrame(NAMED.to_dict("list"))} if READS_POLARS else {}),
     "dicts": lambda _: NAMED.to_dict("records"),
     "iterator": lambda _: iter(NAMED.to_dict("records")),
     "columns": lambda _: NAMED.to_dict("list"),

@@ -52,13 +52,7 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
         task = make_task()
     dag_runs.register(dag)
     with everything_logged() as output:
-        try:
-            run = run_dag(dag, pendulum.now("UTC"))
-        except BaseException as error:
-            # Airflow 2 lets through what ends a task early, once it has written down what became of the task.
-            if AIRFLOW >= (3, 0) or type(error).__name__ not in ("AirflowTaskTerminated", "AirflowTaskTimeout"):
-                raise
-            run = _only_run(dag_id)
+        run = run_dag(dag, pendulum.now("UTC"))
     return run if only is None else _result(run, task.task_id, output.getvalue())
 
 
@@ -93,7 +87,7 @@ def run_dag(dag, logical_date, conf=None):
 def _mend_test_runs():
     """Let ``dag.test()`` wait no longer than it must, and in an older Airflow do what its real tasks do."""
     _look_often_whether_a_person_has_answered()
-    if (3, 0) <= AIRFLOW < (3, 3):
+    if AIRFLOW < (3, 3):
         from airflow.sdk.execution_time import supervisor, task_runner
 
         # Each task makes an API server, which takes longer than the task.
@@ -105,17 +99,6 @@ def _mend_test_runs():
             finalize(ti, state, context, log, error)
 
         task_runner.finalize = tell_callbacks_the_error
-    if AIRFLOW == (3, 0):
-        import structlog
-        from airflow.sdk.execution_time import comms
-
-        # Its log is for the terminal: secrets that are to be masked, variables of each frame, words cut at its width.
-        structlog.configure(
-            wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-            processors=[structlog.processors.format_exc_info, structlog.dev.ConsoleRenderer(colors=False)],
-        )
-        # Between processes this becomes a time; within one it stays text.
-        comms.TaskRescheduleStartDate.model_construct = comms.TaskRescheduleStartDate
 
 
 def _look_often_whether_a_person_has_answered():
@@ -131,10 +114,10 @@ def _look_often_whether_a_person_has_answered():
 
 def starts_when(dag):
     """Say when a DAG starts by itself."""
-    schedule = dag.schedule_interval if AIRFLOW < (3, 0) else dag.schedule
+    schedule = dag.schedule
     if schedule is None:
         return "never"
-    return "an asset is written" if isinstance(schedule, list) or schedule == "Dataset" else str(schedule)
+    return "an asset is written" if isinstance(schedule, list) else str(schedule)
 
 
 def serialized(dag):
@@ -147,7 +130,7 @@ def serialized(dag):
 
 
 def as_shown(field):
-    """Give a rendered list or dict of words, of which Airflow 2 stores the text that Python writes."""
+    """Give a rendered list or dict of words, of which Airflow 3.1 stores the text that Python writes."""
     if not isinstance(field, str):
         return field
     inside = field[1:-1]
@@ -160,31 +143,21 @@ def stored_xcoms(home=None, **where):
     :param home: folder of another Airflow, whose database is read; None reads that of this process.
     :param where: columns and their values.
     """
-    from airflow.models import xcom
+    from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
     from sqlalchemy import create_engine, select
     from sqlalchemy.orm import Session
     from sqlalchemy.pool import NullPool
 
-    model = xcom.XCom if AIRFLOW < (3, 0) else xcom.XComModel
     other = create_engine(f"sqlite:///{home}/airflow.db", poolclass=NullPool) if home else None
     with Session(other) if home else create_session() as session:
-        rows = session.scalars(select(model).filter_by(**where).order_by(model.map_index)).all()
-        return [(row, row.value if _as_it_is(row) else model.deserialize_value(row)) for row in rows]
+        rows = session.scalars(select(XComModel).filter_by(**where).order_by(XComModel.map_index)).all()
+        return [(row, row.value if _is_link(row) else XComModel.deserialize_value(row)) for row in rows]
 
 
-def _as_it_is(row):
-    # Rows of Airflow 2 are read with their value, and links are stored as text, not as JSON.
-    return AIRFLOW < (3, 0) or row.key.startswith("_link_")
-
-
-def _only_run(dag_id):
-    from airflow.models.dagrun import DagRun
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    with create_session() as session:
-        return session.scalars(select(DagRun).filter_by(dag_id=dag_id)).one()
+def _is_link(row):
+    """Return whether a row is stored as text, not as JSON."""
+    return row.key.startswith("_link_")
 
 
 def _result(run, task_id, log):

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from support.versions import AIRFLOW
-
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
@@ -58,21 +56,11 @@ def blocks(page, language=None):
 
 
 def dags(page):
-    """Return the code of the DAG files on a page, in order, for this Airflow."""
-    return [for_this_airflow(block.code) for block in blocks(page) if block.is_dag]
+    """Return the code of the DAG files on a page, in order."""
+    return [block.code for block in blocks(page) if block.is_dag]
 
 
 def without_dry_run(code):
     """Return a DAG file without the line that the pages tell a reader to delete."""
     assert "dry_run=True" in code
     return re.sub(r"^.*dry_run.*\n", "", code, flags=re.MULTILINE)
-
-
-def for_this_airflow(code):
-    """Return a DAG file rewritten for Airflow 2, as ``docs/versions.md`` describes."""
-    if AIRFLOW >= (3, 0):
-        return code
-    code = code.replace("from airflow.sdk import", "from airflow.providers.common.compat.sdk import")
-    if "start_date=" in code:
-        return code
-    return re.sub(r"\bschedule=(?!None\b)", "start_date=__import__('pendulum').datetime(2026, 1, 1), schedule=", code)

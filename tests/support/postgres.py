@@ -15,8 +15,8 @@ import sqlalchemy
 
 from support.memory import in_memory
 
-DRIVERS = ["psycopg2"] if sqlalchemy.__version__.startswith("1.") else ["psycopg", "psycopg2"]
-"""Those that this version of SQLAlchemy knows; the first is the one that the package takes."""
+DRIVERS = ["psycopg", "psycopg2"]
+"""The first is the one that the package takes."""
 DRIVER = f"postgresql+{DRIVERS[0]}"
 _numbers = itertools.count()
 

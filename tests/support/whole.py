@@ -20,7 +20,7 @@ from support.collector import running_collector
 from support.faults.airflow import a_ledger
 from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
-from support.versions import CAN_ASK, GIVES_FORMS, HAS_DEADLINES, IS_AIRFLOW_3, KEEPS_TASK_STATE, SHOWS_PAGES
+from support.versions import KEEPS_TASK_STATE
 
 EXAMPLES = Path(__file__).parents[2] / "dags"
 TOKEN = "a-token-that-nobody-may-see"
@@ -31,22 +31,19 @@ BALANCE, NEEDED, BOUGHT = 20_000, 50_000, 60_000
 DAGS = """
 from datetime import datetime, timedelta, timezone
 
-from airflow.providers.common.compat.sdk import DAG, Asset, task
+from airflow.sdk import DAG, Asset, task
+from airflow.sdk.definitions.deadline import AsyncCallback, DeadlineAlert, DeadlineReference
 from airflow_provider_sms.notifications.sms import SmsNotifier
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor
 
-deadline = {{}}
-if {has_deadlines}:
-    from airflow.sdk.definitions.deadline import AsyncCallback, DeadlineAlert, DeadlineReference
-    callback = AsyncCallback(SmsNotifier, kwargs={{"to": "{{{{ var.value.sms_on_call }}}}", "default_region": "ZA"}})
-    deadline["deadline"] = DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=timedelta(seconds=1), callback=callback
-    )
+callback = AsyncCallback(SmsNotifier, kwargs={{"to": "{{{{ var.value.sms_on_call }}}}", "default_region": "ZA"}})
+deadline = DeadlineAlert(
+    reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=timedelta(seconds=1), callback=callback
+)
+TEXTED = Asset(name="texted", uri="x-sms://texted/")
 
-TEXTED = Asset(name="texted", uri="x-sms://texted/") if {is_airflow_3} else Asset("x-sms://texted/")
-
-with DAG("waits", schedule=None, **deadline):
+with DAG("waits", schedule=None, deadline=deadline):
     credit = BalanceSensor(task_id="credit", min_balance={needed}, deferrable=True, poke_interval=1, timeout=600)
     credit >> BulkSmsOperator.partial(
         task_id="text",
@@ -141,16 +138,13 @@ def run_all(folder):
     _open_all_day(home / "dags" / "example_sms_controls.py")
     source = people(folder / "people.parquet", "0841", 30)
     own = DAGS.format(
-        has_deadlines=HAS_DEADLINES,
-        is_airflow_3=IS_AIRFLOW_3,
         needed=NEEDED,
         report=str(report),
         source=source,
     )
     (home / "dags" / "own.py").write_text(own)
-    if CAN_ASK:
-        asked = people(folder / "asked.parquet", "0842", 30)
-        (home / "dags" / "question.py").write_text(QUESTION.format(source=asked, raw_responses=False))
+    asked = people(folder / "asked.parquet", "0842", 30)
+    (home / "dags" / "question.py").write_text(QUESTION.format(source=asked, raw_responses=False))
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
@@ -161,8 +155,7 @@ def run_all(folder):
         _set_up(airflow, sandbox)
         _run(airflow, sandbox, whole, folder)
         _look(airflow, whole)
-        if CAN_ASK:
-            approve(airflow)
+        approve(airflow)
         _show(airflow, whole, sandbox, folder)
         whole.taken = list(sandbox.state.accepted)
         if KEEPS_TASK_STATE:
@@ -215,13 +208,11 @@ def _show(airflow, whole, sandbox, folder):
         "who": ("who", f"+{known}"),
         "who of nobody": ("who", f"+{unknown}"),
         "who of no number": ("who", known[:4]),
-        "export": ("export", "approved" if CAN_ASK else "waits", str(folder / "export.parquet")),
+        "export": ("export", "approved", str(folder / "export.parquet")),
     }
     for name, arguments in commands.items():
         ran = airflow.ledger_command(*arguments, check=False)
         whole.shown[f"command {name}"] = ran.stdout + ran.stderr
-    if not SHOWS_PAGES:
-        return
     whole.shown["list"] = airflow.page("/")
     for path in sorted({*re.findall(r'href="[^"]*/sms(/campaigns/\d+)"', whole.shown["list"])}):
         whole.shown[path] = airflow.page(path)
@@ -272,9 +263,8 @@ def _run(airflow, sandbox, whole, folder):
         whole.states[dag_id] = airflow.await_end(dag_id, RUN)
     airflow.trigger("example_sms_maintenance", RUN)
     whole.states["example_sms_maintenance"] = airflow.await_end("example_sms_maintenance", RUN)
-    if HAS_DEADLINES:
-        missed = "missed its deadline"
-        until(lambda: any(missed in each.content for each in sandbox.state.accepted), seconds=RUN_SECONDS, what=missed)
+    missed = "missed its deadline"
+    until(lambda: any(missed in each.content for each in sandbox.state.accepted), seconds=RUN_SECONDS, what=missed)
     sandbox.state.set_balance(BOUGHT)
     whole.states["waits"] = airflow.await_end("waits", RUN)
     # Changed assets trigger these.
@@ -308,9 +298,8 @@ def _look(airflow, whole):
     whole.label = instance["rendered_map_index"]
     links = airflow.call("GET", f"{text}/links?map_index=0")
     whole.links = links.get("extra_links", links)
-    if GIVES_FORMS:
-        forms = airflow.call("GET", "/connections/hook_meta", root="/ui")
-        (whole.form,) = (form for form in forms if form["connection_type"] == "sms")
+    forms = airflow.call("GET", "/connections/hook_meta", root="/ui")
+    (whole.form,) = (form for form in forms if form["connection_type"] == "sms")
     if KEEPS_TASK_STATE:
         with suppress(requests.HTTPError):
             whole.progress = airflow.call("GET", f"{text}/state-store/sms_progress?map_index=0")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from support.versions import CAN_ASK
 
 from airflow_provider_sms.testing.questions import WHO_ANSWERED, answer_event, questions_in_memory
 
@@ -28,7 +27,6 @@ def test_a_question_without_an_answer_is_an_error(answer):
         answer_event("text", QUESTION, answer)
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody")
 def test_questions_are_kept_in_memory():
     """Airflow's database is not asked for, and only meanwhile."""
     from airflow.sdk.execution_time import hitl

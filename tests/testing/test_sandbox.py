@@ -4,11 +4,9 @@ import os
 from datetime import datetime, timezone
 
 import pytest
-from support.versions import CAN_ASK
 
 PEOPLE = [{"destination": "27820000001", "name": "Thandi"}, {"destination": "27820000002", "name": "Pieter"}]
 EVERYBODY = {"27820000001": ["Hi Thandi"], "27820000002": ["Hi Pieter"]}
-ASKS = pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody")
 ELSEWHERE = '{"conn_type": "sms", "host": "sms.invalid", "password": "a-real-token"}'
 MONDAY, TUESDAY = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (5, 6))
 
@@ -208,7 +206,6 @@ class TestRunTask:
         with pytest.raises(AirflowFailException, match="may have been sent"):
             sms_sandbox.run_task(make_dag().get_task("text"))
 
-    @ASKS
     @pytest.mark.parametrize("arguments", [{}, {"approvers": ["ann"], "four_eyes": True}, {"approval_timeout": 60}])
     @pytest.mark.parametrize(("answer", "sent"), [("Send", EVERYBODY), ("Stop", {})])
     def test_a_person_answers(self, sms_sandbox, make_dag, arguments, answer, sent):
@@ -223,7 +220,6 @@ class TestRunTask:
                 sms_sandbox.run_task(task, answer=answer)
         assert sms_sandbox.texts() == sent
 
-    @ASKS
     @pytest.mark.parametrize(
         ("given", "words"), [({}, "nobody answers"), ({"answer": "Yes"}, "'Yes' is not one of its answers")]
     )
@@ -233,7 +229,6 @@ class TestRunTask:
             sms_sandbox.run_task(make_dag(approve=True).get_task("text"), **given)
         assert sms_sandbox.texts() == {}
 
-    @ASKS
     def test_a_person_answers_about_lost_responses(self, sms_sandbox, make_dag):
         """The request that was lost goes out again, as the person says."""
         sms_sandbox.fail_next("drop_before")
@@ -241,7 +236,6 @@ class TestRunTask:
         assert sms_sandbox.run_task(task, answer="Resend")["accepted"] == 2
         assert sms_sandbox.texts() == EVERYBODY
 
-    @ASKS
     def test_a_person_answers_one_question(self, sms_sandbox):
         """A second one, about people who were not approved, is an error, and not a wait for ever."""
         from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task

@@ -11,9 +11,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from support.versions import AIRFLOW
-
-API = "/api/v1" if AIRFLOW < (3, 0) else "/api/v2"
+API = "/api/v2"
 ENDED = ("success", "failed")
 READY_SECONDS = 600.0
 RUN_SECONDS = 600.0
@@ -74,7 +72,7 @@ class RestApi:
 
     def health(self):
         """Return the health of scheduler, triggerer and database."""
-        return self.call("GET", "/health" if AIRFLOW < (3, 0) else "/monitor/health")
+        return self.call("GET", "/monitor/health")
 
     def call(self, method, path, *, root=API, **body):
         """Send a request to the API, and return the response.
@@ -94,8 +92,6 @@ class RestApi:
         return self._session.get(f"{self.url}/sms{path}", timeout=ANSWER_SECONDS).text
 
     def _authentication(self):
-        if AIRFLOW < (3, 0):
-            return "admin", (self.home / "standalone_admin_password.txt").read_text().strip()
         people = self.home / "simple_auth_manager_passwords.json.generated"
         if people.is_file():
             passwords = json.loads(people.read_text())
@@ -119,9 +115,7 @@ class RestApi:
         :param conf: params of the DAG.
         """
         until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read")
-        # Airflow 3 wants a date, which may be none; Airflow 2 makes one.
-        date = {} if AIRFLOW < (3, 0) else {"logical_date": None}
-        self.call("POST", f"/dags/{dag_id}/dagRuns", dag_run_id=run_id, conf=conf, **date)
+        self.call("POST", f"/dags/{dag_id}/dagRuns", dag_run_id=run_id, conf=conf, logical_date=None)
 
     def await_end(self, dag_id, run_id):
         """Wait until a run has ended, and return its state."""
@@ -147,8 +141,7 @@ class RestApi:
     def mark(self, dag_id, run_id, task_id, state):
         """Return a task another state, as a person does in the web page."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
-        # Airflow 2 would only say what it would do.
-        self.call("PATCH", path, new_state=state, **({"dry_run": False} if AIRFLOW < (3, 0) else {}))
+        self.call("PATCH", path, new_state=state)
 
     def answer(self, dag_id, run_id, task_id, option, *, map_index=-1, **fields):
         """Answer what a task asks, as a person does in the required actions; it may be answered already.

@@ -17,7 +17,7 @@ import requests
 import airflow_provider_sms
 from support.faults.rest import PATIENCE, POLL_SECONDS, READY_SECONDS, RestApi, until
 from support.terminal import hear_interrupts
-from support.versions import AIRFLOW, HAS_COMMANDS_OF_PROVIDERS
+from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
 OUTPUT_CHARACTERS = 4000
@@ -120,8 +120,7 @@ class Standalone(RestApi):
         for process in self._processes:
             if process.poll() is not None:
                 raise RuntimeError(f"{process.args[1]} ended with status {process.returncode}")
-        # Airflow 2 writes a file with a password first.
-        with suppress(requests.ConnectionError, FileNotFoundError):
+        with suppress(requests.ConnectionError):
             return self.health()["scheduler"]["status"] == "healthy"
         return False
 
@@ -254,14 +253,6 @@ def _begins(process, command):
 
 def _web_server(url, port):
     """Return the settings of Airflow's web server, on this machine alone."""
-    if AIRFLOW < (3, 0):
-        return {
-            "AIRFLOW__API__AUTH_BACKENDS": "airflow.api.auth.backend.basic_auth",
-            "AIRFLOW__WEBSERVER__BASE_URL": url,
-            "AIRFLOW__WEBSERVER__WEB_SERVER_HOST": "127.0.0.1",
-            "AIRFLOW__WEBSERVER__WEB_SERVER_PORT": str(port),
-            "AIRFLOW__WEBSERVER__WORKERS": "1",
-        }
     return {
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__HOST": "127.0.0.1",

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 import time
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
@@ -40,7 +39,7 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.audit_log import latest_asked_plan
 from airflow_provider_sms.monitoring.campaigns import find_campaign
 from airflow_provider_sms.monitoring.reasons import reasons
-from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
 needs_an_answer = pytest.mark.skipif(
@@ -1285,20 +1284,3 @@ def test_the_words_of_evidence_are_code_in_a_question(question_about):
 
 
 # An Airflow that cannot ask
-
-
-OPERATORS = {
-    "bulk": lambda: BulkSmsOperator(
-        task_id="send", source=[{"destination": "27820000001"}], message="Hi", on_unknown="ask"
-    ),
-    "group": lambda: GroupSmsOperator(task_id="send", message="Hi", groups=["staff"], on_unknown="ask"),
-}
-
-
-@pytest.mark.parametrize("make", OPERATORS.values(), ids=OPERATORS)
-def test_an_airflow_that_cannot_ask_says_so_when_the_dag_is_loaded(monkeypatch, make):
-    """The error names the version that can."""
-    # An Airflow that can ask is made one that cannot; one that cannot has no such module.
-    monkeypatch.setitem(sys.modules, "airflow.sdk.execution_time.hitl", None)
-    with pytest.raises(InputError, match=r"on_unknown='ask' needs Airflow 3\.1 or newer"):
-        make()

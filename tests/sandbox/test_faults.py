@@ -4,6 +4,7 @@ import time
 
 import pytest
 import requests
+from support.faults.rest import until
 
 NUMBER = "27821234567"
 
@@ -109,6 +110,7 @@ def test_delay_can_exceed_the_timeout_of_a_client(client, state):
             json={"Messages": [{"Destination": NUMBER, "Content": "Hello"}]},
             timeout=0.05,
         )
+    until(lambda: state.accepted_messages, seconds=30, what="the message is accepted")
     assert state.accepted_messages == [(NUMBER, "Hello")]
 
 

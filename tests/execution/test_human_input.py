@@ -243,6 +243,7 @@ def test_the_question_says_what_is_unknown(send, people, lost):
     assert ("27820000" in question["body"], "Secretname" in question["body"]) == (False, False)
 
 
+@needs_an_answer
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["opt out", "leave the source"])
 def test_people_who_are_not_texted_again_are_asked_about_once(send, people, sandbox, tmp_path, how):

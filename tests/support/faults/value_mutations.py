@@ -39,7 +39,7 @@ VALUE_MUTATIONS = (
     Mutation(
         "a second number in a cell is glued to the first",
         "recipients/numbers.py",
-        "    if _holds_several(groups, digits, within, is_valid=is_valid):\n",
+        "    if _holds_several(groups, digits, within, best):\n",
         "    if False:\n",
         ("tests/recipients/test_numbers.py",),
         first="test_a_cell_holds_one_number",
@@ -47,7 +47,7 @@ VALUE_MUTATIONS = (
     Mutation(
         "a number of any length is posted",
         "recipients/numbers.py",
-        "kind != PhoneNumberType.UNKNOWN or length == ValidationResult.IS_POSSIBLE",
+        "kind != PhoneNumberType.UNKNOWN or len(national) == usual",
         "True",
         ("tests/recipients/test_numbers.py",),
         first="test_a_number_is_possible_for_its_country",

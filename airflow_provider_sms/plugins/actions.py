@@ -1,6 +1,6 @@
 """What people do on a page: resolve unknown requests, pause and resume a campaign.
 
-Airflow's audit log has each of these, even a refused one, before it is done.
+Airflow's audit log has each of these.
 """
 
 from __future__ import annotations

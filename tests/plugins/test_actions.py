@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from airflow.models.log import Log
-from sqlalchemy import event, select, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import select, update
 from support.plugins import Person
 from support.told import tell
 
@@ -143,20 +141,18 @@ def test_a_late_response_stands_and_the_rest_is_resolved(ed, store, monkeypatch)
     assert f"Request {ids[0]} is not unknown: it is accepted" in answer.json()["message"]
 
 
-def test_each_act_is_in_airflows_audit_log(ed, vic, store, audit_rows):
-    """With its user, the campaign, and what was said of which requests; also an act that is refused."""
+def test_each_act_is_in_airflows_audit_log(ed, store, audit_rows):
+    """With its user, the campaign, and what was said of which requests."""
     ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
     resolution = {"requests": ids, "outcome": "accepted", "people": 7}
     campaign = {"campaign_id": "1", "method": "POST"}
     ed.post("/campaigns/1/pause")
     ed.post("/campaigns/1/resume")
     ed.post("/campaigns/1/resolve", resolution)
-    assert vic.post("/campaigns/1/pause").status_code == 403
     assert audit_rows() == [
         ("sms.pause", "ed", None, campaign),
         ("sms.resume", "ed", None, campaign),
         ("sms.resolve", "ed", None, {**campaign, **resolution}),
-        ("sms.pause", "vic", None, campaign),
     ]
 
 
@@ -165,19 +161,3 @@ def test_what_another_site_sends_is_not_in_the_audit_log(ed, store, audit_rows):
     tell(store)
     assert ed.post("/campaigns/1/pause", token="").status_code == 403
     assert audit_rows() == []
-
-
-def test_an_act_that_cannot_be_recorded_is_not_done(ed, store):
-    """Airflow's database refuses the row before the ledger is changed."""
-
-    def refuse(mapper, connection, row):
-        raise OperationalError("INSERT", {}, Exception("no route to airflow.db.internal"))
-
-    tell(store, claims=[(3, "unknown")])
-    event.listen(Log, "before_insert", refuse)
-    try:
-        with pytest.raises(OperationalError):
-            ed.post("/campaigns/1/pause")
-    finally:
-        event.remove(Log, "before_insert", refuse)
-    assert pause_of(store, "spring") is None

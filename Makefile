@@ -143,7 +143,7 @@ faults: env
 
 # Without the real Airflow, which takes longest.
 faults-quick: env
-	@$(FAULTS) --quick --only steps,tasks,kills,network,statuses,outage,proxies,schedules,sigkills,pairs,values,failover,reconcile,steps-reconcile,kills-reconcile,network-reconcile,statuses-reconcile,outage-reconcile
+	@$(FAULTS) --quick --only steps,kills,network,statuses,outage,proxies,schedules,sigkills,failover,reconcile,steps-reconcile,kills-reconcile,network-reconcile,statuses-reconcile,outage-reconcile
 
 several-machines: env
 	@PYTHONPATH=tests:. .venv/bin/python -m support.machines $(SCENARIOS)

@@ -6,7 +6,6 @@ from support.faults.mutation import (
     CONTACTS,
     HOLDERS,
     LEDGER,
-    PAIRS,
     PAUSES,
     RESPONSES,
     SCHEDULES,
@@ -15,7 +14,7 @@ from support.faults.mutation import (
     Mutation,
 )
 
-LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES, PAIRS)
+LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES)
 
 BESIDE = ("tests/ledger/test_postgres_side_by_side.py",)
 
@@ -108,7 +107,7 @@ LEDGER_MUTATIONS = (
         "ledger/holders.py",
         "                current_state(state, deadline, now),\n",
         "                state,\n",
-        (HOLDERS, SENDER, SCHEDULES, PAIRS),
+        (HOLDERS, SENDER, SCHEDULES),
     ),
     Mutation(
         "SQLite does not wait for the disk",
@@ -136,14 +135,14 @@ LEDGER_MUTATIONS = (
         "ledger/sqlite.py",
         '"BEGIN IMMEDIATE" if write else "BEGIN"',
         '"BEGIN"',
-        (SQLITE, LEDGER, SENDER, PAIRS),
+        (SQLITE, LEDGER, SENDER),
     ),
     Mutation(
         "PostgreSQL takes no lock on the campaign",
         "ledger/postgres.py",
         "{function}(:lock)",
         "CAST(:lock AS bigint)",
-        ("tests/ledger/test_postgres.py", PAIRS),
+        ("tests/ledger/test_postgres.py",),
     ),
     Mutation(
         "PostgreSQL: every transaction shares the lock",

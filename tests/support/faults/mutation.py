@@ -20,7 +20,6 @@ EVIDENCE = "tests/sending/test_evidence.py"
 BRAKES = "tests/sending/test_stop_conditions.py"
 CLEARANCE = "tests/execution/test_preflight.py"
 SCHEDULES = "tests/faults/test_schedules.py"
-PAIRS = "tests/faults/test_pairs.py"
 KEYS = "tests/messages/test_keys.py"
 CLIENT = "tests/service"
 CLOCKS = "tests/ledger/test_clocks.py"
@@ -46,7 +45,7 @@ class Mutation:
     file: str
     old: str
     new: str
-    tests: tuple[str, ...] = (SENDER, LEDGER, SCHEDULES, PAIRS)
+    tests: tuple[str, ...] = (SENDER, LEDGER, SCHEDULES)
     also: tuple[str, str] | None = None
     first: str | None = None
 

@@ -24,7 +24,7 @@ from support.faults.sendings import POLL_SECONDS, TOKEN, outgoing, quiet, text_o
 from support.faults.verdict import Figures, judge, read_ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.sandbox.server import SandboxHandle
@@ -51,11 +51,6 @@ class Witness:
         """Return how often each person was sent a text."""
         self._read_on()
         return self.texts[text]
-
-    def all(self) -> list[tuple[str, str]]:
-        """Return each person who was sent a text, and the text, with repetitions."""
-        self._read_on()
-        return [sent for texts in self.texts.values() for sent in texts.elements()]
 
     def _read_on(self) -> None:
         with self._path.open("rb") as log:
@@ -98,10 +93,6 @@ class Stage:
     def witnessed(self, text: str) -> Counter[tuple[str, str]]:
         """Return how often each person was sent a text."""
         return self._witness.of(text)
-
-    def sent_to(self, people: Collection[str]) -> Counter[str]:
-        """Return the number of texts to each of some people."""
-        return Counter(number for number, _ in self._witness.all() if number in people)
 
     def states_of(self, campaign: str) -> dict[bytes, str]:
         """Return the state of each claimed message of a campaign."""

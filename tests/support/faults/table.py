@@ -22,7 +22,6 @@ from support.faults import (
     kills,
     network,
     outage,
-    pairs,
     parts,
     proof,
     proxies,
@@ -31,8 +30,6 @@ from support.faults import (
     sigkills,
     statuses,
     steps,
-    tasks,
-    values,
 )
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
 PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "steps": steps.run,
-    "tasks": tasks.run,
     "kills": kills.run,
     "parts": parts.run,
     "network": network.run,
@@ -54,15 +50,13 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "schedules": schedules.run,
     "groups": groups.run,
     "sigkills": sigkills.run,
-    "pairs": pairs.run,
     "failover": failover.run,
-    "values": values.run,
     "reconcile": reconcile.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
 """Sections by name; each takes a function that opens a ledger, and whether the run is quick."""
 
-RECONCILING = ("steps", "tasks", "kills", "parts", "network", "statuses", "outage")
+RECONCILING = ("steps", "kills", "parts", "network", "statuses", "outage")
 """Parts of which some cases are run again, with lost requests closed by what the balance proves."""
 
 OF_NO_ROW = {f"{name}-reconcile" for name in RECONCILING}

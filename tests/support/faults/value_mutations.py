@@ -9,7 +9,6 @@ ANY_FORM = "tests/recipients/test_any_form.py"
 TEXTS = "tests/messages/test_texts.py"
 TEMPLATE = "tests/messages/test_template.py"
 GROUP_NAMES = "tests/messages/test_group_names.py"
-VALUES = "tests/faults/test_values.py"
 
 VALUE_MUTATIONS = (
     Mutation(
@@ -89,14 +88,14 @@ VALUE_MUTATIONS = (
         "recipients/values.py",
         "        return write(value)\n    raise TypeError",
         "        return str(value)\n    raise TypeError",
-        (ONE_TEXT, VALUES),
+        (ONE_TEXT,),
     ),
     Mutation(
         "Arrow decides what values of several kinds are",
         "recipients/memory.py",
         "    elif len(kinds) <= 1 or kinds == {int, Decimal}:\n",
         "    else:\n",
-        (ONE_TEXT, ANY_FORM, VALUES),
+        (ONE_TEXT, ANY_FORM),
     ),
     Mutation(
         "times of several zones take the first one's",
@@ -110,14 +109,14 @@ VALUE_MUTATIONS = (
         "messages/template.py",
         "                _check_no_decimals(column, field)\n",
         "                pass\n",
-        (ONE_TEXT, VALUES),
+        (ONE_TEXT,),
     ),
     Mutation(
         "the scale of decimals in memory says how they read",
         "messages/template.py",
         "    if not stored and not holds_decimals(column):\n",
         "    if not stored:\n",
-        (ONE_TEXT, VALUES),
+        (ONE_TEXT,),
     ),
     Mutation(
         "a whole decimal reads as its column stores it",
@@ -208,7 +207,7 @@ VALUE_MUTATIONS = (
         "messages/texts.py",
         "        return pc.or_(mask(found), pc.is_in(column, value_set=strings(MISSING_WORDS)))\n",
         "        pass\n",
-        (TEXTS, VALUES),
+        (TEXTS,),
     ),
     Mutation(
         "nobody may be called Nan",
@@ -229,28 +228,28 @@ VALUE_MUTATIONS = (
         "messages/prepare.py",
         "without_missing(tidy(column)) if is_text(column.type) else column",
         "column",
-        (TEXTS, ANY_FORM, VALUES),
+        (TEXTS, ANY_FORM),
     ),
     Mutation(
         "accents stay decomposed",
         "messages/plain_text.py",
         'unicodedata.normalize("NFC", text)',
         'unicodedata.normalize("NFD", text)',
-        (TEXTS, VALUES),
+        (TEXTS,),
     ),
     Mutation(
         "no-break spaces stay",
         "messages/plain_text.py",
         '_other_blank.sub(" ", text)',
         "text",
-        (TEXTS, VALUES),
+        (TEXTS,),
     ),
     Mutation(
         "padding stays",
         "messages/texts.py",
         'return pc.utf8_trim(column, characters=" ") if',
         "return column if",
-        (TEXTS, VALUES),
+        (TEXTS,),
     ),
     Mutation(
         "blanks around the name of a group are taken",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import LAPSE, PAIRS, PENDING, SCHEDULES, SENDER, SQLITE, Mutation
+from support.faults.mutation import LAPSE, PENDING, SCHEDULES, SENDER, SQLITE, Mutation
 
 OTHERS = "tests/sending/test_pending_others.py"
 ASKING = "tests/execution/test_human_input.py"
@@ -10,7 +10,7 @@ POSTGRES = "tests/ledger/test_postgres.py"
 FAILURES = "tests/execution/test_failures.py"
 TRANSITIONS = "tests/ledger/test_transitions.py"
 ATTEMPTS = "tests/ledger/test_attempts.py"
-_TESTS = (OTHERS, PENDING, SCHEDULES, PAIRS)
+_TESTS = (OTHERS, PENDING, SCHEDULES)
 _RULE = "    return finished_at is None and now <= max(deadline, claimed_at + seconds)\n"
 _IN_VAIN = "test_what_was_waited_for_in_vain_is_counted_apart"
 _REPEAT = "test_a_repeat_of_a_message_that_an_earlier_leg_lost_is_a_repeat"

@@ -93,7 +93,7 @@ test-faults:
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 test-oldest:
-	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
+	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
 
 # Small, and not judged: what else runs costs them time.
 test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)

@@ -18,8 +18,6 @@ ROOT = Path(__file__).parent
 NOT_ON_EACH = (
     # They measure: what is slow on an old version is slow because of that version.
     "tests/benchmarks",
-    # The types name the arguments that the newest Airflow takes, and mypy looks at no other.
-    "tests/decorators/test_types.py",
     # The files are for the newest Airflow, and are checked by tools that the other environments lack.
     "tests/docs/test_deploy.py",
     "tests/docs/test_deploy_page.py",

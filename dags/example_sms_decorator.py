@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, Param, task
 
-from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -37,8 +35,7 @@ with DAG(
         """Return the cities whose people are invited."""
         return ["Durban", "Kimberley"]
 
-    # The same as @task.bulk_sms(…), with arguments that editors complete.
-    @bulk_sms_task(
+    @task.bulk_sms(
         message="Hi {first_name}, our {city} branch opens its doors on Saturday. Reply STOP to opt out.",
         default_region="ZA",
         on_invalid="skip",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
 
@@ -16,18 +16,8 @@ from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from datetime import timedelta
-    from decimal import Decimal
-    from os import PathLike
 
-    from airflow.providers.common.compat.sdk import BaseNotifier, Context
-    from airflow.sdk.bases.decorator import Task
-
-    from airflow_provider_sms.execution.options import OnInvalid, OnUnknown
-    from airflow_provider_sms.send_window.window import SendWindow
-
-_Parameters = ParamSpec("_Parameters")
-_Returned = TypeVar("_Returned")
+    from airflow.providers.common.compat.sdk import Context
 
 
 class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
@@ -102,76 +92,10 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
         return self.source
 
 
-@overload
-def bulk_sms_task(python_callable: Callable[_Parameters, _Returned]) -> Task[_Parameters, _Returned]: ...
-
-
-@overload
-def bulk_sms_task(
-    python_callable: None = None,
-    *,
-    # Whom does it text?
-    destination_column: str = ...,
-    default_region: str | None = ...,
-    on_invalid: OnInvalid = ...,
-    suppress: Any = ...,
-    campaign_group: str | None = ...,
-    min_interval: float | timedelta | None = ...,
-    # What does it send?
-    message: str | None = ...,
-    content_column: str | None = ...,
-    send_options: dict[str, Any] | None = ...,
-    campaign: str | None = ...,
-    key_columns: Sequence[str] | None = ...,
-    # How fast does it send?
-    chunk_size: int = ...,
-    concurrency: int = ...,
-    max_requests_per_second: float | None = ...,
-    # What limits it?
-    dry_run: bool | str = ...,
-    min_rows: int | str | None = ...,
-    max_rows: int | str | None = ...,
-    max_cost: float | Decimal | str | None = ...,
-    max_parts_per_message: int | None = ...,
-    max_invalid: float | Decimal | str | None = ...,
-    max_repeats: int | str | None = ...,
-    # What does it cost, and is there credit?
-    cost_per_part: float | Mapping[str, float] = ...,
-    check_balance: bool = ...,
-    wait_for_credit: bool = ...,
-    credit_interval: float | timedelta = ...,
-    # Who approves it?
-    approve: bool | str = ...,
-    approve_above: int | Mapping[str, float] | None = ...,
-    approval_timeout: float | timedelta | None = ...,
-    approvers: Sequence[str | Mapping[str, str]] | None = ...,
-    four_eyes: bool = ...,
-    approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = ...,
-    # When may it send?
-    send_window: SendWindow | None = ...,
-    # What if something goes wrong?
-    max_error_rate: float | None = ...,
-    fail_on_rejected: bool = ...,
-    on_unknown: OnUnknown = ...,
-    settle_seconds: float | timedelta | None = ...,
-    # What comes back?
-    report: str | PathLike[str] | None = ...,
-    max_xcom_responses: int = ...,
-    raw_responses: bool = ...,
-    # Which account and ledger?
-    sms_conn_id: str = ...,
-    ledger_conn_id: str | None = ...,
-    # The function returns the recipients, and the task one summary.
-    source: NoReturn = ...,
-    multiple_outputs: NoReturn = ...,
-    **of_every_task: Any,
-) -> Callable[[Callable[_Parameters, _Returned]], Task[_Parameters, _Returned]]: ...
-
-
 def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
     """Return a task made from a function that returns recipients: the task texts them, and returns the summary.
 
-    The same as ``@task.bulk_sms``, with arguments that editors and type checkers know by name and type.
+    Airflow calls it as ``@task.bulk_sms``.
 
     :param python_callable: the function, where the decorator is used without arguments. It returns recipients in any
         form that :class:`BulkSmsOperator` takes as ``source``.

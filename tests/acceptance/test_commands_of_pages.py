@@ -105,8 +105,8 @@ def test_the_adapter_runs_by_its_command(reader, home, send, people, sms_default
 
 @pytest.fixture
 def server(postgres_server):
-    """A PostgreSQL server on which the statements of the page *Several machines* have made a role and a database."""
-    code = block("several-machines.md", "-- one role: as superuser\n", "sql")
+    """A PostgreSQL server on which the statements of the page *Deploy* have made a role and a database."""
+    code = block("deploy.md", "-- one role: as superuser\n", "sql")
     engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         for statement in filter(None, map(str.strip, code.split(";"))):
@@ -132,7 +132,7 @@ def test_a_ledger_in_postgresql_is_used_by_argument_and_by_option(campaign, read
     written = written.replace("by_option", "by_argument").replace("campaign=", f"{argument}\n        campaign=")
     (home / place).with_name("by_argument.py").write_text(written)
 
-    install, known, option = block("postgresql.md", "'.[postgres]'").splitlines()
+    install, known, option = block("deploy.md", "'.[postgres]'").splitlines()
     reader.type("\n".join([install, known.replace("db.example.com", server.host or server.query["host"])]))
     sent = counts(reader.type("airflow dags test by_argument"))[-1]
     reader.type(option)

@@ -33,7 +33,7 @@ from airflow_provider_sms.sending.sender import MARGIN_SECONDS
 from airflow_provider_sms.service.client import SmsClient
 
 DEPLOY = ROOT / "docs" / "deploy"
-PAGE = ROOT / "docs" / "several-machines.md"
+PAGE = ROOT / "docs" / "deploy.md"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 VALUES = yaml.safe_load((DEPLOY / "helm-values.yaml").read_text())
@@ -49,15 +49,7 @@ def only(**properties):
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def list_of(schema):
-    return {"type": "array", "items": schema}
-
-
 RESOURCES = only(**dict.fromkeys(("requests", "limits"), only(cpu=STRING, memory=STRING)))
-MOUNTS = list_of(only(name=STRING, mountPath=STRING))
-CLAIM = only(
-    accessModes=list_of({"enum": ["ReadWriteOnce", "ReadWriteMany"]}), resources=only(requests=only(storage=STRING))
-)
 CHART = only(
     defaultAirflowRepository=STRING,
     defaultAirflowTag=STRING,
@@ -77,17 +69,9 @@ CHART = only(
         celery=only(
             replicas=INTEGER,
             terminationGracePeriodSeconds=INTEGER,
-            persistence=only(enabled=BOOLEAN, size=STRING),
-            volumeClaimTemplates=list_of(only(metadata=only(name=STRING), spec=CLAIM)),
-            extraVolumeMounts=MOUNTS,
             resources=RESOURCES,
         ),
-        kubernetes=only(
-            terminationGracePeriodSeconds=INTEGER,
-            extraVolumes=list_of(only(name=STRING, persistentVolumeClaim=only(claimName=STRING))),
-            extraVolumeMounts=MOUNTS,
-            resources=RESOURCES,
-        ),
+        kubernetes=only(terminationGracePeriodSeconds=INTEGER, resources=RESOURCES),
     ),
     apiServer=only(replicas=INTEGER),
 )
@@ -161,18 +145,6 @@ def test_versions_are_named_and_the_same_everywhere():
         assert set(named) == {CHART_VERSION}
 
 
-def test_the_recovery_folder_is_the_same_everywhere():
-    """The setting, the image and the mounts of workers name one folder, and it is on a volume."""
-    (folder,) = {environment("worker")["AIRFLOW__SMS__RECOVERY_PATH"], VALUES["config"]["sms"]["recovery_path"]}
-    assert folder in (DEPLOY / "Dockerfile").read_text()
-    assert f"recovery:{folder}" in SERVICES["worker"]["volumes"]
-    for executor, values in (("celery", VALUES), ("kubernetes", KUBERNETES)):
-        worker = values["workers"][executor]
-        volumes = [each["metadata"]["name"] for each in worker.get("volumeClaimTemplates", ())]
-        volumes += [each["name"] for each in worker.get("extraVolumes", ())]
-        assert [(mount["name"], mount["mountPath"]) for mount in worker["extraVolumeMounts"]] == [(volumes[0], folder)]
-
-
 def test_a_task_has_time_to_send_and_to_stop():
     """Celery delivers no task again that still sends, and a pod that stops has the time of the longest claim."""
     celery = int(environment("worker")["AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT"])
@@ -211,7 +183,7 @@ def test_each_secret_of_the_compose_file_is_made():
 
 
 def test_the_connections_of_the_compose_file_are_read():
-    """The ledger's lead to the role of tasks and to the owner, and the account's to the sandbox's door."""
+    """The ledger's lead to its role, and the account's to the sandbox's door."""
     secrets = made_secrets()
 
     def read(service, name):
@@ -219,33 +191,23 @@ def test_the_connections_of_the_compose_file_are_read():
         extra = fields.get("extra", {})
         return SimpleNamespace(**{"login": None, "port": None, "schema": None, "conn_id": "c", **fields}), extra
 
-    for service, name, role in (
-        ("worker", "AIRFLOW_CONN_SMS_LEDGER", "sms_task"),
-        ("api-server", "AIRFLOW_CONN_SMS_LEDGER", "sms_task"),
-        ("init", "AIRFLOW_CONN_SMS_LEDGER_OWNER", "sms_owner"),
-    ):
-        url = postgres_url(*read(service, name))
-        assert (url.username, url.database, url.host) == (role, "sms", "postgres")
+    for service in ("worker", "api-server"):
+        url = postgres_url(*read(service, "AIRFLOW_CONN_SMS_LEDGER"))
+        assert (url.username, url.database, url.host) == ("sms", "sms", "postgres")
     settings = client_settings(*read("worker", "AIRFLOW_CONN_SMS_DEFAULT"))
     assert (settings.base_url, settings.token) == ("http://sandbox-door:8080/v1", secrets["SMS_TOKEN"])
 
 
-def test_the_commands_of_the_compose_file_are_commands():
-    """The sandbox takes its arguments, and Airflow and this package have the commands of ``init``."""
-    from airflow_provider_sms.cli.definitions import get_cli_commands
+def test_the_sandbox_takes_the_arguments_of_the_compose_file():
+    """It listens on the port that its door leads to."""
     from airflow_provider_sms.sandbox.__main__ import _parser
 
     command = [filled(each, made_secrets()) for each in SERVICES["sandbox"]["command"]]
     assert _parser().parse_args(command).port == 8025
-    (script,) = SERVICES["init"]["command"]
-    (group,) = (each for each in get_cli_commands()[0].subcommands if each.name == "ledger")
-    names = {each.name for each in group.subcommands}
-    assert set(re.findall(r"airflow-sms ledger (\w+)", script)) <= names
-    assert "airflow db migrate\n" in script
 
 
 def test_the_databases_of_the_compose_file_hold_a_ledger(patient_servers):
-    """The owner makes its tables, and the role of tasks sends, and makes none."""
+    """Its role makes the tables and sends; Airflow has a database of its own."""
     secrets = made_secrets()
     with running_node() as node:
         settings = {name: filled(value, secrets) for name, value in environment("postgres").items()}
@@ -257,17 +219,13 @@ def test_the_databases_of_the_compose_file_hold_a_ledger(patient_servers):
             capture_output=True,
             timeout=LONGEST,
         )
-        url = node.url("sms")
-        open_postgres(url.set(username="sms_owner")).close()
-        with closing(open_postgres(url.set(username="sms_task"))) as store:
+        with closing(open_postgres(node.url("sms").set(username="sms"))) as store:
             ledger = CampaignLedger(store, "first", claimant())
             chunk = Chunk([person.key for person in people(3)], [person.destination for person in people(3)])
             (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
             ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)])
-        rows = node.ask("SELECT datname FROM pg_database WHERE pg_get_userbyid(datdba) IN ('airflow', 'sms_owner')")
+        rows = node.ask("SELECT datname FROM pg_database WHERE pg_get_userbyid(datdba) IN ('airflow', 'sms')")
         assert sorted(rows) == [("airflow",), ("sms",)]
-        rows = node.ask("SELECT has_database_privilege('sms_task', 'sms', 'CREATE')")
-        assert rows == [(False,)]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The page *Deploy*: its commands, its executors, its backup."""
+"""The page *Deploy*: its commands and executors, and its SQL on a real server."""
 
 from __future__ import annotations
 
@@ -6,23 +6,37 @@ import json
 import re
 import shlex
 import sqlite3
+import subprocess
+import threading
 from contextlib import closing
+from types import SimpleNamespace
 
+import psycopg
 import pytest
+from psycopg.rows import dict_row
+from sqlalchemy import event, text
 from support.checkout import PAGE, bash, block, build_wheel
+from support.cluster import _binaries, has_pooler, running_pair, running_pooler, until
+from support.forwarder import Forwarder
 from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.get_provider_info import get_provider_info
-from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, refuse_several_machines
+from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, postgres_url, refuse_several_machines
+from airflow_provider_sms.ledger import postgres_engine
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.open import check_version
+from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, open_postgres
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.sending.sender import MARGIN_SECONDS
+from airflow_provider_sms.service.client import SmsClient
 
 TEXT = PAGE.read_text()
+SQL = {each.code.partition("\n")[0].removeprefix("-- "): each.code for each in blocks(PAGE, "sql")}
+ONE_ROLE = [name for name in SQL if name.startswith("one role")]
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
 """Settings of pip by which it takes what is installed, and asks no package index. The second one is read as a flag."""
 
@@ -55,7 +69,7 @@ def test_the_versions_of_the_page_are_tested(checkout):
 
 def test_the_packages_that_conflict_have_bounds():
     """The page names packages of which this one needs a newer version than a file of Airflow from 2025 has."""
-    (sentence,) = re.findall(r"from 2025 does: (.*?) are older", TEXT)
+    (sentence,) = re.findall(r"of 2025 do: (.*?) are older", TEXT, re.DOTALL)
     bounds = (ROOT / "pyproject.toml").read_text()
     for name in re.findall(r"`([\w-]+)`", sentence):
         assert re.search(rf'"{re.escape(name)}>=', bounds), name
@@ -75,13 +89,14 @@ def test_airflow_has_the_commands_after_the_install(airflow_home):
 
 def executors():
     """Return the executors of the table of kinds of Airflow, with the ledger that the page gives each."""
-    rows = re.findall(r"^\| [^|]+ \| (`\w+Executor`[^|]*) \| ([^|]+) \| [^|]+ \|$", TEXT, re.MULTILINE)
-    return {(name, ledger.partition(" ")[0]) for names, ledger in rows for name in re.findall(r"`(\w+)`", names)}
+    rows = re.findall(r"^\| [^|]+ \| (`\w+Executor`[^|]*) \| (\w+)", TEXT, re.MULTILINE)
+    return {(name, ledger) for names, ledger in rows for name in re.findall(r"`(\w+)`", names)}
 
 
 @pytest.mark.parametrize(("executor", "ledger"), sorted(executors()))
 def test_an_executor_takes_the_ledger_of_the_page(executor, ledger):
     """Executors that run tasks on one machine take a file, and all others refuse it."""
+    assert len(executors()) == 5
     if ledger == "file":
         assert executor in LOCAL_EXECUTORS
         refuse_several_machines(executor, {})
@@ -89,15 +104,6 @@ def test_an_executor_takes_the_ledger_of_the_page(executor, ledger):
         assert ledger == "PostgreSQL"
         with pytest.raises(InputError, match=f"{executor} runs tasks on several machines"):
             refuse_several_machines(executor, {})
-
-
-def test_each_kind_of_airflow_is_there():
-    """The page speaks of six executors and services beside one machine."""
-    assert {"CeleryExecutor", "KubernetesExecutor", "EdgeExecutor", "AstroExecutor", "LocalExecutor"} == {
-        executor for executor, _ in executors()
-    }
-    for service in ("Astronomer", "Amazon MWAA", "Google Cloud Composer"):
-        assert f"- **{service}**:" in TEXT
 
 
 def test_the_backup_has_what_was_claimed_last(tmp_path):
@@ -124,21 +130,6 @@ def _messages(path):
             return 0
 
 
-def test_an_upgrade_and_its_rollback(tmp_path):
-    """The page's backup, the command that upgrades a file, and the page's restore each leave the right version."""
-    older, home = SCHEMA_VERSION - 1, tmp_path / "home"
-    home.mkdir()
-    with closing(sqlite3.connect(home / "sms_ledger.db")) as connection:
-        connection.executescript((ROOT / "tests" / "ledgers" / f"version_{older}.sql").read_text())
-    upgrade = "airflow-sms ledger unknown"
-    assert f"`{upgrade}`" in TEXT.partition("## Upgrade")[2].partition("## Roll back")[0]
-    for code, version in ((block("backup("), older), (upgrade, SCHEMA_VERSION), (block("ledger-before"), older)):
-        done = bash(code, tmp_path, AIRFLOW_HOME=str(home))
-        assert done.returncode == 0, done.stderr
-        with closing(sqlite3.connect(home / "sms_ledger.db")) as connection:
-            assert connection.execute("SELECT version FROM sms_ledger_version").fetchone() == (version,), code
-
-
 def test_an_older_package_refuses_a_newer_ledger():
     """The error of a rollback by mistake is the one on the page."""
     (shown,) = (block.code.strip() for block in blocks(PAGE, "text"))
@@ -155,3 +146,258 @@ def test_the_web_server_lists_the_plugin(airflow_home):
     (entry,) = (each for each in entry_points(group="airflow.plugins") if each.dist.name == "airflow-provider-sms")
     assert entry.load().name == "sms"
     assert "lists `sms`" in TEXT
+
+
+class Server:
+    """A primary that waits for its standby, with the page's role, and a ledger in its database.
+
+    :param primary: of the pair.
+    """
+
+    def __init__(self, primary):
+        self._primary = primary
+        self.socket = primary.socket
+
+    def run(self, role, code, *, database="sms"):
+        """Run statements as a role, each in a transaction of its own, and return the rows of the last one."""
+        place = {"host": str(self._primary.folder), "user": role, "dbname": database}
+        with closing(psycopg.connect(**place, autocommit=True, row_factory=dict_row)) as connection:
+            for statement in code:
+                cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def query(self, name):
+        """Run one of the page's queries."""
+        return self.run("postgres", [SQL[name]])
+
+    def url(self, role="sms", database="sms"):
+        return self._primary.url(database).set(username=role)
+
+
+@pytest.fixture(scope="module")
+def server(patient_servers):
+    """The server with the page's role and database."""
+    with running_pair(synchronous=True) as pair:
+        server = Server(pair.primary)
+        server.run("postgres", statements(ONE_ROLE[0]), database="postgres")
+        open_postgres(server.url()).close()
+        yield server
+
+
+@pytest.fixture
+def store(server):
+    """The ledger, as a task opens it."""
+    with closing(open_postgres(server.url())) as store:
+        yield store
+
+
+def statements(name):
+    """Return the statements of a block of the page."""
+    code = re.sub(r"^--.*$", "", SQL[name], flags=re.MULTILINE)
+    return [each.strip() for each in code.split(";") if each.strip()]
+
+
+def claim(ledger, messages, take_over=None, seconds=60.0):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+    return ledger.commit(chunks=[chunk], claim_seconds=seconds)[0].request_id
+
+
+def end(ledger, request_id, state, **outcome):
+    ledger.commit(outcomes=[Outcome(request_id, state, **outcome)])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_pooler(), reason="pgbouncer is not installed")
+def test_a_pooler_may_stand_in_between(server):
+    """In mode transaction a task sends, and options are refused."""
+    with Forwarder(server.socket) as way, running_pooler(way) as pooler:
+        pooled = server.url().set(query={"host": str(pooler.folder)})
+        with closing(open_postgres(pooled)) as store:
+            ledger = CampaignLedger(store, "pooled", claimant())
+            end(ledger, claim(ledger, people(3)), ACCEPTED)
+        with pytest.raises(LedgerError, match="unsupported startup parameter"):
+            open_postgres(pooled.update_query_dict({"options": "-c search_path=sms"}))
+
+
+def test_the_statements_that_pg_monitor_shows_hold_no_number(server, store):
+    """The driver psycopg sends values apart from their statement."""
+    shown = []
+
+    @event.listens_for(store._engine, "after_cursor_execute")
+    def look(*_):
+        rows = server.run("postgres", ["SELECT query FROM pg_stat_activity WHERE usename = 'sms'"])
+        shown.extend(row["query"] for row in rows)
+
+    (person,) = people(1, 4_711)
+    claim(CampaignLedger(store, "shown", claimant()), [person])
+    assert any("INSERT INTO sms_message" in query for query in shown)
+    assert [query for query in shown if person.destination in query] == []
+
+
+def test_a_ledger_is_opened_that_must_wait_for_its_standby(server):
+    """Once the role has the right of the page, it sees the state of standbys."""
+    (grant,) = re.findall(r"`(GRANT pg_monitor [^`]+)`", TEXT)
+    server.run("postgres", [grant])
+    with closing(open_postgres(server.url(), require_standby=True)) as store, store.write(7):
+        pass
+    server.run("postgres", ["REVOKE pg_monitor FROM sms"])
+
+
+@pytest.mark.parametrize("by", ["postgres", "admin"])
+@pytest.mark.parametrize("name", ONE_ROLE)
+def test_one_role_makes_its_own_tables(server, name, by):
+    """In a database of its own, and in a schema of one that exists; made by a superuser and by an administrator."""
+    own_database = name == ONE_ROLE[0]
+    database, role = "sms_alone", "sms_other"
+    server.run("postgres", ["CREATE ROLE admin LOGIN CREATEDB CREATEROLE"], database="postgres")
+    if not own_database:
+        server.run("postgres", [f"CREATE DATABASE {database} OWNER {by}"], database="postgres")
+    code = [each.replace("DATABASE sms ", f"DATABASE {database} ") for each in statements(name)]
+    code = [re.sub(r"(ROLE|GRANT|OWNER|AUTHORIZATION) sms\b", rf"\1 {role}", each) for each in code]
+    try:
+        server.run(by, code, database="postgres" if own_database else database)
+        with closing(open_postgres(server.url(role, database))) as store:
+            ledger = CampaignLedger(store, "alone", claimant())
+            end(ledger, claim(ledger, people(3)), ACCEPTED)
+        (found,) = server.run(
+            role, ["SELECT schemaname AS name FROM pg_tables WHERE tablename = 'sms_request'"], database=database
+        )
+        assert found["name"] == ("public" if own_database else role)
+    finally:
+        gone = [f"DROP DATABASE {database} WITH (FORCE)", f"DROP ROLE {role}", "DROP ROLE admin"]
+        server.run("postgres", gone, database="postgres")
+
+
+@pytest.mark.slow
+def test_the_dump_of_the_page_takes_the_ledgers_place(server):
+    """With its claims, and without the rows that came later: the page's query says where it ends."""
+    with closing(open_postgres(server.url())) as store:
+        ledger = CampaignLedger(store, "saved", claimant())
+        end(ledger, claim(ledger, people(3)), ACCEPTED)
+    dump, restore = (
+        each.code.strip().replace("host=db1.example.com ", f"host={server.socket.parent} ")
+        for each in blocks(PAGE, "sh")
+        if each.code.startswith(("pg_dump", "pg_restore"))
+    )
+    _shell(dump, server)
+    (ends,) = server.query("end")
+    with closing(open_postgres(server.url())) as store:
+        ledger = CampaignLedger(store, "in the gap", claimant())
+        end(ledger, claim(ledger, people(3)), ACCEPTED)
+    server.run("postgres", statements("restore: as superuser"), database="postgres")
+    _shell(restore, server)
+    switch = statements("switch: as superuser, in another database")
+    server.run("postgres", switch, database="postgres")
+    try:
+        assert server.query("end") == [ends]
+        keys = [each.key for each in people(3)]
+        with closing(open_postgres(server.url())) as store:
+            later = claimant(5, run_id="later")
+            assert {each.state for each in CampaignLedger(store, "saved", later).holders(keys).values()} == {ACCEPTED}
+            assert not CampaignLedger(store, "in the gap", later).holders(keys)
+    finally:
+        back = ("DROP DATABASE sms WITH (FORCE)", "ALTER DATABASE sms_before RENAME TO sms")
+        server.run("postgres", back, database="postgres")
+
+
+def _shell(line, server):
+    command, rest = line.split(" ", 1)
+    done = subprocess.run(
+        f"{_binaries() / command} {rest}",
+        shell=True,
+        cwd=server.socket.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_query_of_unknown_requests(server, store):
+    """Those whose response was lost, those whose process died, and not those that are under way or closed."""
+    ledger = CampaignLedger(store, "spring", claimant())
+    for place, state in enumerate((ACCEPTED, NOT_SENT, UNKNOWN)):
+        lost = claim(ledger, people(3, 10 * place))
+        end(ledger, lost, state)
+    claim(ledger, people(2, 40))
+    claim(ledger, people(4, 50), seconds=-1.0)
+    (row,) = (each for each in server.query("unknown") if each["campaign"] == "spring")
+    assert (row["requests"], row["messages"]) == (2, 7)
+    claim(ledger, people(3, 20), {message.key: lost for message in people(3, 20)})
+    (row,) = (each for each in server.query("unknown") if each["campaign"] == "spring")
+    assert (row["requests"], row["messages"]) == (1, 4)
+
+
+def test_the_query_of_stuck_transactions(server, store):
+    """The session that keeps the package waiting for a lock, and not those that wait; no send is listed."""
+    soon = SQL["stuck"].replace("20 seconds", "0 seconds")
+    assert soon != SQL["stuck"]
+    assert max(postgres_engine.WAIT_SECONDS, IDLE_SECONDS) < 20
+
+    def wait():
+        with store.read() as connection:
+            connection.execute(text("SELECT count(*) FROM sms_message"))
+
+    waiting = threading.Thread(target=wait)
+    with closing(psycopg.connect(host=str(server.socket.parent), user="sms", dbname="sms")) as person:
+        person.execute("LOCK TABLE sms_message")
+        waiting.start()
+        until(lambda: server.run("postgres", [soon]))
+        (row,) = server.run("postgres", [soon])
+        assert (row["usename"], row["state"], row["waiting"]) == ("sms", "idle in transaction", 1)
+        assert server.query("stuck") == []
+        person.rollback()
+        waiting.join(10.0)
+    assert server.run("postgres", [soon]) == []
+
+
+def test_the_query_of_standbys(server):
+    """The one that commits wait for is counted."""
+    (row,) = server.query("standbys")
+    assert (row["synchronous"], row["all_standbys"]) == (1, 1)
+    assert row["bytes_behind"] is not None
+
+
+def test_the_connection_of_the_page_leads_to_both_servers_by_tls():
+    """The package passes the certificate's check on to PostgreSQL's library."""
+    (fields,) = (json.loads(each.code) for each in blocks(PAGE, "json"))
+    connection = SimpleNamespace(**{**fields, "conn_id": "sms_ledger", "port": None})
+    url = postgres_url(connection, fields["extra"])
+    assert url.host == "db1.example.com,db2.example.com"
+    assert dict(url.query) == {"sslmode": "verify-full", "sslrootcert": "/etc/ssl/certs/ledger-ca.pem"}
+
+
+def rows_of(heading):
+    """Return the rows of the first table behind a heading or another text of the page, without its head, as cells."""
+    (_, behind) = TEXT.split(heading, 1)
+    found = re.search(r"^\|.*\n\|[-:| ]+\|\n((?:\|.*\n)+)", behind, re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found[1].splitlines()]
+
+
+def test_the_times_of_the_page_are_those_of_the_code():
+    """Of statements and networks, of requests with a fixed token and with a fetched one, of claims and of pods."""
+    rows = {row[0]: row[1:] for row in rows_of("## Timeouts")}
+    fixed = SmsClient("https://rest.example.com/v1", token="t").longest_call
+    fetched = SmsClient("https://rest.example.com/v1", client_id="c", client_secret="s").longest_call
+    kept = {name: int(value) for name, value in postgres_engine._KEEPALIVES.items()}
+    silent = kept["keepalives_idle"] + kept["keepalives_interval"] * kept["keepalives_count"]
+    assert rows["a statement of a send at the ledger"][0] == f"{postgres_engine.WAIT_SECONDS:g} s"
+    assert rows["a transaction of a send in which nothing happens"][0] == f"{IDLE_SECONDS:g} s"
+    assert rows["the network under it is silent"][0] == f"{silent} s" == f"{kept['tcp_user_timeout'] // 1000} s"
+    assert rows["a request to the service with a fixed token"][0] == f"{fixed:g} s"
+    assert rows["the same with a client id and secret"][0] == f"{fetched:g} s"
+    assert rows["a claim lapses"][0] == f"{fixed + MARGIN_SECONDS:g} s; with a client id {fetched + MARGIN_SECONDS:g} s"
+    asking = [2 * each + MARGIN_SECONDS for each in (fixed, fetched)]
+    assert f"{asking[0]:g} s; {asking[1]:g} s" in rows["a claim lapses"][2]
+    pod = rows["the time that a pod of the KubernetesExecutor has to stop"][2]
+    told = re.search(r"(\d+) s; (\d+) s with a client id", pod).groups()
+    assert all(int(seconds) >= least for seconds, least in zip(told, asking, strict=True))
+
+
+def test_the_words_to_alert_on_are_words_of_the_package():
+    """Each is in a text that the code logs or raises."""
+    code = "".join(path.read_text() for path in (ROOT / "airflow_provider_sms").rglob("*.py"))
+    joined = re.sub(r'"\s*\n\s*f?"', "", code)
+    words = [each for row in rows_of("Alert on these words") for each in re.findall(r"`([^`]+)`", row[0])]
+    assert len(words) > 10
+    assert [each for each in words if each not in joined] == []

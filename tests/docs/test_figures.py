@@ -22,12 +22,7 @@ MEASURED_BY_NOBODY = {
     ("costs.md", "An example"): "a sum worked out, which tests/docs/test_costs.py compares with a plan",
     ("costs.md", "SMS parts"): "the standard's sizes of a part",
     ("unknown.md", "Ask"): "what a person is shown",
-    ("postgresql.md", "A silent server"): "bounds that the code sets",
     ("operators.md", "How values are formatted"): "how a value is written",
-    (
-        "several-machines.md",
-        "Sizing",
-    ): "sums of figures of several-tasks.md, which tests/docs/test_several_machines.py compares",
 }
 """Page and heading of a table of numbers that are not measured → what they are."""
 WITH_UNIT = re.compile(r"\d[\d.,]*\s?(?:[GMK]i?B|bytes|[mµ]?s|%)(?![\w-])")
@@ -39,7 +34,6 @@ SET_BY_SOMEBODY = {
     ("security.md", "Not protected"): "the size of a key",
     ("security.md", "Over the network"): "a limit of this package",
     ("service.md", "Base URL and headers"): "a limit of this package",
-    ("several-machines.md", "Monitoring"): "the share of connections at which to be alerted",
 }
 """Page and heading of prose with a number and its unit that was not measured → what it is."""
 

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import os
-import py_compile
 import re
 import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import suppress
-from datetime import date
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +17,12 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 from support.faults import partitions
 from support.faults.rest import until
-from support.machines import packages, page, versions
+from support.machines import packages
 from support.machines.__main__ import by_engine
 from support.machines.engine import Engine
 from support.machines.network import SERVICES, Relays, lacking
 from support.machines.scenarios import SCENARIOS
-from support.machines.stage import TASK_SECONDS, Played, Scenario, Stage, unexcused
+from support.machines.stage import TASK_SECONDS, Played, Stage, unexcused
 from support.pages import ROOT
 
 TESTS = Path(__file__).parents[1]
@@ -64,7 +61,7 @@ import sys, time
 from pathlib import Path
 from support.machines.network import Relays
 from support.machines.services import running_services
-with Relays() as network, running_services(network, Path(sys.argv[1]), standby="asynchronous", pooler=True) as services:
+with Relays() as network, running_services(network, Path(sys.argv[1]), standby=True, pooler=True) as services:
     print(services.database.folder.parent, flush=True)
     time.sleep(600)
 """
@@ -120,22 +117,6 @@ def test_a_cable_that_is_cut_is_silent_and_is_heard_again_once_mended(tmp_path):
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-
-
-def test_relays_can_delay_and_cut(tmp_path):
-    """A relay holds back what it forwards, and ends connections, when told to."""
-    with Relays() as network, socket.create_server(network.place("api")) as listener:
-        machine = network.machine("worker-1", tmp_path / "worker-1")
-        with socket.create_connection(machine.place("api"), timeout=20) as client:
-            server, _ = listener.accept()
-            with server:
-                machine.delay(0.2, "api")
-                before = time.monotonic()
-                client.sendall(b"x")
-                assert server.recv(1) == b"x"
-                assert time.monotonic() - before > 0.2
-                machine.drop("api")
-                assert client.recv(1) == b""
 
 
 @needs_servers
@@ -254,29 +235,6 @@ def test_a_scenario_needs_something_to_disturb(ledger, require, held, missed):
         require(stage)
 
 
-def test_the_version_before_has_todays_ledger(tmp_path, monkeypatch):
-    """Its code differs from today's, and its ledger does not; one with another ledger is refused."""
-    monkeypatch.delenv(versions.CHOSEN, raising=False)
-    if not versions.has_history():
-        pytest.skip("the history is not here")
-    package = Path(versions.before(tmp_path)["PYTHONPATH"]) / versions.PACKAGE
-    with pytest.raises(RuntimeError, match="no task sent with the version before"):
-        versions.require_used(tmp_path)
-    py_compile.compile(str(package / "sending" / "sender.py"))
-    versions.require_used(tmp_path)
-    assert "resent_by" not in (package / "ledger" / "request_queries.py").read_text()
-    monkeypatch.setattr(versions, "SCHEMA_VERSION", 1000)
-    with pytest.raises(RuntimeError, match="not 1000: set BEFORE to another"):
-        versions.before(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/several-machines.md"])
-def test_pages_name_the_version_before(name):
-    """Whoever reads of the scenario finds the revision that it runs."""
-    told = re.findall(r"the package of\s+`([0-9a-f]+)`", (ROOT / name).read_text())
-    assert told == [versions.FIRST[:7]]
-
-
 def test_unknown_scenarios_are_named(capsys):
     """A scenario that does not exist is an error that names it."""
     from support.machines.__main__ import main
@@ -302,7 +260,7 @@ def test_what_cannot_be_installed_is_named(monkeypatch, capsys):
     monkeypatch.setattr(__main__, "missing", lambda: ["redis-server"])
     monkeypatch.setattr(__main__, "install", lambda packages: packages)
     with pytest.raises(SystemExit):
-        __main__.main(["nothing"])
+        __main__.main(["worker_killed"])
     assert "could not be installed: redis-server" in capsys.readouterr().err
 
 
@@ -319,25 +277,13 @@ def test_what_cannot_be_installed_is_named(monkeypatch, capsys):
         ({"unexcused": 1}, True),
         ({"unexcused": 1, "unknown": 50}, True),
         ({"quiet": None}, True),
-        ({"unknown": 50, "left": 50}, False),
-        ({"refused": "a file does not fit"}, True),
     ],
 )
 def test_a_scenario_has_failed_when_somebody_is_texted_twice_or_lost_or_a_task_hangs(changed, is_broken):
     """Unknown people are no failure up to what the dead processes had in flight; a task that fails without any is."""
-    fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0, "unexcused": 0, "left": 0}
+    fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0, "unexcused": 0}
     played = Played(scenario=SCENARIOS[0], people=100, allowed=50, shown="2 success", **{**fine, **changed})
     assert played.is_broken == is_broken
-
-
-@pytest.mark.parametrize("recovers", [True, False])
-def test_where_only_the_ledger_is_out_of_reach_nobody_stays_unknown(recovers):
-    """The responses lie in recovery files, and a person records them; other scenarios may leave unknown people."""
-    scenario = Scenario("a cut", play=print, recovers=recovers)
-    cells = {"people": 100, "twice": 0, "lost": 0, "unknown": 50, "allowed": 50, "unexcused": 0, "shown": ""}
-    assert not Played(scenario, seconds=(20.0,), quiet=21.0, left=0, **cells).is_broken
-    assert Played(scenario, seconds=(20.0,), quiet=21.0, left=1, **cells).is_broken == recovers
-    assert {each.id for each in SCENARIOS if each.recovers} == {"loses_database", "loses_all_but_messaging"}
 
 
 def test_unknown_people_excuse_the_tasks_whose_tables_they_are_in():
@@ -350,84 +296,3 @@ def test_unknown_people_excuse_the_tasks_whose_tables_they_are_in():
     assert unexcused(instances, campaign) == 1
     assert unexcused(instances[:2], campaign) == 0
     assert unexcused([{"map_index": 3, "state": "upstream_failed"}], campaign) == 1
-
-
-DAY = date(2027, 1, 31)
-NAMES = [each.name for each in SCENARIOS]
-
-
-def row_of(name, **changed):
-    """Return the cells of a scenario in which all went well."""
-    cells = {"people": "100", "twice": "0", "lost": "0", "unknown": "0", "task": "20", "process": "21"}
-    return [name, *{**cells, **changed}.values(), "2 success (attempt 1)"]
-
-
-def rows_on(text):
-    begin = text.index(page.HEAD) + len(page.HEAD)
-    return text[begin : text.index("\n\n", begin)].splitlines()
-
-
-@pytest.fixture
-def copy(tmp_path, monkeypatch):
-    """A copy of the page, which the command takes for it."""
-    copy = tmp_path / "page.md"
-    copy.write_text(page.PAGE.read_text())
-    monkeypatch.setattr(page, "PAGE", copy)
-    return copy
-
-
-def test_rows_of_several_runs_add_up(copy, tmp_path, capsys):
-    """In the order of the scenarios; one that was played again has its last row; what is left to play is named."""
-    from support.machines.__main__ import main
-
-    before, file = copy.read_text(), tmp_path / "rows"
-    runs = [[row_of(NAMES[2]), row_of(NAMES[0], unknown="7")], [row_of(NAMES[0])]]
-    for run in runs:
-        with file.open("a") as rows:
-            rows.writelines(map(page.line_of, run))
-    os.utime(file, (1_801_353_600, 1_801_353_600))
-    assert main(["--rows", str(file), "--write"]) == 0
-    after = copy.read_text()
-    assert rows_on(after) == [page.line_of(row_of(NAMES[n])).strip() for n in (0, 2)]
-    assert (f"\nMeasured on {DAY}, " in after, page.MORE in after) == (True, True)
-    told = before.index(page.DAY.search(before)[0])
-    assert after[:told] == before[:told]
-    assert after.partition("\n## What was run\n")[2] == before.partition("\n## What was run\n")[2]
-    named = capsys.readouterr().out.split(": ")[1].split()
-    assert named == [each.id for n, each in enumerate(SCENARIOS) if n not in {0, 2}]
-
-
-def test_the_page_says_that_more_is_played_only_while_it_is():
-    """A table of all scenarios needs no such words, and gets them back where it lacks one."""
-    whole = page.with_rows(page.PAGE.read_text(), {name: row_of(name) for name in NAMES}, DAY)
-    assert (page.MORE in whole, len(rows_on(whole))) == (False, len(SCENARIOS))
-    assert page.MORE in page.with_rows(whole, {name: row_of(name) for name in NAMES[1:]}, DAY)
-
-
-@pytest.mark.parametrize("changed", [{"twice": "1"}, {"lost": "1"}, {"task": "not ended"}, {"process": "not ended"}])
-def test_a_scenario_that_broke_the_promise_is_not_written(changed):
-    """The page says of each row that the promise was kept; the error names the scenario."""
-    with pytest.raises(ValueError, match=f"the promise was broken, so nothing is written: {NAMES[0]}"):
-        page.with_rows(page.PAGE.read_text(), {NAMES[0]: row_of(NAMES[0], **changed)}, DAY)
-
-
-def test_a_row_of_no_scenario_is_refused():
-    """A scenario that was renamed since is played again; what is no row is named, too."""
-    with pytest.raises(ValueError, match="no scenario has the name 'tides'"):
-        page.read_rows(page.line_of(row_of("tides")))
-    with pytest.raises(ValueError, match="a row has 1 cells"):
-        page.read_rows("tides\n")
-    with pytest.raises(ValueError, match="no scenario was played"):
-        page.with_rows(page.PAGE.read_text(), page.read_rows("\n"), DAY)
-
-
-@pytest.mark.parametrize("given", [["--write"], ["--write", "--rows", "no-such-file"], ["--write", "nothing"]])
-def test_a_table_is_written_from_rows_alone(copy, given, capsys):
-    """The command that writes plays nothing, and says what it needs."""
-    from support.machines.__main__ import main
-
-    before = copy.read_text()
-    with pytest.raises(SystemExit):
-        main(given)
-    assert "--write plays nothing" in capsys.readouterr().err
-    assert copy.read_text() == before

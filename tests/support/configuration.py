@@ -13,11 +13,11 @@ HEADER = ("Option", "Type", "Default", "Example", "Meaning", "More")
 _TABLE = re.compile(r"^\| Option \|.*\n(?:\|.*\n)+", re.MULTILINE)
 
 MORE = {
-    "ledger_conn_id": "[PostgreSQL](postgresql.md)",
-    "allow_local_ledger": "[several machines](several-machines.md)",
+    "ledger_conn_id": "[PostgreSQL](deploy.md#the-database)",
+    "allow_local_ledger": "[several machines](deploy.md)",
     "ledger_path": "[the ledger](ledger.md)",
-    "recovery_path": "[a recovery file](postgresql.md#a-recovery-file)",
-    "require_synchronous_standby": "[high availability](several-machines.md#high-availability)",
+    "recovery_path": "[a recovery file](deploy.md#a-silent-server)",
+    "require_synchronous_standby": "[high availability](deploy.md#high-availability)",
     "unrecorded_seconds": "[other tasks' requests](what-to-do.md#other-tasks-requests)",
     "keep_response_texts": "[responses](operators.md#responses)",
     "retention_days": "[PurgeLedgerOperator](operators.md#purgeledgeroperator)",

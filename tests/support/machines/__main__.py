@@ -9,13 +9,12 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from support.machines import page, rates
+from support.machines import rates
 from support.machines.engine import KINDS, running_engine
 from support.machines.network import enter_namespaces, lacking
 from support.machines.packages import install, missing
@@ -33,12 +32,6 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each scenario (default: {PEOPLE})")
     parser.add_argument("--keep-logs", type=Path, metavar="FOLDER", help="copy all logs there at the end")
-    parser.add_argument(
-        "--rows", type=Path, metavar="FILE", help="add the rows of kept promises to a file, over several runs"
-    )
-    parser.add_argument(
-        "--write", action="store_true", help="play nothing: write the documentation's table from --rows"
-    )
     parser.add_argument("--rate", action="store_true", help="play nothing: measure rates by workers and tasks")
     parser.add_argument("--list", action="store_true", help="list the scenarios, and end")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
@@ -49,10 +42,6 @@ def main(arguments=None):
         for each in SCENARIOS:
             print(f"{each.id:24} {each.name}")  # noqa: T201  # that is what it was asked for
         return 0
-    if given.write:
-        if given.only or not given.rows or not given.rows.is_file():
-            parser.error("--write plays nothing: it needs --rows with the file of scenarios that were played")
-        return _write(given.rows)
     if unknown := set(given.only) - set(known):
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
     if (absent := missing()) and (absent := install(absent)):
@@ -67,16 +56,7 @@ def main(arguments=None):
         print(f"Relays take the place of networks, since there can be no namespaces here: {why}")  # noqa: T201
     scenarios = [each for name, each in known.items() if name in given.only or not given.only]
     act = _measure if given.rate else _play
-    return act(kind, [each for each in scenarios if kind in each.kinds], given)
-
-
-def _write(file):
-    rows = page.read_rows(file.read_text())
-    day = datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date()
-    page.PAGE.write_text(page.with_rows(page.PAGE.read_text(), rows, day))
-    if missing_ids := [each.id for each in SCENARIOS if each.name not in rows]:
-        print(f"Not played yet: {' '.join(missing_ids)}")  # noqa: T201  # that is what is left to do
-    return 0
+    return act(kind, scenarios, given)
 
 
 def _play(kind, scenarios, given):
@@ -86,11 +66,6 @@ def _play(kind, scenarios, given):
 
     def announce(played):
         console.print(f"{time.monotonic() - begun:.0f} s: {_row(played)}", style="dim")
-        if played.refused:
-            console.print(f"not recorded: {played.refused}", markup=False)
-        if given.rows and not played.is_broken:
-            with given.rows.open("a") as rows:
-                rows.write(page.line_of(_row(played)))
 
     for services, same in by_engine(scenarios):
         logs = given.keep_logs and given.keep_logs / f"from-{len(played)}"
@@ -169,11 +144,8 @@ def _table(kind, played, given):
     for name in ("people", "twice", "lost", "unknown", "tasks", "processes"):
         table.add_column(name, justify="right")
     table.add_column("what Airflow showed")
-    table.add_column("unknown after recover", justify="right")
-    table.add_column("each task")
     for each in played:
-        ended = " ".join("not ended" if end is None else f"{end:.0f}" for end in each.seconds)
-        table.add_row(*_row(each), str(each.left), ended, style="bold red" if each.is_broken else None)
+        table.add_row(*_row(each), style="bold red" if each.is_broken else None)
     return table
 
 

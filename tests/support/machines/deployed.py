@@ -13,9 +13,9 @@ from support.pages import ROOT
 DEPLOY = ROOT / "docs" / "deploy"
 METADATA, METADATA_ROLE = "airflow", "airflow"
 """Airflow's own database, and its role."""
-LEDGER, OWNER, TASK = "sms", "sms_owner", "sms_task"
-"""The ledger's database, the role that makes its tables, and the role of tasks."""
-PASSWORDS = ("AIRFLOW_DB_PASSWORD", "LEDGER_OWNER_PASSWORD", "LEDGER_TASK_PASSWORD")
+LEDGER = "sms"
+"""The ledger's database, and its role."""
+PASSWORDS = ("AIRFLOW_DB_PASSWORD", "LEDGER_PASSWORD")
 
 
 def create_databases(node):

@@ -12,13 +12,13 @@ How to use it::
         worker.stop()                                        # a warm shutdown: returns once its tasks have ended
         worker.start(AIRFLOW__SMS__LEDGER_PATH="…")          # again, with more environment variables for this start
         engine.kill("scheduler")
-        engine.start("scheduler")                            # a second start is a second scheduler
+        engine.start("scheduler")
         engine.services.broker.kill()                        # and database, standby, messaging: see services.py
         engine.services.fail_over()
         engine.restore()                                     # for what comes next: whole links, new workers, no faults
 
-The services are named ``database``, ``pooler``, ``broker``, ``api`` and ``messaging``. A worker with another version of
-the package, or with another clock, is one that is started with another PYTHONPATH.
+The services are named ``database``, ``pooler``, ``broker``, ``api`` and ``messaging``. A worker with another
+clock is one that is started with another environment.
 
 Scheduler, DAG processor, triggerer, API server and services are in the middle, which has no link that could be cut.
 A worker has an AIRFLOW_HOME, a host name and logs of its own; it shares the DAGs folder and the tables with all others,
@@ -52,8 +52,6 @@ from support.machines.services import TOKEN, running_services
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 CONCURRENCY = 2
 """Tasks that a worker runs at once, where an engine is not told otherwise."""
-RECOVERY = "sms-recovery"
-"""Folder of a machine's recovery files, in its AIRFLOW_HOME."""
 STOP_SECONDS = 8.0
 DEATH_SECONDS = 30
 """Seconds without a heartbeat after which Airflow takes a task for dead; its default is 300."""
@@ -123,20 +121,12 @@ class Worker:
         if self._process is not None:
             self._process.wait()
 
-    def ask_to_stop(self):
-        """Begin a warm shutdown: the worker takes no more tasks, and ends once those that run have ended."""
-        self._process.terminate()
-
-    def recovery_files(self):
-        """Return the files in which its tasks have kept outcomes that the ledger did not take."""
-        return sorted((self.machine.folder / RECOVERY).glob("*.json"))
-
     def stop(self, seconds=RUN_SECONDS):
         """Do a warm shutdown, and return once the worker has ended.
 
         :param seconds: after which it counts as stuck.
         """
-        self.ask_to_stop()
+        self._process.terminate()
         self._process.wait(seconds)
 
 
@@ -186,7 +176,7 @@ class Engine(RestApi):
             "conn_type": "postgres",
             "host": ledger[0],
             "port": ledger[1],
-            "login": deployed.TASK,
+            "login": deployed.LEDGER,
             "schema": deployed.LEDGER,
         }
         return {
@@ -200,8 +190,6 @@ class Engine(RestApi):
             "AIRFLOW_HOME": str(home),
             "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service),
             "AIRFLOW_CONN_SMS_LEDGER": json.dumps(kept),
-            "AIRFLOW_CONN_SMS_LEDGER_OWNER": json.dumps({**kept, "login": deployed.OWNER}),
-            "AIRFLOW__SMS__RECOVERY_PATH": str(home / RECOVERY),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__HOST": self.network.place("api")[0],
             "AIRFLOW__API__PORT": str(self.network.place("api")[1]),
@@ -249,17 +237,8 @@ class Engine(RestApi):
             worker.await_ready()
 
     def start(self, component):
-        """Start a component, even if another such one runs."""
+        """Start a component."""
         self._run(component, *(["--skip-serve-logs"] if component in ("scheduler", "triggerer") else []))
-
-    def await_schedulers(self, number):
-        """Return once so many schedulers have a heartbeat."""
-        alive = (
-            "SELECT count(*) FROM job WHERE job_type = 'SchedulerJob' AND state = 'running' "
-            "AND latest_heartbeat > now() - interval '5 seconds'"
-        )
-        what = f"{number} schedulers live"
-        until(lambda: self.ask_metadata(alive) >= number, seconds=READY_SECONDS, what=what, every=1.0)
 
     def ask_metadata(self, statement):
         """Return the one value that a statement reads from Airflow's database."""
@@ -285,29 +264,6 @@ class Engine(RestApi):
         for process in ended:
             self._processes.remove(process)
             self.start(next(each for each in COMPONENTS if each in process.args))
-
-    def recover(self):
-        """Record the recovery files of all workers, as a person does on a machine that reaches the ledger.
-
-        :return: what the command said of a file that it could not record; empty where all are recorded.
-        """
-        script = "from airflow_provider_sms.cli.main import main; main()"
-        said = []
-        for file in itertools.chain.from_iterable(worker.recovery_files() for worker in self.workers.values()):
-            ran = subprocess.run(
-                [sys.executable, "-c", script, "ledger", "recover", str(file)],
-                env=self.environment(self._middle, self.network.place),
-                cwd=self._middle,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=READY_SECONDS,
-                check=False,
-            )
-            # The command removes what it has recorded.
-            if ran.returncode or file.exists():
-                said.append(f"{ran.stdout}{ran.stderr}".strip())
-        return "\n".join(said)
 
     def _running(self, component):
         return [each for each in self._processes if component in each.args and each.poll() is None]
@@ -340,7 +296,7 @@ class Engine(RestApi):
         return False
 
     def restore(self, of_worker=None, /, **settings):
-        """Mend all links, empty the broker, start new workers, and let one of each component run.
+        """Mend all links, empty the broker, start new workers, and let each component run.
 
         :param of_worker: more environment variables of single workers, by name.
         :param settings: more environment variables of the new workers.
@@ -353,8 +309,6 @@ class Engine(RestApi):
             worker.start(**{**settings, **(of_worker or {}).get(worker.name, {})})
         self.revive()
         for component in COMPONENTS:
-            while len(self._running(component)) > 1:
-                self.kill(component)
             if not self._running(component):
                 self.start(component)
         until(self._is_healthy, seconds=READY_SECONDS, what="all components live")

@@ -138,16 +138,6 @@ class RelayedMachine(Machine):
         for service in services or SERVICES:
             self.relays[service].speak()
 
-    def delay(self, seconds, *services):
-        """Hold back what comes from and for some services for some seconds; none given means all services."""
-        for service in services or SERVICES:
-            self.relays[service].slow_down(seconds)
-
-    def drop(self, *services):
-        """End the connections to some services, which both sides notice; none given means all."""
-        for service in services or SERVICES:
-            self.relays[service].drop()
-
 
 class Namespaces:
     """Links that are cables to bridges, in a network namespace that holds nothing else.

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from sqlalchemy import text
 
 from support.faults.rest import ENDED, RUN_SECONDS, until
-from support.machines.deployed import LEDGER, TASK
+from support.machines.deployed import LEDGER
 
 SETUPS = ((1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2))
 """Workers, and tasks on each."""
@@ -105,7 +105,7 @@ def _measured(engine, tables, workers, tasks):
 
     def has_ended():
         with engine.services.ledger.connect() as connection:
-            found = connection.execute(_SERVER, {"ledger": LEDGER, "role": TASK}).one()
+            found = connection.execute(_SERVER, {"ledger": LEDGER, "role": LEDGER}).one()
         seen.append((time.time(), *found, psutil.cpu_percent()))
         return engine.call("GET", f"/dags/{name}/dagRuns/{RUN}")["state"] in ENDED
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-
-from support.machines import packages, versions
+from support.machines import packages
 from support.machines.engine import CONCURRENCY
 from support.machines.stage import CHUNK, OF_WORKER, Scenario, Stage
 
 CUT_SECONDS = 60.0
 OUT_SECONDS = 20.0
-LOST_RESPONSES = 6
-"""Responses that the service loses so that tasks ask: fewer than make a sender give up."""
 RICH = 1_000_000
 """Credits of an account that has enough."""
 AHEAD_SECONDS = 600
-WINDOW_MINUTES = 2
 
 SCENARIOS: list[Scenario] = []
 
@@ -31,11 +26,6 @@ def scenario(name, **details):
         return play
 
     return add
-
-
-@scenario("nothing: mapped tasks, over tables that overlap")
-def nothing(_):
-    pass
 
 
 @scenario(
@@ -62,43 +52,35 @@ QUEUED = {"engine": {"concurrency": 1}, "proves": Stage.require_begun_later}
 """One slot a worker, so that half the tasks wait in the queue at the disturbance."""
 
 
-def _add_cuts():
-    all_but = ("database", "pooler", "broker", "api")
-    kinds = {
-        "database": (("database", "pooler"), "PostgreSQL"),
-        "broker": (("broker",), "the broker"),
-        "api": (("api",), "the API server"),
-        "all_but_messaging": (all_but, "all but the messaging service"),
-        "messaging": (("messaging",), "only the messaging service,"),
-    }
-    for key, (services, name) in kinds.items():
-
-        def for_a_while(stage, services=services):
-            stage.worker.machine.cut(*services)
-            stage.later(CUT_SECONDS, lambda: stage.worker.machine.mend(*services))
-
-        def for_good(stage, services=services):
-            stage.worker.machine.cut(*services)
-
-        for_a_while.__name__, for_good.__name__ = f"loses_{key}_60", f"loses_{key}"
-        # Whether the service took a request whose response was cut off, nobody can know.
-        lost = OF_WORKER if key == "messaging" else 0
-        more = QUEUED if key == "broker" else {}
-        scenario(f"a worker loses {name} for {CUT_SECONDS:.0f} s", requests=lost, **more)(for_a_while)
-        # What the service answered lies on the worker's disk, where the ledger alone is out of reach.
-        kept = key in ("database", "all_but_messaging")
-        if key == "messaging":  # Airflow may give several attempts in a row to the worker that is cut off
-            more = {"operator": lambda: "retries=9"}
-        details = {"requests": OF_WORKER, "recovers": kept, **more}
-        scenario(f"a worker loses {name} for good", **details)(for_good)
+@scenario(f"a worker loses PostgreSQL for {CUT_SECONDS:.0f} s")
+def loses_database_60(stage):
+    stage.cut_for(CUT_SECONDS, "database", "pooler")
 
 
-_add_cuts()
+@scenario("a worker loses PostgreSQL for good", requests=OF_WORKER)
+def loses_database(stage):
+    stage.worker.machine.cut("database", "pooler")
 
 
-def _deliver_again(stage):
-    if not stage.services.broker.deliver_again():
-        raise RuntimeError("no task was delivered again")
+@scenario("a worker loses the broker for good", **QUEUED)
+def loses_broker(stage):
+    stage.worker.machine.cut("broker")
+
+
+@scenario("a worker loses the API server for good", requests=OF_WORKER)
+def loses_api(stage):
+    stage.worker.machine.cut("api")
+
+
+@scenario("a worker loses all but the messaging service for good", requests=OF_WORKER)
+def loses_all_but_messaging(stage):
+    stage.worker.machine.cut("database", "pooler", "broker", "api")
+
+
+# Whether the service took a request whose response was cut off, nobody can know.
+@scenario(f"a worker loses only the messaging service, for {CUT_SECONDS:.0f} s", requests=OF_WORKER)
+def loses_messaging_60(stage):
+    stage.cut_for(CUT_SECONDS, "messaging")
 
 
 ROOMY = {"concurrency": 2 * CONCURRENCY}
@@ -133,18 +115,6 @@ def rolling_restart(stage):
 
 
 @scenario(
-    "the broker is restarted, and delivers tasks again that still run",
-    engine=ROOMY,
-    begins=Stage.is_sending,
-    proves=Stage.require_copies,
-)
-def broker_restarted(stage):
-    stage.services.broker.kill()
-    stage.services.broker.start()
-    _deliver_again(stage)
-
-
-@scenario(
     f"the scheduler is killed, and another started {OUT_SECONDS:.0f} s later",
     engine=QUEUED["engine"],
     proves=Stage.require_adopted,
@@ -152,22 +122,6 @@ def broker_restarted(stage):
 def scheduler_killed(stage):
     stage.engine.kill("scheduler")
     stage.later(OUT_SECONDS, lambda: stage.engine.start("scheduler"))
-
-
-def _add_scheduler(stage):
-    stage.engine.start("scheduler")
-    stage.engine.await_schedulers(2)
-
-
-@scenario("two schedulers", before=_add_scheduler)
-def two_schedulers(stage):
-    stage.engine.await_schedulers(2)
-
-
-@scenario("PostgreSQL is restarted at once", proves=Stage.require_in_flight)
-def database_restarted(stage):
-    stage.services.database.stop()
-    stage.services.database.start()
 
 
 @scenario(f"PostgreSQL is stopped for {CUT_SECONDS:.0f} s")
@@ -182,31 +136,6 @@ def database_stopped(stage):
 )
 def clock_ahead(_):
     pass
-
-
-@scenario(
-    "a worker still has the version before",
-    first_worker=versions.before,
-    proves=lambda stage: versions.require_used(stage.engine.folder),
-)
-def version_before(_):
-    pass
-
-
-def _lose_responses(stage):
-    stage.service.set_faults([{"kind": "drop_after", "times": LOST_RESPONSES}])
-
-
-@scenario(
-    "tasks that asked a person go on on other workers",
-    before=_lose_responses,
-    begins=Stage.is_waiting,
-    operator=lambda: "on_unknown='ask'",
-)
-def ask_elsewhere(stage):
-    stage.worker.kill()
-    stage.answer("Treat as sent")
-    stage.require_moved()
 
 
 def _give_half_the_credit(stage):
@@ -228,28 +157,7 @@ def credit_elsewhere(stage):
     stage.require_moved()
 
 
-def _opens_soon():
-    now = datetime.now(timezone.utc)
-    start, end = now + timedelta(minutes=WINDOW_MINUTES), now - timedelta(minutes=1)
-    return f"send_window=SendWindow('{start:%H:%M}', '{end:%H:%M}', 'UTC')"
-
-
-@scenario(
-    "tasks that waited for their hours go on on other workers",
-    begins=Stage.is_waiting,
-    operator=_opens_soon,
-    seconds=None,
-)
-def window_elsewhere(stage):
-    stage.worker.kill()
-    stage.await_run()
-    stage.require_moved()
-
-
-POOLED = {"pooler": True}
-
-
-@scenario("pgbouncer, in transaction mode, is restarted", engine=POOLED, proves=Stage.require_in_flight)
+@scenario("pgbouncer, in transaction mode, is restarted", engine={"pooler": True}, proves=Stage.require_in_flight)
 def pooler_restarted(stage):
     stage.services.pooler.stop()
     stage.services.pooler.start()
@@ -257,17 +165,8 @@ def pooler_restarted(stage):
 
 @scenario(
     "PostgreSQL fails over to a synchronous standby",
-    engine={"standby": "synchronous"},
+    engine={"standby": True},
     proves=Stage.require_in_flight,
 )
-def fails_over_synchronous(stage):
-    stage.services.fail_over()
-
-
-@scenario(
-    "PostgreSQL fails over to an asynchronous standby",
-    engine={"standby": "asynchronous"},
-    proves=Stage.require_in_flight,
-)
-def fails_over_asynchronous(stage):
+def fails_over(stage):
     stage.services.fail_over()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 TOKEN = "sandbox-token-4567"
 LATENCY = 2.0
 """Seconds of each response of the service, so that a send takes some 20 seconds."""
-VISIBLE_SECONDS = 1
-"""Seconds that a task has run when the broker delivers it again."""
 POSTGRES = {"max_connections": "300"}
 
 
@@ -75,28 +72,6 @@ class Broker:
             self._process.kill()
             self._process.wait()
 
-    def deliver_again(self):
-        """Deliver what runs and has not ended again, as Celery does after its ``visibility_timeout``.
-
-        :return: how many tasks that were.
-        """
-        from kombu import Connection
-
-        host, port = self.place
-        options = {"visibility_timeout": VISIBLE_SECONDS}
-        with Connection(f"redis://{host}:{port}/0", transport_options=options) as connection:
-            channel = connection.channel()
-            # By when each was delivered: a worker with a free slot takes the copy, and the entry is back at once.
-            old = 0, time.time() - VISIBLE_SECONDS
-            waiting = channel.client.zcount(channel.unacked_index_key, *old)
-            channel.qos.restore_visible()
-            return waiting - channel.client.zcount(channel.unacked_index_key, *old)
-
-    @property
-    def pid(self):
-        """Its process."""
-        return self._process.pid
-
 
 @dataclass(frozen=True)
 class Services:
@@ -104,7 +79,6 @@ class Services:
 
     :param database: the primary, with the databases and roles of ``docs/deploy``.
     :param standby: None where none was asked for.
-    :param pair: both of them, with the link between; None where no standby was asked for.
     :param pooler: pgbouncer, at the place ``pooler``; None where none was asked for.
     :param messaging: the sandbox, whose ``state`` sets faults.
     :param witness: file of all messages that the service has taken.
@@ -113,7 +87,6 @@ class Services:
 
     database: Node
     standby: Node | None
-    pair: Any
     pooler: Pooler | None
     broker: Broker
     messaging: SandboxHandle
@@ -130,25 +103,23 @@ class Services:
 
 
 @contextmanager
-def running_services(network, folder, *, standby=None, pooler=False, latency=LATENCY):
+def running_services(network, folder, *, standby=False, pooler=False, latency=LATENCY):
     """Run the services, and yield them. Leaving the context ends them.
 
     :param network: :class:`~support.machines.network.Relays` or ``Namespaces``.
     :param folder: for their files.
-    :param standby: ``asynchronous`` or ``synchronous``; None means no standby.
+    :param standby: whether a synchronous standby runs.
     :param pooler: whether pgbouncer runs in front of the database, at the place ``pooler``.
     :param latency: seconds of each response of the messaging service.
     """
     with ExitStack() as running:
         place = network.place("database")
         if standby:
-            pair = running.enter_context(
-                running_pair(synchronous=standby == "synchronous", address=place, **POSTGRES),
-            )
+            pair = running.enter_context(running_pair(synchronous=True, address=place, **POSTGRES))
             database, second = pair.primary, pair.standby
         else:
             database = running.enter_context(running_node(address=place, **POSTGRES))
-            pair = second = None
+            second = None
         create_databases(database)
         way = Server(*place)
         pooling = running.enter_context(running_pooler(way, network.place("pooler"))) if pooler else None
@@ -168,7 +139,7 @@ def running_services(network, folder, *, standby=None, pooler=False, latency=LAT
         url = URL.create(DRIVER, username="postgres", host=way.host, port=way.port, database=LEDGER)
         ledger = create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
         running.callback(ledger.dispose)
-        yield Services(database, second, pair, pooling, broker, messaging, witness, ledger)
+        yield Services(database, second, pooling, broker, messaging, witness, ledger)
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,6 @@ OF_WORKER = CONCURRENCY * REQUESTS
 OF_REQUESTS = "JOIN sms_request r ON r.claimant_id = k.id"
 NOTED = re.compile(r"^(\S+Z) .*Task \S+\[([0-9a-f-]+)\] (received|succeeded|raised)", re.MULTILINE)
 """What Celery says of a task: when, which one, and what has become of it."""
-WAITING = ("deferred", "awaiting_input")
-"""States of a task that waits without a slot."""
 
 TASK_SECONDS = 120.0
 """Seconds from the disturbance after which every task has ended by itself: what the project promises."""
@@ -76,8 +74,6 @@ class Scenario:
     :param before: prepares the services before the run begins.
     :param begins: returns whether it is time for the disturbance, of a stage.
     :param proves: raises, once all tasks have ended, where what the scenario is about has not happened.
-    :param kinds: kinds of links with which it can be played.
-    :param recovers: whether nobody may be unknown once the recovery files of all workers have been recorded.
     :param example: whether the DAG is the example of mapped partitions as it stands, whose id the scenario then has.
     """
 
@@ -92,8 +88,6 @@ class Scenario:
     before: Callable[[Any], None] = lambda _: None
     begins: Callable[[Any], bool] | None = None
     proves: Callable[[Any], None] = lambda _: None
-    kinds: tuple[str, ...] = ("relays", "namespaces")
-    recovers: bool = False
     example: bool = False
 
     @property
@@ -113,8 +107,6 @@ class Played:
     :param quiet: seconds from the disturbance until no task had a process any more; None where one was stuck.
     :param unexcused: tasks that did not succeed, though nobody in their table was unknown.
     :param shown: what Airflow showed.
-    :param left: people who were still unknown once the links were whole and the workers' recovery files recorded.
-    :param refused: what the command said of recovery files that it could not record.
     """
 
     scenario: Scenario
@@ -127,16 +119,13 @@ class Played:
     quiet: float | None
     unexcused: int
     shown: str
-    left: int
-    refused: str = ""
 
     @property
     def is_broken(self):
         """Whether a promise was broken: a task may fail on unknown people of its own table only."""
         bound = self.scenario.seconds or LONGEST
         late = any(each is None or each > bound for each in self.seconds) or self.quiet is None
-        unknown = self.unknown > self.allowed or (self.scenario.recovers and self.left)
-        return bool(self.twice or self.lost or unknown or late or self.unexcused or self.refused)
+        return bool(self.twice or self.lost or self.unknown > self.allowed or late or self.unexcused)
 
 
 class Stage:
@@ -196,25 +185,11 @@ class Stage:
         """Return whether tasks wait without a slot, and no other has a process."""
         if self.has_ended():
             raise RuntimeError("no task waits")
-        return bool(self.waiting()) and self.is_idle()
-
-    def waiting(self):
-        """Return the map indexes of the tasks that wait without a slot."""
-        return [each["map_index"] for each in self.instances() if each["state"] in WAITING]
+        return any(each["state"] == "deferred" for each in self.instances()) and self.is_idle()
 
     def instances(self):
         """Return the task instances of the run."""
         return self.engine.instances(self.dag_id, RUN)
-
-    def answer(self, option):
-        """Answer, as a person does, all tasks that ask, and those that ask meanwhile; return at the end of the run."""
-
-        def ended():
-            for index in self.waiting():
-                self.engine.answer(self.dag_id, RUN, "send", option, map_index=index)
-            return self.has_ended()
-
-        until(ended, seconds=RUN_SECONDS, what="every task that asked has ended", every=1.0)
 
     def await_run(self):
         """Return once the run has ended."""
@@ -295,6 +270,11 @@ class Stage:
             rows = connection.exec_driver_sql(f"{query} WHERE k.dag_id = '{self.dag_id}'")
             return [((map_index, try_number), host) for map_index, try_number, host in rows]
 
+    def cut_for(self, seconds, *services):
+        """Let the worker lose some services, and have them again in some seconds."""
+        self.worker.machine.cut(*services)
+        self.later(seconds, lambda: self.worker.machine.mend(*services))
+
     def later(self, seconds, act):
         """Call a function in some seconds, while the stage waits for the end of the tasks."""
         timer = threading.Timer(seconds, act)
@@ -363,19 +343,14 @@ class Stage:
             quiet=quiet,
             unexcused=unexcused(instances, self.campaign),
             shown=_shown(instances),
-            left=figures.unknown,
         )
 
     def judge_late(self, played):
-        """Return the result with what processes still did that a cut had held, once the links are whole again.
-
-        What they did not, and kept in the recovery files of machines that were cut off, is recorded first.
-        """
+        """Return the result with what processes still did that a cut had held, once the links are whole again."""
         for worker in self.engine.workers.values():
             worker.machine.mend()
         with suppress(TimeoutError):
             until(self._is_quiet, seconds=LAPSE_SECONDS, what="no process sends", every=1.0)
-        refused = self.engine.recover()
         late = self.figures()
         if not self.has_ended():
             # What is stuck must not take the slots of the next scenario.
@@ -384,8 +359,6 @@ class Stage:
             played,
             twice=max(played.twice, late.duplicates),
             lost=max(played.lost, _lost(late)),
-            left=late.unknown,
-            refused=refused,
         )
 
 

@@ -15,6 +15,7 @@ from support.memory import in_memory
 
 pytest_plugins = [
     "airflow_provider_sms.testing",
+    "support.airflow_home",
     "support.durations",
     "support.ledger_fixtures",
     "support.shuffle",
@@ -45,19 +46,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session")
-def airflow_home(sms_airflow_home):
-    """An Airflow of this test session's own, with an empty database."""
-    sms_airflow_home.require_database()
-    return sms_airflow_home.path
-
-
 @pytest.fixture
 def sms_sandbox_config():
     """The settings of each test's sandbox: its token, and credit for everything."""
     from airflow_provider_sms.sandbox.config import SandboxConfig
 
     return SandboxConfig(token=TOKEN, balance=100_000)
+
+
+@pytest.fixture
+def sms_only_on_this_machine():
+    """Ledgers on a server, and services that are away, are the subject of tests here."""
 
 
 @pytest.fixture

@@ -519,7 +519,6 @@ DOCUMENTED = [
     "sandbox.server.SandboxHandle",
     "sandbox.state.SandboxState",
     "testing.sandbox.SmsSandbox",
-    "testing.sandbox.DagRunResult",
 ]
 TOLD_TO_AIRFLOW = {
     "hooks.sms",

@@ -1,18 +1,15 @@
-"""A pytest plugin: the fixture ``sms_sandbox`` runs a team's DAGs against the service on this machine.
+"""A pytest plugin: with the fixture ``sms_sandbox``, a test's DAGs text the service on this machine.
 
 A project loads it by name, in its pytest settings (``addopts = "-p airflow_provider_sms.testing"``) or in its
-``conftest.py`` (``pytest_plugins = ["airflow_provider_sms.testing"]``). It is not a ``pytest11`` entry point: pytest
-loads such a plugin wherever the package is installed, and a project that did not ask for it would find Airflow in
-another home. Airflow, the sandbox and its server are imported by the tests that need them.
+``conftest.py`` (``pytest_plugins = ["airflow_provider_sms.testing"]``). Airflow and the sandbox are imported
+by the tests that need them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-
-from airflow_provider_sms.testing.airflow_home import AirflowHome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,36 +18,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.config import SandboxConfig
     from airflow_provider_sms.testing.sandbox import SmsSandbox
 
-KEEP_HOME = "sms_sandbox_keep_airflow_home"
-"""The pytest setting with which Airflow keeps the home that the environment names."""
 CREDITS = 100_000
 """The balance of a sandbox without other settings, in credits."""
-_HOME = pytest.StashKey[AirflowHome]()
-
-
-def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the plugin's setting, and give Airflow a home for this test run.
-
-    Pytest calls this before it imports test modules and the ``conftest.py`` of folders, which may import Airflow.
-
-    :param parser: takes the setting.
-    :param pluginmanager: knows the configuration of this run.
-    """
-    parser.addini(
-        KEEP_HOME,
-        "run DAGs in the Airflow that the environment names, with its metadata database, and not in a temporary one",
-        type="bool",
-        default=False,
-    )
-    config: Any = pluginmanager.get_plugin("pytestconfig")
-    home = config.stash[_HOME] = AirflowHome(is_temporary=not config.getini(KEEP_HOME))
-    config.add_cleanup(home.close)
-
-
-@pytest.fixture(scope="session")
-def sms_airflow_home(pytestconfig: pytest.Config) -> AirflowHome:
-    """Return the Airflow of this test run."""
-    return pytestconfig.stash[_HOME]
 
 
 @pytest.fixture
@@ -65,17 +34,25 @@ def sms_sandbox_config() -> SandboxConfig:
 def sms_ledger_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file of this test's ledger, which is made by the first task that sends."""
     path = tmp_path / "ledger.db"
-    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "")  # that of a kept Airflow would outrank the path
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "")  # the configured one would outrank the path
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(path))
     monkeypatch.setenv("AIRFLOW__SMS__RECOVERY_PATH", str(tmp_path / "recovery"))
     return path
 
 
 @pytest.fixture
+def sms_only_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse requests to another machine's service, and ledgers on a server, for one test."""
+    from airflow_provider_sms.testing.sandbox import refuse_other_machines
+
+    refuse_other_machines(monkeypatch)
+
+
+@pytest.fixture
 def sms_sandbox(
     sms_sandbox_config: SandboxConfig,
-    sms_airflow_home: AirflowHome,
     sms_ledger_path: Path,
+    sms_only_on_this_machine: None,  # noqa: ARG001  # it holds for the whole test
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[SmsSandbox]:
     """Run the sandbox for one test, with the connection ``sms_default`` to it and a ledger in ``tmp_path``."""
@@ -86,6 +63,6 @@ def sms_sandbox(
     from airflow_provider_sms.testing.sandbox import SmsSandbox
 
     with running_sandbox(sms_sandbox_config) as service:
-        sandbox = SmsSandbox(service, sms_airflow_home, sms_ledger_path, monkeypatch)
+        sandbox = SmsSandbox(service, sms_ledger_path, monkeypatch)
         sandbox.connect()
         yield sandbox

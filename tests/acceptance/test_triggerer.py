@@ -8,10 +8,10 @@ from contextlib import closing
 import psutil
 import pytest
 from airflow.providers.common.compat.sdk import DAG, TaskDeferred
+from support.airflow import register
 from support.faults.rest import until
 
 from airflow_provider_sms.sensors.balance import BalanceSensor
-from airflow_provider_sms.testing.dag_runs import register
 
 TOKEN = "sandbox-token-0123"
 SENSORS = 100

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.airflow import everything_logged, run_dag, stored_xcoms
-
-from airflow_provider_sms.testing.dag_runs import load_dags, sync_dags
+from support.airflow import everything_logged, load_dags, run_dag, stored_xcoms, sync_dags
 
 DAGS = Path(__file__).parents[2] / "dags"
 

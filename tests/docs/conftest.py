@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.airflow import run_dag, stored_xcoms
-
-from airflow_provider_sms.testing.dag_runs import load_dags, sync_dags
+from support.airflow import load_dags, run_dag, stored_xcoms, sync_dags
 
 
 @dataclass

@@ -10,11 +10,10 @@ from contextlib import closing
 
 import pytest
 import requests
-from support.airflow import everything_logged, run_dag
+from support.airflow import everything_logged, load_dags, run_dag, sync_dags
 from support.pages import ROOT, blocks
 
 from airflow_provider_sms.cli.main import main
-from airflow_provider_sms.testing.dag_runs import load_dags, sync_dags
 
 PAGE = ROOT / "docs" / "closing-unknowns.md"
 TEXT = PAGE.read_text()

@@ -1,63 +1,54 @@
 from __future__ import annotations
 
+import os
 import re
-import shlex
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
-import pytest
-from support.own_pytest import run_pytest
 from support.pages import ROOT, blocks, dags
 
 PAGE = ROOT / "docs" / "testing.md"
 TEXT = PAGE.read_text()
 FILES = dict(re.findall(r"`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))
-COMMAND = [block.code.strip() for block in blocks(PAGE, "sh")][-1]
+COMMANDS = [block.code for block in blocks(PAGE, "sh")][-1]
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A team's project: the files of the page, where the page has them."""
-    for name, code in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(code)
-    return tmp_path
-
-
-@pytest.fixture
-def run_command(project):
-    """Run the page's command in that project, and return what it prints."""
-    assert shlex.split(COMMAND)[:3] == ["python", "-m", "pytest"]
-    return lambda: run_pytest(project, *shlex.split(COMMAND)[3:])[1]
-
-
-def test_the_tests_of_the_page_pass(project, run_command):
-    """The page's DAG, settings and tests, as they stand, run with the page's command, and leave no Airflow behind."""
-    assert {"dags/remind_customers.py", "pytest.ini", "tests/test_remind_customers.py"} == set(FILES)
-    tests = re.findall(r"^def test_", FILES["tests/test_remind_customers.py"], re.MULTILINE)
-    assert f"{len(tests)} passed" in run_command()
-    assert [path.name for path in project.glob("airflow*")] == []
-
-
-def test_they_fail_with_a_dag_that_texts_people_again(project, run_command):
-    """A team whose campaign has another name in each attempt learns of it from the first test."""
-    path = project / "dags" / "remind_customers.py"
-    code = path.read_text()
-    assert 'campaign="reminders"' in code
-    path.write_text(code.replace('campaign="reminders"', 'campaign="{{ macros.uuid.uuid4() }}"'))
-    said = run_command()
-    assert "FAILED tests/test_remind_customers.py::test_everybody_is_texted_once" in said
-
-
-def test_a_window_is_opened_and_another_table_is_read(project):
-    """The page's test of a DAG with sending hours, and a table that is not there, passes on a day without hours."""
+def offers():
+    """Return the page's other DAG on a day without hours, and the page's test of it."""
     (code,) = (code for code in dags(ROOT / "docs" / "before-sending.md") if 'DAG("offers"' in code)
     closed_for_days = f"{datetime.now(timezone.utc) + timedelta(days=3):%a}".lower()
     code = re.sub(r"weekdays=\[.*\]", f'weekdays=["{closed_for_days}"]', code)
     code = re.sub(r"^ *hours=.*\n", "", code, flags=re.MULTILINE)
-    (project / "dags" / "offers.py").write_text(re.sub(r"^(with DAG\(.*\)):$", r"\1 as dag:", code, flags=re.MULTILINE))
+    code = re.sub(r"^(with DAG\(.*\)):$", r"\1 as dag:", code, flags=re.MULTILINE)
     (test,) = (block.code for block in blocks(PAGE, "python") if "from offers import dag" in block.code)
-    (project / "tests" / "test_offers.py").write_text(test)
-    assert "1 passed" in run_pytest(project, "tests/test_offers.py")[1]
+    return {"dags/offers.py": code, "tests/test_offers.py": test}
+
+
+def test_the_tests_of_the_page_pass(tmp_path):
+    """A team's project with the page's DAGs, settings and tests, as they stand, passes with the page's commands."""
+    assert {"dags/remind_customers.py", "pytest.ini", "tests/test_remind_customers.py"} == set(FILES)
+    files = {**FILES, **offers()}
+    for name, code in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(code)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    done = subprocess.run(
+        ["bash", "-e", "-c", COMMANDS],
+        cwd=tmp_path,
+        env={
+            **clean,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    tests = sum(code.count("\ndef test_") for code in files.values())
+    assert f"{tests} passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_page_has_every_name_of_the_fixture():
@@ -69,13 +60,12 @@ def test_the_page_has_every_name_of_the_fixture():
     assert methods | {"service", "ledger_path"} == rows
 
 
-def test_the_error_of_the_page_is_the_fixtures(sms_sandbox, monkeypatch):
+def test_the_error_of_the_page_is_the_fixtures():
     """The page shows what a team reads whose task would text people."""
-    from airflow_provider_sms.operators.sms import BulkSmsOperator
+    import inspect
 
-    connection = '{"conn_type": "sms", "host": "sms.invalid", "password": "a-real-token"}'
-    monkeypatch.setenv("AIRFLOW_CONN_SMS_MARKETING", connection)
-    task = BulkSmsOperator(task_id="text_them", source="none.csv", message="Hi", sms_conn_id="sms_marketing")
-    with pytest.raises(ValueError) as refused:
-        sms_sandbox.run_task(task)
-    assert f"ValueError: {refused.value}\n" in TEXT
+    from airflow_provider_sms.testing.sandbox import refuse_other_machines
+
+    (words,) = re.findall(r"^airflow\S+: (.+)$", TEXT, re.MULTILINE)
+    said = "".join(re.findall(r'^ +"(.*)"$', inspect.getsource(refuse_other_machines), re.MULTILINE))
+    assert words in said

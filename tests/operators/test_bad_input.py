@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from unittest.mock import Mock
+from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
@@ -18,7 +21,6 @@ from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.recipients.numbers import DATE, IMPOSSIBLE, NO_CODE, SEVERAL
-from airflow_provider_sms.testing.task_context import task_context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -723,6 +725,15 @@ def shown(case: Case, output: str) -> list[str]:
     return sorted(secret for secret in {NUMBER, LOCAL, "token-4711", *given} if secret in output)
 
 
+def context_of(task: BulkSmsOperator) -> dict[str, Any]:
+    """Return what a task needs of Airflow's context."""
+    names = {"dag_id": task.dag_id, "task_id": task.task_id, "run_id": "manual"}
+    of_ti = {"id": uuid4(), "map_index": -1, "try_number": 1, "xcom_push": Mock(), "xcom_pull": Mock(return_value=None)}
+    ti = SimpleNamespace(**names, **of_ti)
+    run = SimpleNamespace(**names, conf={}, triggering_user_name="ann")
+    return {"ti": ti, "task_instance": ti, "task": task, "dag_run": run, "run_id": "manual", "params": {}}
+
+
 def said_of(case: Case, folder: Path) -> tuple[str, Exception]:
     """Return when the mistake was found, and its error."""
     options = {"source": [ROW], "message": "Hi", "campaign": "c", **case.options}
@@ -730,7 +741,7 @@ def said_of(case: Case, folder: Path) -> tuple[str, Exception]:
         made = BulkSmsOperator(task_id="t", **{name: placed(value, folder) for name, value in options.items()})
     except Exception as error:  # noqa: BLE001  # whatever it is, it is judged
         return LOAD, error
-    context = task_context(made, datetime.now(timezone.utc), {}, {})
+    context: Any = context_of(made)
     made.render_template_fields(context)
     with pytest.raises(Exception) as raised:
         made.execute(context)

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import pytest
 from airflow.providers.common.compat.sdk import DAG
-from support.airflow import run_task
+from support.airflow import load_dags, run_task
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.rendering import is_text_file
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor
-from airflow_provider_sms.testing.dag_runs import load_dags
 
 ROWS = [{"destination": "27820000001", "first_name": "Ann"}]
 FILES = ["welcome.txt", "welcome.j2", "texts/welcome.txt", "welcome.txt.j2"]

@@ -21,7 +21,6 @@ LEAST_SHARE = 0.5
 MEASURED_BY_NOBODY = {
     ("costs.md", "An example"): "a sum worked out, which tests/docs/test_costs.py compares with a plan",
     ("costs.md", "SMS parts"): "the standard's sizes of a part",
-    ("unknown.md", "Ask"): "what a person is shown",
     ("operators.md", "How values are formatted"): "how a value is written",
 }
 """Page and heading of a table of numbers that are not measured → what they are."""

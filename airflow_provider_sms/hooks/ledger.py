@@ -343,22 +343,16 @@ def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
     if own.get("connect_timeout", "1").strip().startswith(("0", "-")):
         # 0 and negative values mean no limit.
         del own["connect_timeout"]
+    if not find_spec("psycopg"):
+        raise InputError(
+            "ledger_conn_id: no driver for PostgreSQL is installed: install this package with its extra 'postgres'"
+        )
     return sqlalchemy.engine.URL.create(
-        f"postgresql+{_driver()}",
+        "postgresql+psycopg",
         username=connection.login,
         password=connection.password,
         host=connection.host,
         port=connection.port,
         database=connection.schema,
         query=own,
-    )
-
-
-def _driver() -> str:
-    if find_spec("psycopg"):
-        return "psycopg"
-    if find_spec("psycopg2"):
-        return "psycopg2"
-    raise InputError(
-        "ledger_conn_id: no driver for PostgreSQL is installed: install this package with its extra 'postgres'"
     )

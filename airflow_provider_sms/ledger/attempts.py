@@ -132,7 +132,7 @@ def registered(store: LedgerBackend, claimant_id: int) -> dict[str, Any] | None:
 
     :raises LedgerError: when the ledger cannot be read.
     """
-    with store.read(quick=True) as connection:
+    with store.read() as connection:
         row = connection.execute(select(claimant).where(claimant.c.id == claimant_id)).mappings().first()
     return None if row is None else dict(row)
 
@@ -311,7 +311,7 @@ def high_water(store: LedgerBackend, who: Claimant) -> HighWater:
 
     :raises LedgerError: when the ledger cannot be read.
     """
-    with store.read(quick=True) as connection:
+    with store.read() as connection:
         ids = list(connection.execute(select(claimant.c.id).where(of_task(who))).scalars())
         if not ids:
             return HighWater()
@@ -329,7 +329,7 @@ def raised(store: LedgerBackend, mark: HighWater, claimant_id: int) -> HighWater
     """
     newer = and_(request.c.id > mark.highest, request.c.claimant_id == claimant_id)
     # Asked beside a send, and once more at its end.
-    with store.read(quick=True) as connection:
+    with store.read() as connection:
         since = _counted(connection.execute(select(func.max(request.c.id), func.count()).where(newer)).one())
     return HighWater(max(mark.highest, since.highest), mark.requests + since.requests)
 

@@ -109,17 +109,13 @@ class LedgerBackend(ABC):
                 yield writing
 
     @contextmanager
-    def read(self, *, quick: bool = False) -> Iterator[Connection]:  # noqa: ARG002  # a server's
+    def read(self) -> Iterator[Connection]:
         """Open a connection that sees what is committed and keeps no writer waiting.
 
-        :param quick: whether a send waits for it: then no statement is given the time of one that reads much.
         :raises LedgerError: when the ledger cannot be read.
         """
         with ledger_errors("read"), self._engine.connect() as connection:
             yield connection
-
-    def ask_again(self) -> None:  # noqa: B027 - a server's
-        """Let the next connection ask a server that did not respond a moment ago. No-op for a file."""
 
     def close(self) -> None:
         """Close every connection."""
@@ -333,8 +329,7 @@ def new_id(inserted: CursorResult[Any]) -> int:
 
 def sql_state(error: DBAPIError) -> str | None:
     """Return the SQLSTATE of a server's error; None where the driver gives none."""
-    # psycopg2 has another name for it.
-    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    return getattr(error.orig, "sqlstate", None)
 
 
 def first_line(error: BaseException) -> str:

@@ -155,7 +155,7 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read, or the campaign was purged.
         """
-        with self._store.read(quick=True) as connection:
+        with self._store.read() as connection:
             holders = self._holders.find(connection, keys, wait_seconds=self.unrecorded_seconds)
             # After the query: it must not have found the messages of another campaign.
             self._require_campaign(connection)
@@ -179,8 +179,7 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        # Of one block of rows: a report after a send does not keep its task waiting for a server that hangs.
-        with self._store.read(quick=True) as connection:
+        with self._store.read() as connection:
             held = self._holders.request_ids(connection, keys)
             return held, read_records(connection, set(held.values()), self._this_attempt, self.clock())
 
@@ -253,10 +252,8 @@ class CampaignLedger:
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
-        # This is repeated, with waits in between: each call asks even a silent server at once, and none may wait as
-        # long for other processes as a claim does.
-        self._store.ask_again()
         unposted = {*self._in_doubt, *unposted}
+        # This is repeated, with waits in between: none may wait as long for other processes as a claim does.
         with self._write(patience=FINISH_PATIENCE) as connection:
             # Only here: a commit that claims some of them may have ended while this one waited for the lock.
             states = self._own_states(connection, outcomes, unposted)

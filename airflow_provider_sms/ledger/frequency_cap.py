@@ -110,7 +110,7 @@ class Capping:
         :raises LedgerError: when the ledger cannot be read.
         """
         since = now - self._cap.min_seconds
-        with self._store.read(quick=True) as connection:
+        with self._store.read() as connection:
             return {str(each) for each in self._store.contacts_since(connection, self.group_id, since, destinations)}
 
     def apply(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,13 +26,7 @@ from airflow_provider_sms.ledger.clocks import ServerClock
 from airflow_provider_sms.ledger.locks import CONTACT_LOCKS
 from airflow_provider_sms.ledger.open import create_or_upgrade
 from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
-from airflow_provider_sms.ledger.postgres_engine import (
-    LOOK_SECONDS,
-    WAIT_SECONDS,
-    ConnectBackoff,
-    describe,
-    postgres_engine,
-)
+from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
 from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE
 
 if TYPE_CHECKING:
@@ -86,13 +79,12 @@ _LOCK_GROUP = f"SELECT pg_advisory_xact_lock({CONTACT_LOCKS}, %s::int)"
 
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
-# Warnings must reach this process: a warning may be the only sign that a commit is not durable. The lock is requested
-# for a few seconds at a time, so that the server responds every few seconds. A transaction that does nothing is ended
-# soon: its machine may have vanished, and others wait for its lock. All other waits share one bound. The time is read
-# from a row that exists only once the lock is held: SQL promises no order within one list.
+# Warnings must reach this process: a warning may be the only sign that a commit is not durable. A transaction that does
+# nothing is ended soon: its machine may have vanished, and others wait for its lock. All other waits share one bound.
+# The time is read from a row that exists only once the lock is held: SQL promises no order within one list.
 _TAKE_LOCK = (
     "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
-    "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
+    "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :patience, true), "
     "set_config('idle_in_transaction_session_timeout', :idle, true), {function}(:lock)), "
     "bounded AS (SELECT set_config('lock_timeout', :busy, true), set_config('statement_timeout', :wait, true) "
     "FROM locked) "
@@ -100,13 +92,11 @@ _TAKE_LOCK = (
 )
 _LOCK = text(_TAKE_LOCK.format(function="pg_advisory_xact_lock"))
 _LOCK_SHARED = text(_TAKE_LOCK.format(function="pg_advisory_xact_lock_shared"))
-_TURN_SECONDS = 5.0
-"""Seconds of one request for a lock, after which the server must have responded."""
 IDLE_SECONDS = 5.0
 """Seconds after which the server ends a transaction that does nothing, and gives its lock to the next one."""
 _LOCK_NOT_AVAILABLE = "55P03"
-_SERVERS_SHARE = 0.9
-"""Share of a bound that the server is given, so that it ends a slow statement before the connection is given up."""
+_GRACE_SECONDS = 1.0
+"""Seconds after which a statement that the server was to end counts as silence."""
 
 
 class PostgresBackend(LedgerBackend):
@@ -115,7 +105,6 @@ class PostgresBackend(LedgerBackend):
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether a commit must wait for a standby.
-    :param backoff: the time in which the engine does not ask a silent server.
     """
 
     def __init__(
@@ -127,51 +116,35 @@ class PostgresBackend(LedgerBackend):
         *,
         wait_seconds: float = WAIT_SECONDS,
         require_standby: bool = False,
-        backoff: ConnectBackoff | None = None,
     ) -> None:
         super().__init__(engine, description, clock)
         self._server_clock = clock
         self._busy = busy_seconds
         self._wait = wait_seconds
         self._require_standby = require_standby
-        self._backoff = backoff or ConnectBackoff()
-
-    def ask_again(self) -> None:
-        """Let the next connection ask a server that did not respond a moment ago."""
-        self._backoff.end()
 
     @contextmanager
-    def read(self, *, quick: bool = False) -> Iterator[Connection]:
+    def read(self) -> Iterator[Connection]:
         """Open a connection that sees what is committed and keeps no writer waiting."""
-        with super().read(quick=quick) as connection:
-            if not quick:
-                driver_connection: Any = connection.connection.dbapi_connection
-                driver_connection.patience = max(self._wait, LOOK_SECONDS)
+        with super().read() as connection, _waiting(connection, max(self._wait, LOOK_SECONDS)):
             yield connection
 
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
         patience = self._busy if patience is None else patience
-        bound = _SERVERS_SHARE * self._wait
-        others = {
-            "wait": _milliseconds(bound),
-            "idle": _milliseconds(min(IDLE_SECONDS, bound)),
-            "busy": _milliseconds(min(patience, bound)),
+        values = {
+            "lock": lock,
+            "patience": _milliseconds(patience),
+            "idle": _milliseconds(min(IDLE_SECONDS, self._wait)),
+            "busy": _milliseconds(min(patience, self._wait)),
+            "wait": _milliseconds(self._wait),
         }
-        give_up = time.monotonic() + patience
-        while True:
-            turn = max(0.001, min(_TURN_SECONDS, bound, give_up - time.monotonic()))
-            values = {"lock": lock, "turn": _milliseconds(turn), **others}
-            try:
+        try:
+            with _waiting(connection, patience + self._wait):
                 self._server_clock.read(connection, _LOCK_SHARED if shared else _LOCK, values)
-            except DBAPIError as error:
-                if sql_state(error) != _LOCK_NOT_AVAILABLE:
-                    raise
-                # Nothing came before it in the transaction, and the driver begins the next one.
-                connection.connection.rollback()
-                if time.monotonic() > give_up:
-                    raise busy(patience) from None
-            else:
-                break
+        except DBAPIError as error:
+            if sql_state(error) != _LOCK_NOT_AVAILABLE:
+                raise
+            raise busy(patience) from None
         if self._require_standby:
             require_waiting(connection, self.description)
 
@@ -240,16 +213,14 @@ class PostgresBackend(LedgerBackend):
 
     def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:
         """Return the event id and the id of each request of a campaign that has one of these event ids."""
-        with self.read(quick=True) as connection:
+        with self.read() as connection:
             rows = connection.exec_driver_sql(_REQUESTS_OF_EVENTS, (campaign_id, list(event_ids))).all()
         return cast("Sequence[tuple[int, int]]", rows)
 
-    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
+    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Return the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (len(keys), campaign_id, joined(keys)))
-        for key, *rest in cast("Iterable[HolderRow]", rows):
-            # psycopg2 returns a memoryview.
-            yield cast("HolderRow", (bytes(key), *rest))
+        return cast("Iterable[HolderRow]", rows)
 
 
 def open_postgres(
@@ -266,7 +237,7 @@ def open_postgres(
     Times are the server's, read in each transaction that writes, so that machines whose clocks differ agree on
     deadlines.
 
-    :param url: SQLAlchemy's, with the driver.
+    :param url: SQLAlchemy's, of the driver psycopg.
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether to refuse a server whose commits wait for no standby.
@@ -274,12 +245,10 @@ def open_postgres(
     :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when this package cannot use its version.
     """
-    backoff = ConnectBackoff()
     engine = postgres_engine(
         url,
         name="airflow-provider-sms",
-        wait_seconds=wait_seconds,
-        backoff=backoff,
+        wait_seconds=wait_seconds + _GRACE_SECONDS,
         # What others wrote before a lock was free must be seen: at any other level, a transaction sees an older state.
         isolation_level="READ COMMITTED",
     )
@@ -296,13 +265,23 @@ def open_postgres(
             busy_seconds,
             wait_seconds=wait_seconds,
             require_standby=require_standby,
-            backoff=backoff,
         )
         create_or_upgrade(store)
     except LedgerError:
         engine.dispose()
         raise
     return store
+
+
+@contextmanager
+def _waiting(connection: Connection, seconds: float) -> Iterator[None]:
+    """Let statements of a connection take longer within the block."""
+    driver_connection: Any = connection.connection.dbapi_connection
+    usual, driver_connection.wait_seconds = driver_connection.wait_seconds, seconds
+    try:
+        yield
+    finally:
+        driver_connection.wait_seconds = usual
 
 
 def _milliseconds(seconds: float) -> str:

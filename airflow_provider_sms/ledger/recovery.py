@@ -159,7 +159,7 @@ def record(store: LedgerBackend, unrecorded: UnrecordedOutcomes) -> Recorded:
     recorded = {*ids, *unrecorded.unposted}
     if not recorded:
         return Recorded({}, ())
-    with store.read(quick=True) as connection:
+    with store.read() as connection:
         return Recorded(store.own_states(connection, origin.claimant, recorded), ledger.texted_twice)
 
 
@@ -174,7 +174,7 @@ def _require_origin(store: LedgerBackend, origin: Origin, wanted: Sequence[int])
     if registered(store, origin.claimant["id"]) != origin.claimant:
         missing = "does not have the attempt that wrote them: it is another ledger, or has gone back, or forgot it"
     else:
-        with store.read(quick=True) as connection:
+        with store.read() as connection:
             if find_campaign(connection, origin.campaign) is None:
                 missing = f"has no campaign {origin.campaign!r}: it was purged"
             elif wanted:

@@ -138,9 +138,9 @@ class SQLiteBackend(LedgerBackend):
         return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
 
     @contextmanager
-    def read(self, *, quick: bool = False) -> Iterator[Connection]:
+    def read(self) -> Iterator[Connection]:
         """Open a connection that sees what is committed, including the ledger's time, and keeps no writer waiting."""
-        with super().read(quick=quick) as connection:
+        with super().read() as connection:
             self._boot_clock.read(connection)
             yield connection
 

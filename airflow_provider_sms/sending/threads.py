@@ -204,8 +204,8 @@ def run_uninterrupted(
 def run_beside(work: Callable[[], T]) -> T:
     """Run work in a thread of its own, and return what it returns; meanwhile this thread handles signals.
 
-    Python handles a signal in the main thread, between two instructions. A library that waits in C, as psycopg2 does
-    for its server, keeps the signal waiting until it returns, and Airflow kills a task five seconds after telling it to
+    Python handles a signal in the main thread, between two instructions. A library that waits in C, as SQLite does
+    for its lock, keeps the signal waiting until it returns, and Airflow kills a task five seconds after telling it to
     stop. An exception of a signal handler is raised here; the work then ends in its thread, and its result is lost.
     Where the system has no more threads, the work is done in this one.
 

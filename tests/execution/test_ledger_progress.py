@@ -14,7 +14,6 @@ from support.airflow import run_task
 from support.forwarder import Forwarder
 from support.later import later
 from support.people import somebody_answers
-from support.postgres import DRIVERS
 from support.sending import Clock, claimant
 from support.sending import people as some
 from support.versions import ASKS_WITHOUT_TRIGGER
@@ -25,7 +24,6 @@ from airflow_provider_sms.execution import ledger_progress
 from airflow_provider_sms.execution.ledger_progress import BalanceNotes, LedgerProgress
 from airflow_provider_sms.execution.ledger_session import HighWaterMark
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.ledger import postgres_engine
 from airflow_provider_sms.ledger.attempts import HighWater, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -501,9 +499,8 @@ def told_soon():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("waits_in", ["note", "mark"])
-@pytest.mark.parametrize("driver", DRIVERS)
 def test_a_stop_is_not_kept_waiting_by_a_note_to_a_silent_ledger(
-    driver, waits_in, postgres_ledger_url, service, told_soon, tmp_path, monkeypatch
+    waits_in, postgres_ledger_url, service, told_soon, tmp_path, monkeypatch
 ):
     """Its driver waits in C, where no signal is handled; Airflow kills the process five seconds after the signal.
 
@@ -511,13 +508,10 @@ def test_a_stop_is_not_kept_waiting_by_a_note_to_a_silent_ledger(
     """
     # The stop alone has the file written, and the server is waited for longer than Airflow waits.
     monkeypatch.setattr(unrecorded, "PATIENCE_SECONDS", 60.0)
-    monkeypatch.setattr(postgres_engine, "PING_SECONDS", 4 * KILLED_AFTER)
     soon, told = told_soon
     stop, silent, kept_at = StopFlag(), threading.Event(), []
     with Forwarder(f"{postgres_ledger_url.query['host']}/.s.PGSQL.5432") as way:
-        url = postgres_ledger_url.set(
-            drivername=f"postgresql+{driver}", host=way.host, port=way.port, query={"connect_timeout": "2"}
-        )
+        url = postgres_ledger_url.set(host=way.host, port=way.port, query={"connect_timeout": "2"})
 
         def post(messages):
             way.fall_silent()

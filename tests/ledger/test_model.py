@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import json
 import pickle
-from contextlib import closing
 
 import pytest
 from sqlalchemy import case, func, select, text, true
 from sqlalchemy import literal_column as column
-from support.postgres import DRIVERS
 
 from airflow_provider_sms.ledger.model import AttemptState, RequestState
-from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.schema import campaign
-from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 WORDS = [*RequestState, *AttemptState]
 
@@ -25,17 +21,6 @@ def test_a_stored_word_is_its_string(word):
     assert (json.dumps({word: word}), {word: 1}[value]) == (f'{{"{value}": "{value}"}}', 1)
     assert type(str(word)) is str
     assert pickle.loads(pickle.dumps(word)) is word
-
-
-@pytest.fixture(params=["sqlite", *DRIVERS])
-def store(request, tmp_path):
-    if request.param == "sqlite":
-        opened = open_sqlite(tmp_path / "ledger.db")
-    else:
-        url = request.getfixturevalue("postgres_url")
-        opened = open_postgres(url.set(drivername=f"postgresql+{request.param}"))
-    with closing(opened):
-        yield opened
 
 
 def test_a_word_reaches_the_database_as_its_string(store):

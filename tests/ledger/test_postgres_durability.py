@@ -5,11 +5,10 @@ import re
 import threading
 from contextlib import closing
 
-import psycopg2
+import psycopg
 import pytest
 from sqlalchemy import text
 from support.cluster import running_node, running_pair, until
-from support.postgres import DRIVERS
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -100,14 +99,12 @@ def test_a_requirement_holds_for_each_claim(synchronous):
             synchronous.wait_until_streaming("sync")
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("level", ["warning", "error"])
-def test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim(synchronous, driver, level):
+def test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim(synchronous, level):
     """The server says so by a warning alone, which a database may be told to keep to itself: it raises all the same."""
     primary = synchronous.primary
     primary.ask(f"ALTER DATABASE postgres SET client_min_messages = {level}")
-    url = primary.url().set(drivername=f"postgresql+{driver}")
-    with opened(url) as store:
+    with opened(primary.url()) as store:
         synchronous.link.fall_silent()
 
         def cancel():
@@ -118,7 +115,7 @@ def test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim(synchronou
         cancelling.start()
         try:
             with pytest.raises(LedgerError, match=r"may not be durable: .*canceling wait for"):
-                insert(store, f"{driver} {level}")
+                insert(store, level)
         finally:
             cancelling.join(30.0)
             synchronous.link.speak()
@@ -150,11 +147,9 @@ def test_a_server_that_does_not_wait_for_its_disk_is_refused():
 
 def test_a_user_who_may_only_read_is_told_so(postgres_url):
     """The error is in words, and not what the database says of the first statement that writes."""
-    connection = psycopg2.connect(host=postgres_url.query["host"], user="postgres", dbname="postgres")
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER DATABASE {postgres_url.database} SET default_transaction_read_only = on")
-    connection.close()
+    place = {"host": postgres_url.query["host"], "user": "postgres", "dbname": "postgres"}
+    with psycopg.connect(**place, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {postgres_url.database} SET default_transaction_read_only = on")
     with pytest.raises(LedgerError, match=r"is read-only for this user"):
         open_postgres(postgres_url)
 

@@ -11,7 +11,6 @@ from support.forwarder import Forwarder
 from support.sending import claimant, people
 
 from airflow_provider_sms.execution.failures import failure
-from airflow_provider_sms.ledger import postgres_engine
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.request_queries import claimants_of
@@ -26,9 +25,8 @@ PATIENCE = 60.0
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """Let claims lapse within a second, and a server that comes back be asked soon."""
+    """Let claims lapse within a second."""
     monkeypatch.setattr(sender, "MARGIN_SECONDS", 0.5)
-    monkeypatch.setattr(postgres_engine, "PAUSE_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from decimal import Decimal
 
 import pytest
 from support.forwarder import Forwarder
-from support.postgres import DRIVERS
 from support.sending import Clock, answer, people
 
 from airflow_provider_sms.exceptions import LedgerError, NotSentError, UnknownOutcomeError
@@ -466,15 +465,12 @@ def test_the_command_names_the_connection_of_the_ledger(folder, enter, stop, cap
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_a_silent_server_costs_no_response(driver, postgres_url, enter, sender, service, folder, monkeypatch):
+def test_a_silent_server_costs_no_response(postgres_url, enter, sender, service, folder, monkeypatch):
     """A network that is silent for longer than the send waits: what was answered meanwhile is recorded afterwards."""
     monkeypatch.setattr(flush, "FLUSH_SECONDS", 1.0)
-    open_postgres(postgres_url.set(drivername=f"postgresql+{driver}")).close()
+    open_postgres(postgres_url).close()
     with Forwarder(f"{postgres_url.query['host']}/.s.PGSQL.5432") as way:
-        url = postgres_url.set(
-            drivername=f"postgresql+{driver}", host=way.host, port=way.port, query={"connect_timeout": "2"}
-        )
+        url = postgres_url.set(host=way.host, port=way.port, query={"connect_timeout": "2"})
 
         def fall_silent(service, messages, number):
             way.fall_silent()

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-import psycopg2
+import psycopg
 from sqlalchemy.engine import URL
 
 from support.forwarder import Forwarder
@@ -68,14 +68,11 @@ class Node:
 
     def ask(self, statement, *values):
         """Run one statement as the owner, outside a transaction, and return its rows."""
-        connection = psycopg2.connect(host=str(self.folder), port=self.port, user="postgres", dbname="postgres")
-        try:
-            connection.autocommit = True
-            with connection.cursor() as cursor:
-                cursor.execute(statement, values or None)
-                return cursor.fetchall() if cursor.description else []
-        finally:
-            connection.close()
+        place = {"host": str(self.folder), "port": self.port, "user": "postgres", "dbname": "postgres"}
+        # A server takes no parameters for its settings.
+        with psycopg.connect(**place, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
+            cursor = connection.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else []
 
     def set(self, **settings):
         """Change settings that need no restart."""

@@ -15,9 +15,7 @@ import sqlalchemy
 
 from support.memory import in_memory
 
-DRIVERS = ["psycopg", "psycopg2"]
-"""The first is the one that the package takes."""
-DRIVER = f"postgresql+{DRIVERS[0]}"
+DRIVER = "postgresql+psycopg"
 _numbers = itertools.count()
 
 

@@ -93,7 +93,7 @@ RECOVERY_MUTATIONS = (
             "    _require_origin(store, origin, ids)\n",
             (
                 "    _require_origin(store, origin, ids)\n"
-                "    with store.read(quick=True) as connection:\n"
+                "    with store.read() as connection:\n"
                 "        before = store.own_states(connection, origin.claimant, [*unrecorded.unposted, 0])\n"
             ),
         ),

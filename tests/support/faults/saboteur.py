@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
+import psycopg
 import urllib3.util.connection
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import Dialect, make_url
 
-from airflow_provider_sms.ledger import postgres_engine
 from support.postgres import DRIVER
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ and its connection is gone after it."""
 
 MANNERS: tuple[Manner, ...] = ("fails", "gone", "late", "lost")
 
-_DIALECTS = [make_url(f"{driver}://").get_dialect() for driver in ("sqlite", DRIVER)]
+_SQLITE, _POSTGRESQL = (make_url(f"{driver}://").get_dialect() for driver in ("sqlite", DRIVER))
 _STATEMENTS = ("do_execute", "do_executemany", "do_execute_no_params")
 
 
@@ -86,14 +86,13 @@ class Saboteur:
 def sabotage(saboteur: Saboteur) -> Iterator[Saboteur]:
     """Break operations of every database and every HTTP connection of this process."""
     with ExitStack() as stack:
-        for dialect in _DIALECTS:
-            for name in (*_STATEMENTS, "do_commit", "do_rollback", "do_ping", "connect"):
-                method = _connecting if name == "connect" else _working
-                wrapped = method(saboteur, getattr(dialect, name), name)
-                stack.enter_context(patch.object(dialect, name, wrapped))
-        # The ledger on a server connects in its own way.
-        asking = _asking(saboteur, postgres_engine._PatientConnect.__call__)
-        stack.enter_context(patch.object(postgres_engine._PatientConnect, "__call__", asking))
+        for dialect in (_SQLITE, _POSTGRESQL):
+            for name in (*_STATEMENTS, "do_commit", "do_rollback", "do_ping"):
+                stack.enter_context(patch.object(dialect, name, _working(saboteur, getattr(dialect, name), name)))
+        stack.enter_context(patch.object(_SQLITE, "connect", _connecting(saboteur, _SQLITE.connect)))
+        # The ledger on a server has a class of its own for connections.
+        connecting = _connecting(saboteur, psycopg.Connection.connect.__func__)  # type: ignore[attr-defined]
+        stack.enter_context(patch.object(psycopg.Connection, "connect", classmethod(connecting)))
         connect = partial(_connect, saboteur, urllib3.util.connection.create_connection)
         stack.enter_context(patch.object(urllib3.util.connection, "create_connection", connect))
         yield saboteur
@@ -122,17 +121,8 @@ def _close(connection: Any) -> None:
     connection.close()
 
 
-def _asking(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the function by which the ledger connects to a server."""
-
-    def call(asking: Any, dialect: Any, *args: Any) -> Any:
-        return _connecting(saboteur, lambda dialect: original(asking, dialect, *args), "connect")(dialect)
-
-    return call
-
-
-def _connecting(saboteur: Saboteur, original: Callable[..., Any], _name: str) -> Callable[..., Any]:
-    """Wrap a dialect's function to connect."""
+def _connecting(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the function to connect of SQLite's dialect, or of psycopg's class."""
 
     class PragmaConnection(sqlite3.Connection):
         """A connection whose own execute, which settings are made with, can break."""
@@ -142,17 +132,18 @@ def _connecting(saboteur: Saboteur, original: Callable[..., Any], _name: str) ->
             cursor: sqlite3.Cursor = saboteur.do("ledger setting", partial(super().execute, *args), self.close, error)
             return cursor
 
-    def connect(dialect: Any, *args: Any, **kwargs: Any) -> Any:
-        if dialect.name == "sqlite":
+    def connect(subject: Any, *args: Any, **kwargs: Any) -> Any:
+        is_sqlite = isinstance(subject, Dialect)
+        if is_sqlite:
             kwargs["factory"] = PragmaConnection
         made: list[Any] = []
 
         def work() -> Any:
-            made.append(original(dialect, *args, **kwargs))
+            made.append(original(subject, *args, **kwargs))
             return made[0]
 
         try:
-            error = dialect.dbapi.OperationalError("broken on purpose")
+            error = (sqlite3 if is_sqlite else psycopg).OperationalError("broken on purpose")
             return saboteur.do("ledger connect", work, lambda: None, error)
         except Exception:
             for connection in made:

@@ -26,7 +26,6 @@ MEASURED_BY_NOBODY = {
 """Page and heading of a table of numbers that are not measured → what they are."""
 WITH_UNIT = re.compile(r"\d[\d.,]*\s?(?:[GMK]i?B|bytes|[mµ]?s|%)(?![\w-])")
 SET_BY_SOMEBODY = {
-    ("CONTRIBUTING.md", "How the tests are laid out"): "a threshold of the tests",
     ("before-sending.md", "Suppression"): "the size of a number in a file of this package",
     ("ledger-command.md", "forget"): "the size of a key",
     ("operators.md", "Files"): "limits of this package and of writers of Parquet",

@@ -13,7 +13,7 @@ from airflow_provider_sms.sandbox.server import running_sandbox
 
 PAGE = ROOT / "docs" / "migration.md"
 LOOP, MAPPED_HTTP, AFTER, SUPPRESSED, NOTED = dags(PAGE)
-MOVED, BACK = (block.code for block in blocks(PAGE, "python") if not block.is_dag)
+(BACK,) = (block.code for block in blocks(PAGE, "python") if not block.is_dag)
 PEOPLE = 250
 TEXTED = 120
 
@@ -66,27 +66,6 @@ def test_who_was_texted_is_noted_in_the_ledger(run_file, sandbox, people, monkey
     summary = run_file(AFTER).xcoms["send"]
     assert (summary["already_sent"], summary["accepted"]) == (TEXTED, PEOPLE - TEXTED)
     assert Counter(people[TEXTED:]) == Counter(sandbox.state.accepted_messages)
-
-
-@pytest.mark.slow
-def test_another_ledger_is_told_who_was_texted(run_file, sandbox, people, tmp_path, monkeypatch):
-    """After a report with the old ledger, and its rows noted in the new one, the campaign texts the others alone."""
-    sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 403, "persistent": True}])
-    code = AFTER.replace("retries=3", 'report="/data/report.parquet", concurrency=1')
-    assert run_file(code).state == run_file(code).state == "failed"
-    texted = {number for number, _ in sandbox.state.accepted_messages}
-    exec(MOVED.replace("/data/", f"{tmp_path}/"), {})
-    assert set(pd.read_parquet(tmp_path / "texted_by_the_old_dag.parquet")["mobile"]) == texted
-
-    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(tmp_path / "new.db"))
-    sandbox.state.set_faults([])
-    with running_sandbox(SandboxConfig(token="other-token", balance=1000)) as other:
-        connection = {"conn_type": "sms", "host": other.base_url, "password": "other-token"}
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_SANDBOX", json.dumps(connection))
-        run_file(NOTED)
-    summary = run_file(AFTER).xcoms["send"]
-    assert (summary["already_sent"], summary["accepted"]) == (len(texted), PEOPLE - len(texted))
-    assert Counter(people) == Counter(sandbox.state.accepted_messages)
 
 
 def test_the_report_says_what_is_left_for_the_old_dag(run_file, sandbox, people, tmp_path):

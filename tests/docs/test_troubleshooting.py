@@ -10,7 +10,7 @@ from support.pages import ROOT
 
 from airflow_provider_sms.cli.definitions import get_cli_commands
 
-PAGE = ROOT / "docs" / "troubleshooting.md"
+PAGE = ROOT / "docs" / "what-to-do.md"
 ANY = "\0"
 """In place of a value that an error holds."""
 OF_AIRFLOW = "Process terminated by signal"
@@ -20,7 +20,8 @@ NAMES = {"CAMPAIGN": "spring", "FILE": "outcomes.json", "DAG_ID": "d", "TASK_ID"
 
 def rows():
     """Return the rows of the page's tables: what is seen, why, and what to do."""
-    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    (_, told) = PAGE.read_text().split("\n## Words of errors\n")
+    lines = [line for line in told.partition("\n## ")[0].splitlines() if line.startswith("| ")]
     found = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     return [row for row in found if row[0] != "You see"]
 
@@ -65,11 +66,6 @@ def test_the_package_says_the_words(row):
 def test_each_symptom_has_something_to_do(row):
     """It has a command, an argument, or a page that says more."""
     assert re.search(r"`[^`]+`|\]\(", row[2])
-
-
-def test_the_most_likely_symptoms_have_a_command():
-    """For at least twenty of them there is something to run, written out and not *as above*."""
-    assert len([row for row in rows() if re.search(r"`(?:airflow|airflow-sms|curl|ls|pip) [^`]+`", row[2])]) >= 20
 
 
 @pytest.mark.parametrize("command", [each for each in commands() if each.startswith("airflow-sms ")])

@@ -14,7 +14,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from support.machines import rates
 from support.machines.engine import KINDS, running_engine
 from support.machines.network import enter_namespaces, lacking
 from support.machines.packages import install, missing
@@ -32,7 +31,6 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each scenario (default: {PEOPLE})")
     parser.add_argument("--keep-logs", type=Path, metavar="FOLDER", help="copy all logs there at the end")
-    parser.add_argument("--rate", action="store_true", help="play nothing: measure rates by workers and tasks")
     parser.add_argument("--list", action="store_true", help="list the scenarios, and end")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("only", nargs="*", metavar="SCENARIO", help="default: all")
@@ -55,12 +53,14 @@ def main(arguments=None):
     if why:
         print(f"Relays take the place of networks, since there can be no namespaces here: {why}")  # noqa: T201
     scenarios = [each for name, each in known.items() if name in given.only or not given.only]
-    act = _measure if given.rate else _play
-    return act(kind, scenarios, given)
+    return _play(kind, scenarios, given)
 
 
 def _play(kind, scenarios, given):
-    console = _console()
+    # A process that receives SIGTERM still ends its children.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    console = Console(width=max(WIDTH, Console().width))
     begun = time.monotonic()
     played = []
 
@@ -75,28 +75,6 @@ def _play(kind, scenarios, given):
     places = [each.id for each in scenarios]
     console.print(_table(kind, sorted(played, key=lambda each: places.index(each.scenario.id)), given))
     return int(any(each.is_broken for each in played))
-
-
-def _measure(kind, _, given):
-    console = _console()
-    table = Table(title=f"One campaign, by workers and tasks; links: {kind}")
-    for name in rates.COLUMNS:
-        table.add_column(name, justify="right")
-    engine = {"workers": given.workers, "latency": rates.LATENCY}
-    with _folder(given.keep_logs) as folder, running_engine(kind, folder, **engine) as running:
-        setups = [each for each in rates.SETUPS if each[0] <= given.workers]
-        for rate in rates.measure(running, setups):
-            table.add_row(*rates.row(rate))
-            console.print(", ".join(rates.row(rate)), style="dim")
-    console.print(table)
-    return 0
-
-
-def _console():
-    """Return the console, of a process that still ends its children when it receives SIGTERM."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    return Console(width=max(WIDTH, Console().width))
 
 
 @contextmanager

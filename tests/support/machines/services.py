@@ -103,14 +103,13 @@ class Services:
 
 
 @contextmanager
-def running_services(network, folder, *, standby=False, pooler=False, latency=LATENCY):
+def running_services(network, folder, *, standby=False, pooler=False):
     """Run the services, and yield them. Leaving the context ends them.
 
     :param network: :class:`~support.machines.network.Relays` or ``Namespaces``.
     :param folder: for their files.
     :param standby: whether a synchronous standby runs.
     :param pooler: whether pgbouncer runs in front of the database, at the place ``pooler``.
-    :param latency: seconds of each response of the messaging service.
     """
     with ExitStack() as running:
         place = network.place("database")
@@ -128,7 +127,7 @@ def running_services(network, folder, *, standby=False, pooler=False, latency=LA
         broker.start()
         witness = folder / "witness.jsonl"
         messaging = running.enter_context(
-            running_sandbox(SandboxConfig(token=TOKEN, post_paid=True, latency=latency, log=witness))
+            running_sandbox(SandboxConfig(token=TOKEN, post_paid=True, latency=LATENCY, log=witness))
         )
         # The sandbox listens on 127.0.0.1 only; the triggerer in the middle asks it there.
         there = urlsplit(messaging.base_url)

@@ -199,7 +199,6 @@ TABLES = {
     "sms_progress": "claimant_id campaign_id conn_id state updated_at total done not_sent invalid rate figures plan",
     "sms_balance": "id conn_id observed_at amount",
     "sms_balance_reading": "id account asked_at read_at amount",
-    "sms_boot_clock": "boot_id ahead",
 }
 INDEXES = {
     "sms_claimant_run": "dag_id run_id",

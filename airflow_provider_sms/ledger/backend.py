@@ -81,8 +81,7 @@ class LedgerBackend(ABC):
 
     :param engine: SQLAlchemy's engine for it.
     :param description: which database it is, for the log.
-    :param clock: seconds since the epoch, the same for every process that shares the ledger, however the clock of its
-        machine is set.
+    :param clock: seconds since the epoch, the same for every process that shares the ledger.
     """
 
     def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:

@@ -159,9 +159,6 @@ class CampaignLedger:
             holders = self._holders.find(connection, keys, wait_seconds=self.unrecorded_seconds)
             # After the query: it must not have found the messages of another campaign.
             self._require_campaign(connection)
-        if any(holder.ahead for holder in holders.values()):
-            # Otherwise, a claim made by a clock that ran ahead would be waited for that much longer.
-            self.lapse()
         return holders
 
     def capped(self, destinations: Sequence[str]) -> set[str]:

@@ -19,7 +19,7 @@ from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, camp
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.request_queries import read_requests
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
-from airflow_provider_sms.ledger.transitions import current_state, fitting_cost, is_ahead, lapse, release, take_back
+from airflow_provider_sms.ledger.transitions import current_state, fitting_cost, lapse, release, take_back
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -272,16 +272,8 @@ def require_unknown(store: LedgerBackend, request_id: int) -> None:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        columns = (request.c.state, request.c.claimed_at, request.c.deadline, campaign.c.name)
-        query = select(*columns).select_from(request.join(campaign)).where(request.c.id == request_id)
-        state, claimed_at, deadline, name = connection.execute(query).one()
-        ahead = is_ahead(state, claimed_at, store.clock())
-    if ahead:
-        # Committed here: a refused decision is rolled back, and the claim must not stay in the future for ever.
-        with store.write(campaign_lock(name)) as connection:
-            lapse(connection, request.c.id == request_id, store.clock())
-    with store.read() as connection:
-        state, claimed_at, deadline, name = connection.execute(query).one()
+        query = select(request.c.state, request.c.deadline).where(request.c.id == request_id)
+        state, deadline = connection.execute(query).one()
         if current_state(state, deadline, store.clock()) != UNKNOWN:
             raise InputError(_not_unknown(connection, request_id))
 

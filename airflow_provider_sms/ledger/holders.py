@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sms.ledger.attempts import replaced
-from airflow_provider_sms.ledger.transitions import current_state, is_ahead, may_be_recorded
+from airflow_provider_sms.ledger.transitions import current_state, may_be_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import HolderRow, LedgerBackend
 
-AHEAD_SECONDS = 1.0
-"""Seconds that a claim may lie in the future before it is set right: the clocks of machines differ by that much."""
-
 
 class Holder(NamedTuple):
     """The request that holds a message.
@@ -28,7 +25,6 @@ class Holder(NamedTuple):
     :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
     :param mine: whether this leg of this attempt made the request.
     :param of_earlier_leg: whether an earlier leg of this attempt made it.
-    :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
     :param awaited: whether another process, whichever attempt it runs, may still record its outcome, even if its claim
         has lapsed.
     :param final: whether its state stays once it is not awaited: its outcome is recorded, or Airflow has replaced the
@@ -39,7 +35,6 @@ class Holder(NamedTuple):
     state: str
     mine: bool
     of_earlier_leg: bool = False
-    ahead: bool = False
     awaited: bool = False
     final: bool = False
 
@@ -87,7 +82,6 @@ class Holders:
                 current_state(state, deadline, now),
                 claimant_id == self._claimant_id,
                 claimant_id in self._earlier_legs,
-                is_ahead(state, claimed_at, now + AHEAD_SECONDS),
                 request_id in awaited,
                 finished_at is not None or overdue.get(request_id) in gone,
             )

@@ -22,11 +22,16 @@ from airflow_provider_sms.ledger.backend import (
     ledger_errors,
     sql_state,
 )
-from airflow_provider_sms.ledger.clocks import ServerClock
 from airflow_provider_sms.ledger.locks import CONTACT_LOCKS
 from airflow_provider_sms.ledger.open import create_or_upgrade
 from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
-from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
+from airflow_provider_sms.ledger.postgres_engine import (
+    LOOK_SECONDS,
+    WAIT_SECONDS,
+    ServerClock,
+    describe,
+    postgres_engine,
+)
 from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE
 
 if TYPE_CHECKING:
@@ -229,7 +234,6 @@ def open_postgres(
     busy_seconds: float = BUSY_SECONDS,
     wait_seconds: float = WAIT_SECONDS,
     require_standby: bool = False,
-    clock: ServerClock | None = None,
 ) -> PostgresBackend:
     """Open the ledger in a PostgreSQL database, and create its tables where there are none.
 
@@ -241,7 +245,6 @@ def open_postgres(
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether to refuse a server whose commits wait for no standby.
-    :param clock: tells the time; None means the server's, plus what has elapsed on this machine since it was read.
     :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when this package cannot use its version.
     """
@@ -253,7 +256,7 @@ def open_postgres(
         isolation_level="READ COMMITTED",
     )
     try:
-        clock = clock or ServerClock()
+        clock = ServerClock()
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
             server = read_server(connection)

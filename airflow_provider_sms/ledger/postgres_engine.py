@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine, event, text
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
-    from sqlalchemy.engine import URL, Engine
+    from sqlalchemy.engine import URL, Connection, Engine
+    from sqlalchemy.sql.elements import TextClause
 
 CONNECT_SECONDS = 5
 """Seconds that connecting may take: for several hosts all together, but at least three for each."""
@@ -29,6 +31,33 @@ _KEEPALIVES = {
     "tcp_user_timeout": "20000",
 }
 """Options of libpq: the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
+
+
+_NOW = text("SELECT extract(epoch FROM clock_timestamp())")
+
+
+class ServerClock:
+    """Seconds since the epoch as the server last stated them, plus what has elapsed on this machine since.
+
+    Once a claim's deadline has passed, its messages may be sent again by others, so machines must agree on the time.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        """Return what time it is."""
+        return elapsed() + self._ahead
+
+    def read(
+        self, connection: Connection, statement: TextClause = _NOW, values: Mapping[str, Any] | None = None
+    ) -> None:
+        """Ask the server.
+
+        :param statement: returns the time in seconds since the epoch, as the last thing that it does.
+        :param values: the statement's parameters.
+        """
+        self._ahead = float(connection.execute(statement, values or {}).scalar_one()) - elapsed()
 
 
 def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, **options: Any) -> Engine:

@@ -13,9 +13,8 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.backend import ledger_errors, sql_state
-from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
 from airflow_provider_sms.ledger.open import check_version
-from airflow_provider_sms.ledger.postgres_engine import describe, postgres_engine
+from airflow_provider_sms.ledger.postgres_engine import ServerClock, describe, postgres_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,14 +35,12 @@ class LedgerReader:
 
     :param engine: SQLAlchemy's engine for it, whose connections cannot write.
     :param description: which database it is, for people.
-    :param clock: seconds since the epoch, by the clock of the senders; it is read with the ledger, and is right within
-        :meth:`read` only.
+    :param clock: seconds since the epoch, by the clock of the senders; right within :meth:`read` only.
     """
 
-    def __init__(self, engine: Engine, description: str, clock: BootClock | ServerClock) -> None:
+    def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:
         self.description = description
-        self.clock: Callable[[], float] = clock
-        self._clock = clock
+        self.clock = clock
         self._engine = engine
         self._checked = False
 
@@ -58,7 +55,6 @@ class LedgerReader:
         with ledger_errors("read"), _time_limit(), self._engine.connect() as connection:
             if not self._checked:
                 self._check(connection)
-            self._clock.read(connection)
             yield connection
 
     def close(self) -> None:
@@ -111,7 +107,7 @@ def read_sqlite(path: Path) -> LedgerReader:
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN")
 
-    return LedgerReader(engine, str(path), BootClock(this_boot()))
+    return LedgerReader(engine, str(path), lambda: time.time())  # noqa: PLW0108 - tests set it
 
 
 def _connect(path: Path) -> Any:
@@ -146,8 +142,11 @@ def read_postgres(url: URL) -> LedgerReader:
         execution_options={"postgresql_readonly": True},
     )
 
+    clock = ServerClock()
+
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {STATEMENT_SECONDS * 1000}")
+        clock.read(connection)
 
-    return LedgerReader(engine, describe(url), ServerClock())
+    return LedgerReader(engine, describe(url), clock)

@@ -242,12 +242,3 @@ balance_reading = Table(
     Column("amount", String(40)),
     Index("sms_balance_reading_account", "account", "read_at"),
 )
-
-boot_clock = Table(
-    "sms_boot_clock",
-    metadata,
-    # One start of a machine. Only a ledger in a file has rows: a server has a clock of its own.
-    Column("boot_id", String(100), primary_key=True),
-    # Seconds by which the ledger's time is ahead of the clock that counts from that start, and that cannot be set.
-    Column("ahead", Float(53), nullable=False),
-)

@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -34,8 +34,6 @@ from airflow_provider_sms.ledger.backend import (
     joined,
     ledger_errors,
 )
-from airflow_provider_sms.ledger.clocks import BootClock, this_boot
-from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.open import create_or_upgrade
 from airflow_provider_sms.ledger.transitions import KEPT, RECORD_RESPONSE, RECORDED
@@ -126,29 +124,14 @@ class SQLiteBackend(LedgerBackend):
     :param busy_seconds: how long to wait for another process's commit.
     """
 
-    def __init__(self, engine: Engine, path: Path, clock: BootClock, busy_seconds: float = BUSY_SECONDS) -> None:
-        super().__init__(engine, str(path), clock)
+    def __init__(self, engine: Engine, path: Path, busy_seconds: float) -> None:
+        super().__init__(engine, str(path), lambda: time.time())  # noqa: PLW0108 - tests set it
         self._busy_seconds = busy_seconds
-        self._boot_clock = clock
-        self._opened = False
         self._path = path
         self._identity: tuple[int, int] | None = None
 
     def _for_writing(self, connection: Connection, patience: float | None) -> Connection:
         return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
-
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Open a connection that sees what is committed, including the ledger's time, and keeps no writer waiting."""
-        with super().read() as connection:
-            self._boot_clock.read(connection)
-            yield connection
-
-    def set_clock(self) -> None:
-        """Record what time it is, once there are tables: from then on every transaction reads it."""
-        with self.write(CREATION_LOCK) as connection:
-            self._boot_clock.set(connection)
-        self._opened = True
 
     def empty_log(self, patience: float) -> bool:
         """Move the write-ahead log into the file, and truncate it to no bytes; return whether that worked.
@@ -166,7 +149,7 @@ class SQLiteBackend(LedgerBackend):
         return not busy
 
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:  # noqa: ARG002  # one for all
-        """Check that the file is still there, and read the time; BEGIN IMMEDIATE has waited for every other writer.
+        """Check that the file is still there; BEGIN IMMEDIATE has waited for every other writer.
 
         Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
         """
@@ -181,8 +164,6 @@ class SQLiteBackend(LedgerBackend):
             raise LedgerError(
                 f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
             )
-        if self._opened:
-            self._boot_clock.read(connection)
 
     def has_campaign(self, connection: Connection, campaign_id: int, name: str) -> bool:
         """Return whether an id is still a campaign's: once a purge has freed it, the next new campaign gets it."""
@@ -262,7 +243,7 @@ class SQLiteBackend(LedgerBackend):
         return cast("Iterable[HolderRow]", rows)
 
 
-def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootClock | None = None) -> SQLiteBackend:
+def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteBackend:
     """Open the ledger in a SQLite file of this machine, and create it where there is none.
 
     It has a write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must
@@ -270,7 +251,6 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
 
     :param path: the file; its folder must exist.
     :param busy_seconds: how long to wait for another process's commit.
-    :param clock: tells the time; None means the clock of this start of this machine.
     :raises LedgerError: when it cannot be opened or is not a ledger.
     :raises LedgerVersionError: when this package cannot use its version.
     """
@@ -324,10 +304,9 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
                 # The next user of the connection may be a claim, without which nothing is sent.
                 connection.exec_driver_sql(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
 
-    store = SQLiteBackend(engine, path, BootClock(this_boot()) if clock is None else clock, busy_seconds)
+    store = SQLiteBackend(engine, path, busy_seconds)
     try:
         create_or_upgrade(store)
-        store.set_clock()
     except LedgerError:
         store.close()
         raise

@@ -48,15 +48,6 @@ def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
     return (state == CLAIMED) & (deadline < now)
 
 
-def is_ahead(state: Any, claimed_at: Any, now: float) -> Any:
-    """Return whether an open or unknown request lies in the future: for values as a bool, for columns as an expression.
-
-    A clock ran ahead when its claim was made. It counts as made now: its process may live, so a claim is not unknown
-    yet, and nobody waits for an outcome, or for a charge, longer than for those of any other request.
-    """
-    return ((state == CLAIMED) | (state == UNKNOWN)) & (claimed_at > now)
-
-
 UNRECORDED_SECONDS = 90.0
 """Seconds after its claim for which others wait for the outcome of a request, unless the configuration says otherwise.
 
@@ -106,15 +97,11 @@ def under_way(now: float) -> ColumnElement[bool]:
 
 
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
-    """Record as unknown the requests whose claim has lapsed, and set right the requests that lie in the future.
+    """Record as unknown the requests whose claim has lapsed.
 
     :param which: the condition for the requests that are looked at.
     :param now: seconds since the epoch.
     """
-    ahead = and_(which, is_ahead(request.c.state, request.c.claimed_at, now))
-    length = request.c.deadline - request.c.claimed_at
-    # Nothing tells when it was posted, so no balance tells whether it was charged for either.
-    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length, account=None))
     connection.execute(update(request).where(which, lapsed(now)).values(state=UNKNOWN, reason=LAPSED))
 
 

@@ -143,14 +143,6 @@ def test_a_request_of_no_account_may_explain_what_the_balance_did(store, campaig
     assert (found.least, found.most, found.is_asked) == (0, 3, False)
 
 
-def test_a_claim_that_was_dated_anew_has_no_account(store, campaign, clock):
-    """A clock ran ahead when it was made: nothing tells when it was posted, so no balance tells of it."""
-    claimed = campaign.claim()
-    clock.now -= 100
-    campaign.ledger.lapse()
-    assert account_of(store, [claimed]) == {claimed: None}
-
-
 def test_what_a_task_said_of_late_charges_counts_for_others(store, campaign):
     """A task with a long time to settle has noted until when: a command does not call it settled before."""
     lost = campaign.lose()

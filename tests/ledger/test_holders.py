@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.ledger.holders import AHEAD_SECONDS
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
 
@@ -88,11 +87,3 @@ def test_a_request_without_an_outcome_is_final_once_its_attempt_is_replaced(ente
         enter(2, task_id="other")
     clock.now += UNRECORDED_SECONDS + 1
     assert (held(enter()).awaited, held(enter()).final) == (False, replaced)
-
-
-@pytest.mark.parametrize(("seconds", "ahead"), [(AHEAD_SECONDS - 0.5, False), (AHEAD_SECONDS + 0.5, True)])
-def test_a_claim_lies_ahead_by_more_than_clocks_differ(enter, clock, seconds, ahead):
-    """The clocks of two machines never agree to the second."""
-    claim(enter(1), people(1))
-    clock.now -= seconds
-    assert held(enter(2)).ahead == ahead

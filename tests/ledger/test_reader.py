@@ -51,6 +51,7 @@ def test_a_reader_waits_for_no_writer_and_keeps_none_waiting(store, ledger):
         assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 2, "one look, one state"
 
 
+@pytest.mark.parametrize("ledger_place", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("opened", ["before", "after"])
 def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
     """A request under way does not become unknown on a page because the machine's clock was set."""

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import CLOCKS, DECISIONS, ELAPSED, READER, SENDER, Mutation
+from support.faults.mutation import CLOCKS, ELAPSED, READER, SENDER, Mutation
 
 E2E = "test_a_clock_that_is_set_while_requests_are_under_way_texts_nobody_twice"
 
 CLOCK_MUTATIONS = (
     Mutation(
-        "SQLite: deadlines go by the machine's clock",
-        "ledger/clocks.py",
-        "        return self._wall() if self._ahead is None else self._elapsed() + self._ahead\n",
-        "        return time.time()\n",
-        (CLOCKS,),
-        first=E2E,
-    ),
-    Mutation(
         "PostgreSQL: between transactions the machine's clock goes on",
-        "ledger/clocks.py",
-        "        self._elapsed = elapsed\n        self._ahead = 0.0\n",
-        "        self._elapsed = lambda: time.time()\n        self._ahead = 0.0\n",
+        "ledger/postgres_engine.py",
+        "        return elapsed() + self._ahead\n",
+        "        return time.time() - time.time() % 60.0\n",
         (CLOCKS,),
         first="test_between_transactions_time_elapses_by_a_clock_that_nobody_sets",
     ),
@@ -40,30 +32,6 @@ CLOCK_MUTATIONS = (
         first="test_a_servers_time_is_that_of_when_the_lock_was_had",
     ),
     Mutation(
-        "PostgreSQL: an old answer is taken for the time of now",
-        "ledger/clocks.py",
-        "        if self._elapsed() - asked > PROMPT_SECONDS:\n",
-        "        if self._elapsed() - asked > 1e9:\n",
-        (CLOCKS,),
-        first="test_a_server_is_asked_again_where_its_answer_may_be_old",
-    ),
-    Mutation(
-        "SQLite: a later process goes by the clock as it was set",
-        "ledger/clocks.py",
-        "exists().where(or_(request.c.state == CLAIMED, is_lost))",
-        "exists().where(is_lost)",
-        (CLOCKS,),
-        first="test_processes_from_before_and_after_the_clock_was_set_agree",
-    ),
-    Mutation(
-        "SQLite: what others wait for does not keep the time",
-        "ledger/clocks.py",
-        "exists().where(or_(request.c.state == CLAIMED, is_lost))",
-        "exists().where(request.c.state == CLAIMED)",
-        (CLOCKS,),
-        first="test_an_unknown_request_keeps_the_time_for_a_day",
-    ),
-    Mutation(
         "a claim that lapsed is one again when the time is set back",
         "sending/sender.py",
         "            left = min(request.deadline - self._ledger.clock(), request.lapses_at - began)\n",
@@ -72,91 +40,10 @@ CLOCK_MUTATIONS = (
         first="test_a_process_that_was_stopped_posts_nothing_although_the_time_is_set_back",
     ),
     Mutation(
-        "an unknown request of a time to come is waited for as long as its clock was ahead",
-        "ledger/transitions.py",
-        "    return ((state == CLAIMED) | (state == UNKNOWN)) & (claimed_at > now)\n",
-        "    return (state == CLAIMED) & (claimed_at > now)\n",
-        (CLOCKS,),
-        first="test_an_unknown_request_of_a_time_to_come_is_waited_for_no_longer_than_any_other",
-    ),
-    Mutation(
-        "SQLite: the time stays wrong for ever",
-        "ledger/clocks.py",
-        "        elif abs(ahead - self._ahead) > SLACK_SECONDS:\n",
-        "        elif abs(ahead - self._ahead) > 1e9:\n",
-        (CLOCKS,),
-        first="test_the_ledger_shows_the_time_again_once_nobody_holds_a_claim",
-    ),
-    Mutation(
-        "SQLite: a process does not learn that the time was set anew where it reads",
-        "ledger/sqlite.py",
-        "            self._boot_clock.read(connection)\n            yield connection\n",
-        "            yield connection\n",
-        (CLOCKS,),
-        first="test_the_ledger_shows_the_time_again_once_nobody_holds_a_claim",
-    ),
-    Mutation(
-        "SQLite: a process does not learn that the time was set anew where it writes",
-        "ledger/sqlite.py",
-        "        if self._opened:\n            self._boot_clock.read(connection)\n",
-        "",
-        (CLOCKS,),
-        first="test_the_ledger_shows_the_time_again_once_nobody_holds_a_claim",
-    ),
-    Mutation(
-        "SQLite: what has lapsed is claimed again when the time is set back",
-        "ledger/clocks.py",
-        "            lapse(connection, true(), now)\n",
-        "",
-        (CLOCKS,),
-        first="test_what_has_lapsed_stays_unknown_when_the_time_is_set_back",
-    ),
-    Mutation(
-        "SQLite: one start of the machine is taken for another",
-        "ledger/clocks.py",
-        '"SELECT ahead FROM sms_boot_clock WHERE boot_id = ?"\n',
-        '"SELECT ahead FROM sms_boot_clock WHERE boot_id <> ? || 1"\n',
-        (CLOCKS,),
-        first="test_a_machine_that_starts_anew_has_its_clocks_time",
-    ),
-    Mutation(
-        "a claim of a time to come is waited for as long as its clock was ahead",
-        "ledger/transitions.py",
-        "    connection.execute("
-        "update(request).where(ahead).values(claimed_at=now, deadline=now + length, account=None))\n",
-        "",
-        (CLOCKS,),
-        first="test_a_claim_of_a_time_to_come_is_waited_for_no_longer_than_any_other",
-    ),
-    Mutation(
-        "a claim of a time to come is unknown at once",
-        "ledger/transitions.py",
-        ".values(claimed_at=now, deadline=now + length, account=None))\n",
-        ".values(state=UNKNOWN))\n",
-        (CLOCKS,),
-        first="test_a_claim_of_a_time_to_come_is_not_taken_over_at_once",
-    ),
-    Mutation(
-        "whoever waits for a claim of a time to come does not set it right",
-        "ledger/claims.py",
-        "        if any(holder.ahead for holder in holders.values()):\n",
-        "        if False:\n",
-        (CLOCKS,),
-        first="test_a_claim_that_comes_to_lie_ahead_while_it_is_waited_for_is_set_right",
-    ),
-    Mutation(
-        "a request of a time to come cannot be resolved",
-        "ledger/decisions.py",
-        "        ahead = is_ahead(state, claimed_at, store.clock())\n",
-        "        ahead = False\n",
-        (DECISIONS,),
-        first="test_a_request_of_a_time_to_come_can_be_resolved_as_soon_as_any_other",
-    ),
-    Mutation(
         "a page goes by the machine's clock",
         "ledger/reader.py",
-        "            self._clock.read(connection)\n",
-        "            self.clock = __import__('time').time\n",
+        "        clock.read(connection)\n",
+        "        clock._ahead = __import__('time').time() - elapsed()\n",
         (READER,),
         first="test_a_page_shows_the_ledgers_time",
     ),

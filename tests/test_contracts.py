@@ -219,7 +219,7 @@ INDEXES = {
 
 
 def test_the_ledger_keeps_its_tables():
-    """Tables, columns and indexes have these names; of types ``ledger/test_open_versions.py`` tells."""
+    """Tables, columns and indexes have these names."""
     tables = metadata.tables.values()
     assert {table.name: " ".join(table.columns.keys()) for table in tables} == TABLES
     assert {i.name: " ".join(i.columns.keys()) for table in tables for i in table.indexes} == INDEXES

@@ -29,12 +29,13 @@ def existing_ledger(args: Namespace) -> Iterator[LedgerBackend]:
         probably meant.
     :raises LedgerError: it cannot be opened.
     """
-    from airflow_provider_sms.ledger.campaign_names import given_name_in, latest_names
+    from airflow_provider_sms.ledger.campaign_names import latest_names
+    from airflow_provider_sms.ledger.name_rules import read_name
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         if getattr(args, "campaign", None) is not None:
-            with suppress(InputError):  # an earlier version allowed names that are refused now
-                args.campaign = given_name_in(store, args.campaign)
+            with suppress(InputError):  # no campaign has a name that is refused, as is said then
+                args.campaign = read_name(args.campaign)
         try:
             yield store
         except NoCampaignError as error:

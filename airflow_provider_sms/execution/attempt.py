@@ -96,7 +96,7 @@ class BulkAttempt:
         self._read_options = read_options
         self._read_source = read_source
         self._dry_run_only = dry_run
-        self._campaign = task.name_campaign(None)
+        self._campaign = task.campaign
         before = pull_own(task.context, SUMMARY) if task.resumed else None
         self._before: dict[str, Any] | None = before if isinstance(before, dict) else None
         """The summary that the leg before a deferral pushed; None if there was none, or the task pushes no XComs."""
@@ -145,8 +145,6 @@ class BulkAttempt:
     def _dry_run(self, stack: ExitStack) -> None:
         options = self._options()
         with open_ledger_if_present(self._task.ledger_conn_id) as store:
-            if store is not None:
-                self._campaign = self._task.name_campaign(store)
             scanned = self._scan(options, stack, store, lambda *_: options.on_unknown == "resend")
             try:
                 with self._task.hook.get_settings().client() as client:
@@ -178,7 +176,6 @@ class BulkAttempt:
             self._report_path = None  # without a ledger there is nothing true to report
             self._check(options, stack, None, None, lambda *_: False)
             raise
-        self._campaign = task.name_campaign(session.store)
         self._telemetry.enter(session, self._campaign)
         session.hold(self._campaign, task.sms_conn_id)
         options = self._options()

@@ -48,7 +48,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
     :return: the response; None where the ledger holds none.
     """
-    campaign, counts = task.name_campaign(None), SendCounts()
+    campaign, counts = task.campaign, SendCounts()
     telemetry = Telemetry(task.context, task.sms_conn_id, campaign, resumed=task.resumed)
 
     def summary() -> dict[str, Any]:
@@ -61,7 +61,6 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     may_have_sent = saying_nothing_more(lambda: task.resumed or counts.has_posted)
     with ExitStack() as stack, telemetry.until_ended(summary), may_have_sent:
         session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
-        campaign = task.name_campaign(session.store)
         telemetry.enter(session, campaign)
         session.hold(campaign, task.sms_conn_id)
         options = read_options()

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.decision_rules import QuestionOptions
     from airflow_provider_sms.hooks.sms import SmsHook
-    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.planning.limits import Limits, Threshold
     from airflow_provider_sms.send_window.window import SendWindow
@@ -39,8 +38,7 @@ class SendingTask:
     :param hook: the task's hook, of the connection to send with.
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param stop: set when Airflow ends the task.
-    :param name_campaign: returns the campaign's name, as the ledger has it if one is given; empty if the task's name is
-        refused later.
+    :param campaign: the campaign's name; empty if the task's name is refused later.
     :param deadline: the time by which a person had to decide; None if the task has not asked, or asked without a limit.
     """
 
@@ -49,7 +47,7 @@ class SendingTask:
     hook: SmsHook
     ledger_conn_id: str | None
     stop: StopFlag
-    name_campaign: Callable[[LedgerBackend | None], str]
+    campaign: str
     deadline: datetime | None = None
 
     @property

@@ -9,63 +9,26 @@ from urllib.parse import quote
 from sqlalchemy import create_engine, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
-from sqlalchemy.schema import CreateColumn
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger.backend import again_if_busy, first_line, ledger_errors, sql_state
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.postgres_engine import postgres_engine
-from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, approval, claimant, ledger_version, metadata, request
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, ledger_version, metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from sqlalchemy import Table
     from sqlalchemy.engine import URL, Connection, Engine
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 
-def _index_claimants(connection: Connection) -> None:
-    """Create the indexes by which the pages find who sent a campaign, and what a run sent."""
-    new = {"sms_claimant_run", "sms_request_campaign_claimant"}
-    for index in (each for table in (claimant, request) for each in table.indexes if each.name in new):
-        index.create(connection, checkfirst=True)
-
-
-def _add_accounts(connection: Connection) -> None:
-    """Add the columns that tell what each request was charged, and to which account."""
-    names = ("account", "planned_parts", "least_price", "most_price", "remaining_balance", "evidence")
-    _add_columns(connection, request, names)
-    for index in (each for each in request.indexes if each.name == "sms_request_account"):
-        index.create(connection, checkfirst=True)
-
-
-def _add_subset(connection: Connection) -> None:
-    """Add the column that tells which messages of the table an approved plan has."""
-    _add_columns(connection, approval, ("subset",))
-
-
-def _add_columns(connection: Connection, table: Table, names: Iterable[str]) -> None:
-    there = {column["name"] for column in inspect(connection).get_columns(table.name)}
-    for name in names:
-        if name not in there:
-            column = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
-            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
-
-
 _NO_RIGHT = ("42501", "3F000")
 """SQLSTATEs of a missing right, and of a ``search_path`` that names no existing schema."""
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {
-    5: _index_claimants,
-    6: _add_accounts,
-    7: _add_subset,
-}
-"""By version, the step that brings a ledger to the next one; new tables exist by then, new indexes do not.
-
-Version 5 is the first that any release had.
-"""
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+"""By version, the step that brings a ledger to the next one; new tables exist by then, new indexes do not."""
 
 
 def create_or_upgrade(store: LedgerBackend) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 1
 
 # SQLite numbers rows only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -77,7 +77,7 @@ request = Table(
     Column("cost", String(40)),
     Column("reason", Text),
     Column("response", Text),
-    # The account that it is sent with; None where it is not known, as in rows from before version 7.
+    # The account that it is sent with; None where it is not known.
     Column("account", String(32)),
     # SMS parts of the messages that were claimed; None for a group.
     Column("planned_parts", Integer),

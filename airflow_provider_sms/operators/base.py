@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseNotifier, BaseOperatorLink, Context
 
     from airflow_provider_sms.execution.options import OnUnknown
-    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.operators.checks import Check
 
 
@@ -130,7 +128,7 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
     def _attempt(self, context: Context, event: Any, deadline: datetime | None = None) -> Any:
         self.stop_signal = StopFlag()
         self.links_pushed, self.is_resumed = {}, event is not None
-        name = partial(self.campaign_name, context)
+        name = self.campaign_name(context)
         task = SendingTask(context, event, self.hook, self.ledger_conn_id, self.stop_signal, name, deadline)
         with _no_retry_after_refusal(task):
             try:
@@ -167,20 +165,16 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
             if not keeps_response_texts():
                 raise InputError("raw_responses=True is not possible here: [sms] keep_response_texts is False")
 
-    def campaign_name(self, context: Context, store: LedgerBackend | None = None) -> str:
-        """Return the campaign's name, as the ledger has it if one is given; empty if the name is refused later.
-
-        :raises LedgerError: the ledger cannot be read.
-        """
+    def campaign_name(self, context: Context) -> str:
+        """Return the campaign's name; empty if the name is refused later."""
         from airflow_provider_sms.execution.ledger_session import claimant_of
-        from airflow_provider_sms.ledger.campaign_names import default_name, default_name_in, given_name_in
+        from airflow_provider_sms.ledger.campaign_names import default_name
         from airflow_provider_sms.ledger.name_rules import read_name
 
         if not self.has_name:
-            who = claimant_of(context)
-            return default_name(who) if store is None else default_name_in(store, who)
+            return default_name(claimant_of(context))
         try:
-            return read_name(self.campaign) if store is None else given_name_in(store, str(self.campaign))
+            return read_name(self.campaign)
         except InputError:
             return ""  # check_arguments raises the error, once the attempt has left its trace in the ledger
 

@@ -27,5 +27,5 @@ from airflow_provider_sms.stop_flag import StopFlag
 def test_an_attempt_is_retried_where_airflow_starts_another_one_after_it(facts, is_retried):
     """Airflow counts attempts from 1, and ``max_tries`` from the last clear; a task that is tested is attempt 0."""
     context = {"ti": SimpleNamespace(**facts)}
-    task = SendingTask(context, None, None, None, StopFlag(), lambda store: "c")
+    task = SendingTask(context, None, None, None, StopFlag(), "c")
     assert task.is_retried == is_retried

@@ -4,7 +4,6 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException
 from support.airflow import run_task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
@@ -15,36 +14,12 @@ def campaigns(path):
         return [name for (name,) in connection.execute("SELECT name FROM sms_campaign ORDER BY id")]
 
 
-class OfAnOlderVersion(BulkSmsOperator):
-    """Names its campaign in its first try as older versions did, and fails when that has sent everything."""
-
-    def campaign_name(self, context, store=None):
-        ti = context["ti"]
-        if ti.try_number > 1:
-            return super().campaign_name(context, store)
-        return f"{ti.dag_id}.{ti.task_id}.{ti.run_id}"
-
-    def execute(self, context):
-        super().execute(context)
-        if context["ti"].try_number == 1:
-            raise AirflowException("after everything was sent")
-
-
 def test_a_campaign_has_the_name_of_its_task_and_run(send, people, ledger_path):
     """With slashes between them, which no id of a DAG or a task has; summary, notes and ledger agree."""
     ran = send(people(3))
     name = ran.summary["campaign"]
     assert name.split("/", 2)[1:] == ["send", ran.run_id]
     assert campaigns(ledger_path) == [name]
-
-
-def test_a_campaign_that_runs_while_the_package_is_upgraded_goes_on(sms_default, ledger_path, people, witnessed):
-    """The later try finds its requests under the former name, and texts nobody again."""
-    source = people(200)
-    ran = run_task(lambda: OfAnOlderVersion(task_id="send", source=source, message="Hi"), retries=1)
-    assert (ran.state, ran.tries, ran.summary["already_sent"]) == ("success", 2, 200)
-    assert set(witnessed().values()) == {1}
-    assert (campaigns(ledger_path), "/" in ran.summary["campaign"]) == ([ran.summary["campaign"]], False)
 
 
 @pytest.mark.slow

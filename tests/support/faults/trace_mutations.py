@@ -164,20 +164,6 @@ TRACE_MUTATIONS = (
         (NAMES,),
     ),
     Mutation(
-        "a running campaign loses its former default name",
-        "ledger/campaign_names.py",
-        "        if campaign_id is None:\n            return default_name(who)\n",
-        "        if True:\n            return default_name(who)\n",
-        (NAMES, NAMES_IN_AIRFLOW),
-    ),
-    Mutation(
-        "a task goes on in the campaign of another one",
-        "ledger/campaign_names.py",
-        "requests.select_from(request.join(claimant)).where(of_run(who))",
-        "requests.select_from(request.join(claimant))",
-        (NAMES,),
-    ),
-    Mutation(
         "a campaign may be called None",
         "ledger/name_rules.py",
         'if given is None or (isinstance(given, str) and given.strip() == "None"):',
@@ -190,12 +176,5 @@ TRACE_MUTATIONS = (
         "        return self._is_named or self.campaign is not None\n",
         "        return self.campaign is not None\n",
         (NAMES_IN_AIRFLOW,),
-    ),
-    Mutation(
-        "a name that the ledger has is written in another way",
-        "ledger/campaign_names.py",
-        "        return name if find_campaign(connection, given) is None else given\n",
-        "        return name\n",
-        (NAMES,),
     ),
 )

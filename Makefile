@@ -61,7 +61,7 @@ PYTEST := .venv/bin/pytest
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 
 # What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
-BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page_opened.py tests/test_browser.py tests/test_screenshots.py
+BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page.py tests/test_browser.py tests/test_screenshots.py
 # Files of minutes come first: left to the end, one of them would run alone.
 LONGEST := $(patsubst %,tests/acceptance/test_%.py,several_machines whole before_sending first_half_hour pages)
 WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/acceptance/test_*.py))

@@ -10,23 +10,20 @@ from types import SimpleNamespace
 import pytest
 from support.campaign_site import CampaignSite
 from support.pages import ROOT, dags
-from support.screenshots import campaigns, digests, traffic
+from support.screenshots import campaigns, digests, sandbox
 from support.screenshots.shots import take
 
 IMAGES = ROOT / "docs" / "images"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@pytest.mark.parametrize("name", ["inbox"])
-def test_the_pictures_are_those_of_the_documentation(browser, tmp_path, name):
+def test_the_pictures_of_the_sandbox_are_those_of_the_documentation(browser, tmp_path):
     """Each picture shows a page that does nothing wrong, and the documentation's folder has these and no other."""
-    from support.screenshots.__main__ import SETS
-
-    with SETS[name]() as shots:
+    with sandbox.shots() as shots:
         for shot in shots:
             taken = next(take(browser, shot, tmp_path))
             assert taken.read_bytes().startswith(PNG)
-    assert files_of(shots) == {path.name for path in IMAGES.glob(f"{name}-*.png")}
+    assert files_of(shots) == {path.name for path in IMAGES.glob("sandbox-*.png")}
 
 
 def test_the_pictures_of_the_campaigns_are_those_of_the_documentation():
@@ -45,10 +42,10 @@ def test_the_pictures_are_as_old_as_what_they_show():
 @pytest.mark.parametrize(
     ("changed", "older"),
     [
-        ("tests/support/screenshots/traffic.py", ["inbox"]),
+        ("tests/support/screenshots/sandbox.py", ["sandbox"]),
         ("tests/support/screenshots/campaigns.py", ["campaigns"]),
         ("airflow_provider_sms/plugins/templates/campaign.html", ["campaigns"]),
-        ("airflow_provider_sms/sandbox/static/inbox.css", ["inbox"]),
+        ("airflow_provider_sms/sandbox/static/page.css", ["sandbox"]),
     ],
 )
 def test_a_change_of_what_is_shown_makes_pictures_old(tmp_path, changed, older):
@@ -66,8 +63,8 @@ def test_a_change_of_what_is_shown_makes_pictures_old(tmp_path, changed, older):
 def test_the_command_notes_what_the_pictures_show(tmp_path):
     """Of the sets that it takes, and leaves the notes on others as they are."""
     (tmp_path / digests.FILE).write_text("campaigns old\n")
-    digests.write(tmp_path, "inbox")
-    assert digests.read(tmp_path) == {"campaigns": "old", "inbox": digests.digest("inbox")}
+    digests.write(tmp_path, "sandbox")
+    assert digests.read(tmp_path) == {"campaigns": "old", "sandbox": digests.digest("sandbox")}
 
 
 def test_the_pictures_show_the_campaign_of_the_readme(tmp_path):
@@ -78,7 +75,7 @@ def test_the_pictures_show_the_campaign_of_the_readme(tmp_path):
         assert re.findall(rf'^ +{name}="(.*?)",', dag, re.MULTILINE) == [shown[name]]
     assert f"key_columns={shown['key_columns']}".replace("'", '"') in dag
     pattern = re.sub(r"\\{.*?\\}", ".+", re.escape(shown["message"]))
-    assert re.fullmatch(pattern, traffic._reminder(random.Random(traffic.SEED)))
+    assert re.fullmatch(pattern, sandbox.reminder(random.Random(sandbox.SEED)))
 
 
 def files_of(shots):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.sandbox.config import SandboxConfig, named_groups
+from airflow_provider_sms.sandbox.server import running_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,35 +27,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = _config(options)
     except ValueError as error:
         parser.error(str(error))
-    try:  # here and not at the top: fastapi may be missing
-        from airflow_provider_sms.sandbox.server import SandboxServer
-    except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "uvicorn"):
-            raise
-        return _failed(f"the sandbox needs {error.name}: install this package with its extra 'sandbox'")
-
-    def announce() -> None:
-        print(f"sandbox ready at {server.root_url}/v1", flush=True)  # noqa: T201 - the line that callers wait for
-
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        server = SandboxServer(config, announce)
+        with running_sandbox(config) as sandbox:
+            print(f"sandbox ready at {sandbox.base_url}", flush=True)  # noqa: T201 - the line that callers wait for
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        return 0
     except OSError as error:
-        return _failed(f"the sandbox cannot start: {error}")
-    server.run_until_stopped()
-    return 0
-
-
-def _failed(reason: str) -> int:
-    print(reason, file=sys.stderr)  # noqa: T201 - a command's error
+        print(f"the sandbox cannot start: {error}", file=sys.stderr)  # noqa: T201 - a command's error
     return 1
 
 
 def _config(options: argparse.Namespace) -> SandboxConfig:
-    settings = vars(options)
-    names = settings.pop("group")
-    if names:
-        settings["groups"] = named_groups(names)
-    return SandboxConfig(**settings)
+    return SandboxConfig(**{**vars(options), "groups": named_groups(options.groups)})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,7 +49,6 @@ def _parser() -> argparse.ArgumentParser:
         description="The Messaging Service on this machine: it responds like the real one and sends nothing.",
     )
     parser.add_argument("--port", type=int, default=8025, help="TCP port; 0 picks a free one (default: 8025)")
-    parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on (default: 127.0.0.1)")
     parser.add_argument("--token", help="bearer token to accept")
     parser.add_argument("--client-id", metavar="ID", help="client id that may fetch tokens")
     parser.add_argument("--client-secret", metavar="SECRET", help="API secret of the client id")
@@ -72,16 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--log", metavar="FILE", help="append every accepted message to this file before responding")
     parser.add_argument(
-        "--group", nargs="+", action="extend", metavar="NAME",
+        "--group", dest="groups", nargs="+", default=["customers", "staff"], metavar="NAME",
         help="known groups, each with five made-up members (default: customers staff)",
     )  # fmt: skip
     parser.add_argument(
-        "--opted-out",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NUMBER",
-        help="numbers that have opted out of messages",
+        "--opted-out", nargs="+", default=[], metavar="NUMBER", help="numbers that have opted out of messages"
     )
     return parser
 

@@ -1,27 +1,20 @@
-"""Faults on demand: what goes wrong with the next requests, in the order in which the faults were added."""
+"""Faults on demand: what goes wrong with a request."""
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-FaultKind = Literal[
-    "none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign", "late_charge", "spend"
-]
+FaultKind = Literal["none", "drop_before", "drop_after", "delay", "status", "truncated", "spend"]
 Target = Literal["send", "balance", "authentication"]
 Author = Literal["service", "gateway"]
 Moment = Literal["before", "after"]
 
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
-TARGETS: tuple[Target, ...] = get_args(Target)
 AUTHORS: tuple[Author, ...] = get_args(Author)
-MOMENTS: tuple[Moment, ...] = get_args(Moment)
-
-ACCEPTING: frozenset[FaultKind] = frozenset({"drop_after", "delay", "truncated", "foreign", "late_charge"})
-"""Kinds with which a send request is always accepted, so that its cost can be charged late."""
+_CHOICES = {"kind": KINDS, "on": get_args(Target), "by": AUTHORS, "when": get_args(Moment)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +34,10 @@ class Fault:
         header, except for the 503 of a gateway, which asks for 5 seconds as Varnish does.
     :param body: body of a ``status`` fault, sent unchanged; None (default) sends that of ``by``.
     :param reset: whether a dropped connection is reset (RST); default False, an orderly end (FIN).
-    :param charge_after: seconds after which the balance falls by the cost of a send request, for a fault that accepts
-        it: any but ``none``, ``drop_before``, ``spend`` and a ``status`` that is not ``accepted``; default 0, at once.
+    :param charge_after: seconds after which the balance falls by the cost of the send request; default 0, at once.
     :param amount: credits that somebody else spends, for a ``spend``; a negative amount is a top-up; default 0.
     :param when: whether a ``spend`` comes right ``before`` (default) or right ``after`` the request is served.
-    :raises ValueError: when a field has the wrong type or is out of range.
+    :raises ValueError: a field has the wrong type or is out of range.
     """
 
     kind: FaultKind
@@ -64,101 +56,41 @@ class Fault:
     when: Moment = "before"
 
     def __post_init__(self) -> None:
-        _require(self.kind in KINDS, f"kind must be one of {', '.join(KINDS)}")
-        _require(self.on in TARGETS, f"on must be one of {', '.join(TARGETS)}")
-        _require(self.by in AUTHORS, f"by must be one of {', '.join(AUTHORS)}")
-        _require(type(self.times) is int and self.times >= 1, "times must be an integer of at least 1")
+        for name, choices in _CHOICES.items():
+            _require(getattr(self, name) in choices, f"{name} must be one of {', '.join(choices)}")
+        for name in ("persistent", "accepted", "reset"):
+            _require(isinstance(getattr(self, name), bool), f"{name} must be true or false")
         for name in ("seconds", "charge_after"):
             value = getattr(self, name)
             _require(type(value) in (int, float) and value >= 0, f"{name} must be a number of at least 0")
         _require(type(self.amount) in (int, float) and math.isfinite(self.amount), "amount must be a finite number")
-        _require(self.when in MOMENTS, f"when must be one of {', '.join(MOMENTS)}")
+        _require(type(self.times) is int and self.times >= 1, "times must be an integer of at least 1")
         _require(type(self.status) is int and 200 <= self.status <= 599, "status must be 200 to 599")  # noqa: PLR2004 - RFC 9110 section 15
-        is_accepting = self.kind in ACCEPTING or (self.kind == "status" and self.accepted)
-        if self.charge_after:
-            _require(self.on == "send" and is_accepting, "charge_after needs a fault that accepts a send request")
-        for name in ("persistent", "accepted", "reset"):
-            _require(isinstance(getattr(self, name), bool), f"{name} must be true or false")
+        is_accepting = self.on == "send" and self.is_served
+        _require(not self.charge_after or is_accepting, "charge_after needs a fault that accepts a send request")
         for name in ("retry_after", "body"):
             _require(isinstance(getattr(self, name), str | None), f"{name} must be a string")
         header = self.retry_after or ""
         _require(header.isascii() and header.isprintable(), "retry_after must be printable ASCII")
 
+    @property
+    def is_served(self) -> bool:
+        """Whether the service processes the request, whatever the response is."""
+        return self.accepted if self.kind == "status" else self.kind != "drop_before"
+
 
 def parse_fault(fields: Any) -> Fault:
     """Return the fault that a JSON object describes.
 
-    :param fields: an object with the fields of :class:`Fault`.
-    :raises ValueError: when the value is not an object, lacks ``kind``, or has an unknown or invalid field.
+    :param fields: an object with the fields of :class:`Fault`; or a fault, which is returned.
+    :raises ValueError: the value is not an object, lacks ``kind``, or has an unknown or invalid field.
     """
-    _require(isinstance(fields, Mapping), "a fault must be an object")
-    _require("kind" in fields, "a fault must have a kind")
+    if isinstance(fields, Fault):
+        return fields
+    _require(isinstance(fields, Mapping) and "kind" in fields, "a fault must be an object with a kind")
     unknown = fields.keys() - set(Fault.__slots__)
     _require(not unknown, f"a fault may have only the fields {', '.join(Fault.__slots__)}")
     return Fault(**fields)
-
-
-class FaultQueue:
-    """The faults that are still waiting for a request. Every method may be called from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[Fault, int]] = []
-        self._version = 0
-
-    def add(self, faults: Iterable[Fault]) -> None:
-        """Append faults to the waiting ones.
-
-        :param faults: the faults, in the order in which requests will meet them.
-        """
-        with self._lock:
-            self._waiting.extend((fault, fault.times) for fault in faults)
-            self._version += 1
-
-    def clear(self) -> None:
-        """Remove all waiting faults."""
-        with self._lock:
-            self._waiting.clear()
-            self._version += 1
-
-    def take(self, target: Target) -> Fault:
-        """Return the next fault of an operation, and count one request against it.
-
-        :param target: the operation of the request.
-        :returns: the fault; one of kind ``none`` when no fault waits.
-        """
-        with self._lock:
-            for position, (fault, left) in enumerate(self._waiting):
-                if fault.on == target:
-                    if fault.persistent:
-                        pass
-                    elif left > 1:
-                        self._waiting[position] = (fault, left - 1)
-                    else:
-                        del self._waiting[position]
-                    self._version += not fault.persistent
-                    return fault
-        return Fault("none")
-
-    @property
-    def version(self) -> int:
-        """A number that changes whenever the waiting faults change."""
-        with self._lock:
-            return self._version
-
-    def pending(self) -> list[dict[str, Any]]:
-        """Return the waiting faults as JSON objects, with the requests left in ``times``."""
-        with self._lock:
-            return [{**asdict(fault), "times": left} for fault, left in self._waiting]
-
-    def first(self, limit: int) -> tuple[int, list[tuple[Fault, int]]]:
-        """Return the next faults, without copying all of them.
-
-        :param limit: maximum number of faults.
-        :returns: the number of all waiting faults, and the first of them, each with its requests left.
-        """
-        with self._lock:
-            return len(self._waiting), self._waiting[:limit]
 
 
 def _require(condition: bool, message: str) -> None:  # noqa: FBT001 - a condition, like that of an assertion

@@ -56,10 +56,7 @@ def sms_sandbox(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[SmsSandbox]:
     """Run the sandbox for one test, with the connection ``sms_default`` to it and a ledger in ``tmp_path``."""
-    try:
-        from airflow_provider_sms.sandbox.server import running_sandbox
-    except ModuleNotFoundError as error:
-        pytest.fail(f"sms_sandbox needs {error.name}: install this package with its extra 'testing'", pytrace=False)
+    from airflow_provider_sms.sandbox.server import running_sandbox
     from airflow_provider_sms.testing.sandbox import SmsSandbox
 
     with running_sandbox(sms_sandbox_config) as service:

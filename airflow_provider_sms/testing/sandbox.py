@@ -70,7 +70,7 @@ class SmsSandbox:
         :param fields: more fields of the fault, such as ``times=3`` or, for the kind ``status``, ``status=503``.
         :raises ValueError: a field is out of range.
         """
-        self.service.state.faults.add([Fault(kind, **fields)])
+        self.service.state.add_faults([Fault(kind, **fields)])
 
 
 def refuse_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:

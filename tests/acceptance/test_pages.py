@@ -146,7 +146,7 @@ def test_a_send_is_followed_paused_resumed_and_complete(look, browser, site):
     inside.get_by_role("button", name="Yes").click()
     browser.expect(inside.locator("header .state")).to_have_text("sending")
     until(lambda: len(spring_texts(service)) > held + 20, seconds=RUN_SECONDS, what="it goes on")
-    service.faults.clear()
+    service.set_faults([])
     site.await_state("spring")
     texted = spring_texts(service)
     assert (len(texted), len(set(texted))) == (SENT, SENT)

@@ -115,7 +115,7 @@ def test_a_task_sends_the_request_of_the_page(wire, send):
     assert send(rows, message, send_options=options).state == "success"
     ((request, response),) = [each for each in wire if "bulkmessages" in each[0].first]
     assert (request.first, request.body) == (BULK.first, BULK.body)
-    assert (response.first, response.headers["content-type"]) == (SENT.first, SENT.headers["Content-Type"])
+    assert (response.first, response.headers["Content-Type"]) == (SENT.first, SENT.headers["Content-Type"])
     assert response.body == {**SENT.body, "EventId": response.body["EventId"]}
     assert list(response.body) == list(SENT.body)
 

@@ -8,7 +8,6 @@ from support.people import somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.reporting.summary import COUNTS
-from airflow_provider_sms.sandbox.faults import FaultQueue
 
 TWO_BLOCKS = 10_100
 CHANGED = "The source has changed since it was checked, at row {} or after it"
@@ -20,14 +19,14 @@ def after_the_check(sandbox):
 
     def after_the_check(*happens):
         waiting = list(happens)
+        found = sandbox.state.take_fault
 
-        class Faults(FaultQueue):
-            def take(self, target):
-                if target == "balance" and waiting:
-                    waiting.pop(0)()
-                return super().take(target)
+        def take_fault(target):
+            if target == "balance" and waiting:
+                waiting.pop(0)()
+            return found(target)
 
-        sandbox.state.faults = Faults()
+        sandbox.state.take_fault = take_fault
 
     return after_the_check
 

@@ -206,7 +206,7 @@ def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_pa
 
 def test_bad_answers_stop_the_send(send, people, sandbox):
     """The service leaves out opted-out numbers, more than is allowed: sending stops, and says what was seen."""
-    sandbox.state._opted_out = frozenset(str(27_820_000_000 + n) for n in range(0, 1000, 3))
+    sandbox.state.opted_out = frozenset(str(27_820_000_000 + n) for n in range(0, 1000, 3))
     ran = send(people(1000), max_error_rate=0.2, concurrency=1, retries=2)
     assert (ran.state, ran.tries) == ("failed", 1)
     assert "more than max_error_rate=0.2" in ran.log

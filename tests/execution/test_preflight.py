@@ -76,11 +76,11 @@ def test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent(
     """Its summary and its row report say the same of everybody, who may have had the text from the attempt before."""
     monkeypatch.setattr(Backoff, "wait", lambda self, attempt, _=None: None if attempt >= self.attempts else 0.0)
     path, report = people(600), tmp_path / "report.parquet"
-    sandbox.state.faults.add([Fault("none"), Fault("drop_after", times=20)])
+    sandbox.state.add_faults([Fault("none"), Fault("drop_after", times=20)])
     others = [str(27_830_000_000 + n) for n in range(600)] if refused == "a limit" else ["x"]
 
     def add_others(_):
-        sandbox.state.faults.clear()
+        sandbox.state.set_faults([])
         pd.concat([pd.read_parquet(path), pd.DataFrame({"destination": others, "first_name": "y"})]).to_parquet(path)
 
     options = {"retries": 1, "on_retry_callback": add_others, "report": str(report), "concurrency": 1}
@@ -103,7 +103,7 @@ def test_a_wait_for_credit_goes_on_where_the_service_calls_the_credit_insufficie
     body = json.dumps({"errorCode": "InsufficientCredits"})
 
     def refuse():
-        sandbox.state.faults.add([Fault("status", on="balance", status=403, body=body, times=2)])
+        sandbox.state.add_faults([Fault("status", on="balance", status=403, body=body, times=2)])
 
     with (
         later(refuse, lambda: looks(sandbox) > 2),
@@ -689,7 +689,7 @@ def test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_c
     send, people, sandbox, status, body
 ):
     """The plan reads the balance: where the service refuses the token there, no message is posted with it."""
-    sandbox.state.faults.add([Fault("status", on="balance", status=status, body=body, persistent=True)])
+    sandbox.state.add_faults([Fault("status", on="balance", status=status, body=body, persistent=True)])
     ran = send(people(100), retries=1)
     assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
     assert counts(ran) == {"not_sent": 100}
@@ -698,7 +698,7 @@ def test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_c
 def test_a_refused_look_at_the_balance_ends_no_task_that_has_nothing_to_send(send, people, sandbox):
     """A campaign that is sent already ends well, whatever the token."""
     send(people(100), campaign="sent")
-    sandbox.state.faults.add([Fault("status", on="balance", status=401, persistent=True)])
+    sandbox.state.add_faults([Fault("status", on="balance", status=401, persistent=True)])
     ran = send(people(100), campaign="sent")
     assert (ran.state, counts(ran)) == ("success", {"already_sent": 100})
 
@@ -706,7 +706,7 @@ def test_a_refused_look_at_the_balance_ends_no_task_that_has_nothing_to_send(sen
 def test_a_403_that_speaks_of_credit_says_nothing_of_the_token(send, people, sandbox):
     """The service may refuse the balance for the want of credit: the messages are posted, and it decides."""
     body = '{"errorCode": "InsufficientCredits", "errorMessage": "no credit"}'
-    sandbox.state.faults.add([Fault("status", on="balance", status=403, body=body)])
+    sandbox.state.add_faults([Fault("status", on="balance", status=403, body=body)])
     ran = send(people(100))
     assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
 
@@ -716,12 +716,12 @@ def test_a_403_that_speaks_of_credit_says_nothing_of_the_token(send, people, san
 
 def test_an_outage_costs_a_handful_of_requests_and_a_retry_sends_the_rest(send, people, sandbox, witnessed):
     """Where the gateway answers 502 to everything, few people are unknown; once it is well, the next try texts all."""
-    sandbox.state.faults.add([Fault("status", status=502, persistent=True), Fault("status", on="balance", status=502)])
+    sandbox.state.add_faults([Fault("status", status=502, persistent=True), Fault("status", on="balance", status=502)])
 
     def well_again():
         posted = len(sends(sandbox))
         if posted >= 3:
-            sandbox.state.faults.clear()
+            sandbox.state.set_faults([])
         return posted >= 3
 
     with later(lambda: None, well_again):
@@ -740,7 +740,7 @@ def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox
     """A 200 with ``Messages: 0`` fails the task with the service's reasons, and the next run sends these messages."""
     body = {"Cost": 0, "RemainingBalance": 900, "EventId": 5, "Messages": 0, "Parts": 0}
     report = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 100, "Faults": []}
-    sandbox.state.faults.add([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
+    sandbox.state.add_faults([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
     ran = send(people(100), campaign="nobody")
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 100})
     assert "the service took nothing of their requests (OptedOuts 100 in its error reports)" in ran.log

@@ -41,9 +41,7 @@ def test_schedules_have_everything_in_them():
     }
     assert {plan.last_resumed for plan in plans} == {False, True}
     faults = [fault for plan in plans for fault in plan.faults]
-    assert {f["kind"] for f in faults} == {
-        *("none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign")
-    }
+    assert {f["kind"] for f in faults} == {*("none", "drop_before", "drop_after", "delay", "status", "truncated")}
     assert {f["status"] for f in faults if "status" in f} == {200, 403, 408, 429, 499, 500, 502, 503, 504}
     taken = [fault for fault in faults if fault.get("accepted")]
     assert {f["by"] for f in taken if f["status"] == 503} == {"gateway"}

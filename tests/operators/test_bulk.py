@@ -100,7 +100,7 @@ def test_lost_answers_are_unknown_and_never_sent_again(send, people, sandbox, wi
     [
         {"kind": "drop_before"},
         {"kind": "truncated"},
-        {"kind": "foreign"},
+        {"kind": "status", "status": 200, "by": "gateway", "accepted": True},
         {"kind": "status", "status": 500},
         {"kind": "status", "status": 502, "accepted": True},
         {"kind": "status", "status": 504},

@@ -90,14 +90,14 @@ def replace_one(people_db):
 
 def test_the_plan_and_the_send_see_the_same_rows(send, sandbox, replace_one, witnessed):
     """The query runs once: tables that change after the check change nothing for the send."""
-    found = sandbox.state.faults.take
+    found = sandbox.state.take_fault
 
-    def take(target):
+    def take_fault(target):
         if target == "balance":
             replace_one()
         return found(target)
 
-    sandbox.state.faults.take = take
+    sandbox.state.take_fault = take_fault
     ran = send(SqlSource("people_db", SELECT), campaign="one")
     assert (ran.state, ran.summary["accepted"]) == ("success", 3)
     assert ("27820000000", "Hi Name0") in witnessed()

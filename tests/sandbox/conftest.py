@@ -97,6 +97,20 @@ def state(client):
     return client.sandbox.state
 
 
+class Clock:
+    """A clock that stands still until a test sets it."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
 @pytest.fixture
 def headers():
     """Return the headers of the contract, which a test may change."""

@@ -1,31 +1,20 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
 import requests
 
-from airflow_provider_sms.sandbox.config import SandboxConfig
-from airflow_provider_sms.sandbox.errors import RefusalError
-from airflow_provider_sms.sandbox.request_bodies import SendRequest
-from airflow_provider_sms.sandbox.state import SandboxState
-
 NUMBER = "27821234567"
-
-
-class Clock:
-    """A clock that stands still until a test sets it."""
-
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
+LATE = [
+    {"kind": "none"},
+    {"kind": "drop_after"},
+    {"kind": "truncated"},
+    {"kind": "delay"},
+    {"kind": "status", "status": 502, "accepted": True},
+]
 
 
 @pytest.fixture
@@ -34,14 +23,50 @@ def timed(start, clock):
     return start(clock=clock, balance=10)
 
 
-LATE = [
-    {"kind": "late_charge"},
-    {"kind": "drop_after"},
-    {"kind": "truncated"},
-    {"kind": "foreign"},
-    {"kind": "delay"},
-    {"kind": "status", "status": 502, "accepted": True},
-]
+def test_a_balance_that_does_not_suffice_refuses_the_whole_request(start):
+    """Credit for one of two messages gets 403: neither is accepted. A balance may be spent to the last credit."""
+    client = start(balance=1)
+    response = client.bulk((NUMBER, "One"), (NUMBER, "Two"))
+    assert (response.status_code, response.json()["errors"][0]["errorCode"]) == (403, "InsufficientCredits")
+    assert (client.sandbox.state.accepted, client.balance().json()) == ([], {"Balance": 1})
+    assert client.bulk((NUMBER, "One")).json()["RemainingBalance"] == 0
+
+
+def test_a_post_paid_account_always_reports_a_million(start):
+    """Nothing is deducted from it, also without credit, later or by somebody else; then pre-paid resumes."""
+    client = start(post_paid=True, balance=0)
+    state = client.sandbox.state
+    state.set_faults([{"kind": "none", "charge_after": 1e-9}, {"kind": "spend", "amount": 7, "on": "balance"}])
+    assert client.bulk((NUMBER, "Hello")).json()["RemainingBalance"] == 1000000
+    assert (client.balance().json(), state.balance) == ({"Balance": 1000000}, 1000000)
+    state.set_post_paid(False)
+    assert state.balance == 0
+
+
+def test_the_responses_to_parallel_requests_form_one_chain(start):
+    """Each response has the balance right after its own charge, in the order of the event ids; none overspends."""
+    client = start(balance=Decimal("30.05"))
+    numbers = ("27821234567", "27601234567", "27711234567", "447700900123")
+
+    def send(place):
+        return client.bulk(*((numbers[(place + step) % 4], f"text {place}") for step in range(1 + place % 3))).json()
+
+    with ThreadPoolExecutor(8) as pool:
+        served = [response for response in pool.map(send, range(40)) if "EventId" in response]
+    balance = Decimal("30.05")
+    for response in sorted(served, key=lambda response: response["EventId"]):
+        balance -= Decimal(str(response["Cost"]))
+        assert Decimal(str(response["RemainingBalance"])) == balance >= 0
+    assert (client.sandbox.state.balance, len(served) < 40) == (balance, True)
+    order = [message.event_id for message in client.sandbox.state.accepted]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("balance", [10**20, 1e300])
+def test_a_balance_may_be_as_large_as_it_likes(client, balance):
+    """It is stated rounded beyond 64 bits: no balance keeps a request from a response."""
+    assert client.control("PUT", "/balance", json={"balance": float(balance)}).json()["balance"] == float(balance)
+    assert client.bulk((NUMBER, "Hello")).json()["RemainingBalance"] == float(balance)
 
 
 @pytest.mark.parametrize("fault", LATE, ids=lambda fault: fault["kind"])
@@ -60,91 +85,29 @@ def test_a_late_charge_falls_due_after_its_seconds(timed, clock, fault):
     assert state.balance == 9
 
 
-def test_the_answer_has_the_balance_before_its_late_charge(timed, clock):
-    """The response has the balance of its own moment; a later response also misses what fell due meanwhile."""
-    timed.sandbox.state.set_faults([{"kind": "late_charge", "charge_after": 5}])
-    late = timed.bulk((NUMBER, "One")).json()
-    early = timed.bulk((NUMBER, "Two")).json()
-    clock.now += 5
-    last = timed.bulk((NUMBER, "Three")).json()
-    assert [(answer["Cost"], answer["RemainingBalance"]) for answer in (late, early, last)] == [(1, 10), (1, 9), (1, 7)]
-
-
 def test_late_charges_fall_due_in_the_order_of_their_time(timed, clock):
-    """A charge that is due earlier is deducted earlier, whichever request came first."""
+    """A charge that is due earlier is deducted earlier, whichever request came first; a reset forgets all."""
     state = timed.sandbox.state
-    state.set_faults([{"kind": "late_charge", "charge_after": 20}, {"kind": "late_charge", "charge_after": 5}])
-    timed.bulk((NUMBER, "a" * 161))
-    timed.bulk((NUMBER, "Hello"))
+    state.set_faults([{"kind": "none", "charge_after": seconds} for seconds in (20, 5, 30)])
+    responses = [timed.bulk((NUMBER, "a" * 161)).json(), timed.bulk((NUMBER, "Hello")).json()]
+    assert [response["RemainingBalance"] for response in responses] == [10, 10]
     balances = []
     for clock.now in (100, 105, 119, 120):
         balances.append(state.balance)
     assert balances == [10, 9, 9, 7]
-
-
-def test_credits_that_are_still_to_be_charged_are_not_free(timed, clock):
-    """Neither a request, nor somebody else, nor a new balance can use what is still to be charged."""
-    state = timed.sandbox.state
-    state.set_faults([{"kind": "late_charge", "charge_after": 5}])
-    timed.bulk(*((NUMBER, f"text {number}") for number in range(8)))
-    assert timed.bulk(*((NUMBER, f"text {number}") for number in range(3))).status_code == 403
-    with pytest.raises(RefusalError, match="InsufficientCredits"):
-        state.spend(3)
-    with pytest.raises(ValueError, match=r"the credits that are still to be charged: 8$"):
-        state.set_balance(7.5)
-    assert timed.bulk((NUMBER, "Hello")).json()["RemainingBalance"] == 9
-    state.spend(1)
-    state.set_faults([{"kind": "spend", "amount": 3, "on": "balance"}])
-    assert timed.balance().json() == {"Balance": 8}
-    clock.now += 5
-    assert state.balance == 0
-    state.set_balance(7.5)
-    assert state.balance == 7.5
-
-
-def test_a_reset_forgets_late_charges(timed, clock):
-    """After a reset, the balance is the initial one, and no earlier charge falls due."""
-    state = timed.sandbox.state
-    state.set_faults([{"kind": "late_charge", "charge_after": 5}])
     timed.bulk((NUMBER, "Hello"))
     state.reset()
-    clock.now += 5
+    clock.now += 30
     assert state.balance == 10
 
 
-def test_a_late_charge_changes_the_snapshot(timed, clock):
-    """An open page shows the balance once a late charge is due, although nothing else happened."""
+def test_credits_that_are_still_to_be_charged_are_not_free(timed, clock):
+    """Neither a request nor somebody else can use what is still to be charged."""
     state = timed.sandbox.state
-    state.set_faults([{"kind": "late_charge", "charge_after": 5}])
-    timed.bulk((NUMBER, "Hello"))
-    before = state.snapshot()
+    state.set_faults([{"kind": "none", "charge_after": 5}, {"kind": "spend", "amount": 3, "on": "balance"}])
+    timed.bulk(*((NUMBER, f"text {number}") for number in range(8)))
+    assert timed.bulk(*((NUMBER, f"text {number}") for number in range(3))).status_code == 403
+    assert timed.bulk((NUMBER, "Hello")).json()["RemainingBalance"] == 9
+    assert timed.balance().json() == {"Balance": 8}
     clock.now += 5
-    assert before != state.snapshot() == state.snapshot()
-
-
-def test_a_post_paid_account_has_no_late_charges(start, clock):
-    """What was sent on a post-paid account is not charged later, even if the account is pre-paid by then."""
-    client = start(clock=clock, balance=10, post_paid=True)
-    client.sandbox.state.set_faults([{"kind": "late_charge", "charge_after": 5}])
-    assert client.bulk((NUMBER, "Hello")).json()["RemainingBalance"] == 1000000
-    client.sandbox.state.set_post_paid(False)
-    clock.now += 5
-    assert client.sandbox.state.balance == 10
-
-
-@pytest.mark.parametrize("after", [0, 5])
-@pytest.mark.parametrize("is_due", [False, True])
-def test_a_request_without_a_witness_is_not_charged(clock, monkeypatch, tmp_path, after, is_due):
-    """When the witness cannot be written, the charge is undone, whether or not it fell due meanwhile."""
-    state = SandboxState(SandboxConfig(balance=Decimal("10.35"), log=tmp_path / "witness.jsonl", clock=clock))
-    state.accept(SendRequest("bulk", ((NUMBER, "First"),)), 1, 3)
-
-    def fail(_entries):
-        clock.now += 50 * is_due
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(state._witness, "append", fail)
-    with contextlib.closing(state), pytest.raises(RefusalError, match="Witness"):
-        state.accept(SendRequest("bulk", ((NUMBER, "Hello"),)), 2, after)
-    clock.now += 50
-    assert state.balance == Decimal("9.35")
+    assert state.balance == 0

@@ -1,98 +1,138 @@
+"""The sandbox's page in a browser. A console error or a request to another host fails every test, too."""
+
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
 
-from airflow_provider_sms.sandbox import page
+from airflow_provider_sms.sandbox.server import PAGE, page_file
 
-POLICY = {
-    "default-src": "'none'",
-    "script-src": "'self'",
-    "style-src": "'self'",
-    "connect-src": "'self'",
-    "img-src": "'self' data:",
-    "base-uri": "'none'",
-    "form-action": "'none'",
-    "frame-ancestors": "'none'",
+ANNA, BEN = "27820000001", "27600000002"
+HOSTILE = {
+    "markup": "<img src=x onerror=\"document.title='run'\"></script><script>document.title='run'</script>",
+    "entities": "&lt;b&gt; &amp; &#x202e;",
+    "directions": "Pay \u202etfel ot thgir\u202c now, שלום עולם 👋🏽",
+    "lines": "c\td\ne",
+    "a long word": "x" * 5000,
 }
 
 
 @pytest.fixture
-def index(client):
-    return client.call("GET", "/", base="", headers={})
+def open_page(browser, client):
+    """Open the page of this test's sandbox; it closes at the end of the test."""
+    with contextlib.ExitStack() as stack:
+
+        def opened(**settings):
+            page = stack.enter_context(browser.page(f"{client.root}/", **settings))
+            browser.expect(page.locator("#live")).to_have_text("Live")
+            return page
+
+        yield opened
 
 
-def test_the_page_is_whole(client, index):
-    """Every file that the page names, and every module that one of its scripts imports, is served."""
-    named = set(re.findall(r'(?:src|href)="_sandbox/page/([^"]+)"', index.text))
-    assert {"inbox.js", "inbox.css", "icon.svg"} == named
-    seen = set()
-    while named:
-        name = named.pop()
-        seen.add(name)
-        answer = client.control("GET", f"/page/{name}")
-        assert answer.status_code == 200, name
-        named |= set(re.findall(r'from "\./([^"]+)"', answer.text)) - seen
-    assert seen | {page.INDEX} == set(page.assets())
+@pytest.fixture
+def see(browser):
+    """Return Playwright's assertions, which wait."""
+    return browser.expect
 
 
-def test_the_files_have_the_types_that_a_browser_asks_for(client, index):
-    """Each file has its media type, and a header tells the browser not to guess another."""
-    answers = {name: client.control("GET", f"/page/{name}").headers for name in ("inbox.js", "inbox.css", "icon.svg")}
-    assert {name: headers["Content-Type"].partition(";")[0] for name, headers in answers.items()} == {
-        "inbox.js": "text/javascript",
-        "inbox.css": "text/css",
-        "icon.svg": "image/svg+xml",
-    }
-    assert {headers["X-Content-Type-Options"] for headers in answers.values()} == {"nosniff"}
-    assert index.headers["Content-Type"] == "text/html; charset=utf-8"
+def test_messages_appear_newest_first(client, open_page, see):
+    """Messages appear without a reload, with number, text, parts and request, and so do counts and balance."""
+    page = open_page()
+    client.bulk((ANNA, "One"))
+    see(page.locator("#messages tr")).to_have_count(1)
+    client.bulk((BEN, "a" * 161))
+    see(page.locator("#messages tr")).to_have_count(2)
+    see(page.locator("#messages tr").first).to_contain_text(f"{BEN}{'a' * 161}22")
+    see(page.locator("#shown")).to_have_text("2 of 2, newest first")
+    see(page.locator("header")).to_contain_text("2 requests, 2 messages")
+    see(page.locator("#balance")).to_have_value("998.3")
 
 
-def test_the_browser_may_run_and_load_only_the_pages_own_files(index):
-    """Even a text inserted as markup could run nothing, load nothing and send nothing."""
-    given = dict(rule.strip().split(" ", 1) for rule in index.headers["Content-Security-Policy"].split(";"))
-    assert given == POLICY
+def test_a_filter_shows_one_number_and_a_button_shows_more(client, open_page, see):
+    """The newest hundred are shown at once; the filter takes digits with any separators."""
+    client.bulk(*((ANNA, f"text {number}") for number in range(99)))
+    client.bulk((BEN, "Hello"), *((ANNA, f"more {number}") for number in range(9)))
+    page = open_page()
+    see(page.locator("#messages tr")).to_have_count(100)
+    page.locator("#more").click()
+    see(page.locator("#messages tr")).to_have_count(109)
+    see(page.locator("#more")).to_be_hidden()
+    page.locator("#number").fill("2760 000")
+    see(page.locator("#messages tr")).to_have_count(1)
+    see(page.locator("#messages")).to_contain_text("Hello")
 
 
-def test_the_page_names_no_other_address():
-    """No file of the page names another host, except in the namespace of the icon's format."""
-    told = {name: re.findall(rb"(?:https?:)?//[\w.]+", content) for name, content in page.assets().items()}
-    found = {name: set(urls) for name, urls in told.items() if urls}
-    assert found.pop("icon.svg") == {b"http://www.w3.org"}
-    assert not {name: urls for name, urls in found.items() if any(b":" in url for url in urls)}
+def test_faults_and_balance_are_set_by_the_page(client, open_page, see):
+    """Faults are added, listed and cleared, and each example is accepted; an error of the sandbox is shown."""
+    page = open_page(expected=["400"])
+    examples = page.locator("#example option").all_text_contents()
+    for example in examples:
+        page.locator("#example").select_option(example)
+        page.locator("#faults-form button", has_text="Add").click()
+    see(page.locator("#waiting li")).to_have_count(len(examples))
+    see(page.locator("#waiting li").first).to_have_text('{"kind":"drop_after"}')
+    page.locator("#clear").click()
+    see(page.locator("#waiting li")).to_have_count(0)
+    page.locator("#faults").fill('[{"kind": "explode"}]')
+    page.locator("#faults-form button", has_text="Add").click()
+    see(page.locator("#error")).to_contain_text("kind must be one of")
+    page.locator("#balance").fill("12.5")
+    page.locator("#balance-form button").click()
+    see(page.locator("#error")).to_be_empty()
+    assert client.bulk((ANNA, "Hello")).json()["RemainingBalance"] == 11.5
+    see(page.locator("#balance")).to_have_value("11.5")
 
 
-def test_the_page_makes_no_markup_of_texts():
-    """No script inserts a text as markup or runs one, and the page has no inline script or style."""
-    scripts = b"".join(content for name, content in page.assets().items() if name.endswith(".js"))
+def test_everything_is_forgotten_only_when_confirmed(client, open_page, see):
+    """The button asks; a browser that declines, as this one does, leaves the messages."""
+    client.bulk((ANNA, "Hello"))
+    page = open_page()
+    page.locator("#reset").click()
+    assert len(client.sandbox.state.accepted) == 1
+    page.evaluate("window.confirm = () => true")
+    page.locator("#reset").click()
+    see(page.locator("#messages tr")).to_have_count(0)
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_text_is_shown_and_never_run(client, open_page, see, what, width):
+    """Any text is shown unchanged, and breaks neither page nor layout, in a narrow window or a wide one."""
+    client.bulk((ANNA, HOSTILE[what]))
+    page = open_page(width=width, color_scheme="dark")
+    see(page.locator("#messages td").nth(2)).to_have_text(HOSTILE[what], use_inner_text=False)
+    assert page.locator("#messages td").nth(2).text_content() == HOSTILE[what]
+    see(page).to_have_title("SMS sandbox")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+
+def test_a_lost_sandbox_is_said(client, open_page, see):
+    """The page says so when the sandbox does not respond, and goes on once it does."""
+    page = open_page(expected=[""])
+    page.context.set_offline(True)
+    see(page.locator("#live")).to_have_text("The sandbox does not respond")
+    client.bulk((ANNA, "Hello"))
+    page.context.set_offline(False)
+    see(page.locator("#messages tr")).to_have_count(1)
+    see(page.locator("#live")).to_have_text("Live")
+
+
+def test_the_browser_may_run_and_load_only_the_pages_own_files(client):
+    """The page makes no markup of texts, and its policy would neither run nor load any; no file has another type."""
+    scripts, markup = page_file("page.js"), page_file("index.html")
     assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", scripts)
-    assert not re.search(rb"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", page.assets()[page.INDEX])
-
-
-def test_other_files_are_not_served(client):
-    """Only the page's own files are served; any other name gets 404."""
-    for name in ("missing.js", "..%2Fpage.py", "%2Fetc%2Fpasswd"):
-        assert client.control("GET", f"/page/{name}").status_code == 404
-
-
-@pytest.mark.parametrize(
-    "query", ["", "kind=fire", "kind=none&on=moon", "kind=status&status=x", "kind=status&status=9"]
-)
-def test_advice_is_for_faults_only(client, query):
-    """An invalid fault gets 400."""
-    assert client.control("GET", f"/advice?{query}").status_code == 400
-
-
-def test_advice_is_that_of_the_fault(client):
-    """The advice depends on status, acceptance and author of the fault."""
-    told = client.control("GET", "/advice?kind=status&on=send&status=503&accepted=false").json()
-    assert told["advice"].startswith("Nothing was sent: after the delay in Retry-After")
-    assert client.control("GET", "/advice?kind=status&status=503&accepted=true").json() != told
-    assert client.control("GET", "/advice?kind=status&status=503&by=gateway").json() != told
-
-
-@pytest.mark.parametrize("query", ["requests?limit=0", "requests?limit=101", "numbers?before=-1", "search?q="])
-def test_a_page_of_rows_is_bounded(client, query):
-    """A limit, position or search out of range is refused."""
-    assert client.control("GET", f"/{query}").status_code == 422
+    assert not re.search(rb"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", markup)
+    for path, (_, media_type) in PAGE.items():
+        headers = client.call("GET", path, base="", headers={}).headers
+        assert (headers["Content-Type"], headers["X-Content-Type-Options"]) == (media_type, "nosniff")
+        policy = dict(rule.strip().split(" ", 1) for rule in headers["Content-Security-Policy"].split(";"))
+        assert policy.pop("img-src") == "data:"
+        assert set(policy.values()) == {"'none'", "'self'"}
+        assert {name for name, value in policy.items() if value == "'self'"} == {
+            "script-src",
+            "style-src",
+            "connect-src",
+        }

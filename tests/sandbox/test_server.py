@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import statistics
 import threading
@@ -8,10 +9,10 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-import requests
+from support.faults.rest import until
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
-from airflow_provider_sms.sandbox.server import TICK_SECONDS, running_sandbox
+from airflow_provider_sms.sandbox.server import running_sandbox
 
 NUMBER, TOKEN = "27821234567", "token-of-these-tests"
 BODY = b'{"Messages": [{"Destination": "27821234567", "Content": "Hello"}]}'
@@ -19,23 +20,33 @@ HEAD = (
     b"POST /v1/bulkmessages HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token-of-these-tests\r\n"
     b"Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 )
+CHANGES = [
+    ("POST", "/faults", '[{"kind": "none"}]'),
+    ("DELETE", "/faults", None),
+    ("PUT", "/balance", '{"balance": 5}'),
+    ("POST", "/reset", None),
+]
 
 
-def test_it_starts_and_stops_at_once_and_leaves_no_thread():
-    """Start and stop wait for no tick, so that each test can have a sandbox; no thread stays."""
-    before = set(threading.enumerate())
-    took = []
+def test_it_starts_and_stops_at_once_and_leaves_nothing():
+    """Each test can have a sandbox: no thread stays, its port is free again, and its memory can be read."""
+    before, took = set(threading.enumerate()), []
     for _ in range(5):
         started = time.monotonic()
         with running_sandbox() as sandbox:
             sandbox.state.set_balance(3)
         took.append(time.monotonic() - started)
-    assert min(took) < TICK_SECONDS - 0.1  # the others say how busy the machine is
+        address = urlsplit(sandbox.base_url)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((address.hostname, address.port))
+    assert min(took) < 0.1  # the others say how busy the machine is
     assert set(threading.enumerate()) <= before  # a thread of an earlier test may end meanwhile
+    assert sandbox.state.balance == 3
 
 
 def test_it_stops_at_once_with_open_connections():
-    """Idle connections, half a request and a pending response do not delay the stop."""
+    """Idle connections, half a request and a pending response do not delay the stop, and leave no thread."""
+    before = set(threading.enumerate())
     with contextlib.ExitStack() as stack:
         with running_sandbox(SandboxConfig(token=TOKEN, latency=60)) as sandbox:
             address = urlsplit(sandbox.base_url)
@@ -49,31 +60,11 @@ def test_it_stops_at_once_with_open_connections():
             received = b""
             while b"Balance" not in received:
                 received += idle.recv(4096)
-            while len(sandbox.state.requests) < 2:
-                time.sleep(0.001)
+            until(lambda: len(sandbox.state.requests) == 2, seconds=30, what="both requests are decided")
             stopping = time.monotonic()
         assert time.monotonic() - stopping < 3
         assert [connection.recv(4096) for connection in (idle, half, due)] == [b"", b"", b""]
-
-
-def test_the_memory_can_be_read_after_the_end():
-    """The accepted messages can be read after the sandbox has stopped."""
-    with running_sandbox(SandboxConfig(token="t")) as sandbox:
-        requests.post(
-            f"{sandbox.base_url}/bulkmessages",
-            json={"Messages": [{"Destination": NUMBER, "Content": "Hello"}]},
-            headers={"Authorization": "Bearer t", "Accept": "application/json", "Connection": "close"},
-            timeout=10,
-        )
-    assert sandbox.state.accepted_messages == [(NUMBER, "Hello")]
-
-
-def test_two_sandboxes_are_independent(start):
-    """Each sandbox has its own port and memory."""
-    one, two = start(), start()
-    one.bulk((NUMBER, "Hello"))
-    assert one.root != two.root
-    assert two.sandbox.state.accepted_messages == []
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_port_that_is_taken_is_an_error(client):
@@ -92,19 +83,45 @@ def test_an_idle_connection_is_closed_after_the_keep_alive_time(start, read_to_e
     assert received.startswith(b"HTTP/1.1 200")
 
 
-def test_it_listens_on_loopback_of_either_family(start):
-    """IPv6 loopback works like IPv4, its address in brackets."""
-    client = start(host="::1")
-    assert client.root.startswith("http://[::1]:")
-    assert client.balance().status_code == 200
-
-
-def test_a_client_that_disconnects_early_harms_nobody(client, state):
-    """A connection that ends in the middle of a request leaves no trace."""
+@pytest.mark.parametrize(
+    ("lines", "keeps"),
+    [
+        ("HTTP/1.1", True),
+        ("HTTP/1.1\r\nConnection: close", False),
+        ("HTTP/1.0", False),
+        ("HTTP/1.0\r\nConnection: keep-alive", True),
+    ],
+)
+def test_a_connection_serves_as_many_requests_as_its_client_asks_for(client, lines, keeps):
+    """Either version of HTTP, and the response says whether the connection stays."""
     with client.connect() as connection:
-        connection.sendall(HEAD + BODY[:10])
+        for _ in range(2):
+            connection.sendall(f"GET /_sandbox/state {lines}\r\nHost: localhost\r\n\r\n".encode())
+            received = connection.recv(4096)
+            assert (b"Connection: keep-alive" in received, received[:12]) == (keeps, b"HTTP/1.1 200")
+            if not keeps:
+                assert connection.recv(4096) == b""
+                break
+
+
+@pytest.mark.parametrize("length", ["", "Content-Length: many\r\n", "Transfer-Encoding: chunked\r\n"])
+def test_a_body_without_a_length_is_refused(client, read_to_end, length):
+    """Where a request ends is known, or the connection ends: nothing in a body is taken for a request."""
+    with client.connect() as connection:
+        head = HEAD.replace(b"Content-Length: %d\r\n" % len(BODY), length.encode())
+        connection.sendall(head + HEAD + BODY)
+        statuses = read_to_end(connection).count(b"HTTP/1.1 ")
+    assert (statuses, len(client.sandbox.state.accepted)) == ((2, 1) if not length else (1, 0))
+
+
+def test_a_client_that_disconnects_early_harms_nobody(client, state, capfd):
+    """A connection that ends in the middle of a request leaves no trace."""
+    for sent in (b"", HEAD[:20], HEAD + BODY[:10]):
+        with client.connect() as connection:
+            connection.sendall(sent)
     assert client.bulk((NUMBER, "Hello")).status_code == 200
-    assert state.accepted_messages == [(NUMBER, "Hello")]
+    assert (state.accepted_messages, len(state.requests)) == ([(NUMBER, "Hello")], 1)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_responses_are_not_held_back(client):
@@ -115,3 +132,129 @@ def test_responses_are_not_held_back(client):
         client.balance()
         took.append(time.monotonic() - started)
     assert statistics.median(took) < 0.04
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "",
+        "rebind.example.com",
+        "127.0.0.1.example.com",
+        "localhost.example.com:8025",
+        "127.0.0.1@example.com",
+        "127.0.0.1, example.com",
+        "127.0.0.1\r\nHost: example.com",
+        "0.0.0.0",
+        "192.168.0.1",
+        "localhost/",
+    ],
+)
+@pytest.mark.parametrize("path", ["GET /", "GET /_sandbox/messages", "POST /_sandbox/reset", "GET /v1/Balance"])
+def test_a_request_for_another_host_is_refused_on_every_path(client, read_to_end, path, host):
+    """A website that points its own name at this machine can neither read nor change anything."""
+    client.bulk((NUMBER, "Hello"))
+    line = f"Host: {host}\r\n" if host is not None else ""
+    with client.connect() as connection:
+        connection.sendall(f"{path} HTTP/1.1\r\n{line}Origin: http://{host}\r\nConnection: close\r\n\r\n".encode())
+        head, _, body = read_to_end(connection).partition(b"\r\n\r\n")
+    assert (head.split()[1], json.loads(body)["errors"][0]["errorCode"]) == (b"421", "OtherHost")
+    assert (len(client.sandbox.state.requests), client.sandbox.state.balance) == (1, 999)
+
+
+@pytest.mark.parametrize("origin", ["http://example.com", "null", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_another_sites_page_changes_nothing(client, method, path, body, origin):
+    """A browser's request for a page of another site is refused; the own page and clients like curl are served."""
+    response = client.call(method, path, base="/_sandbox", headers={"Origin": origin}, data=body)
+    assert (response.status_code, response.json()["errors"][0]["errorCode"]) == (403, "OtherSite")
+    assert (client.sandbox.state.balance, client.sandbox.state.faults) == (1000, [])
+    for headers in ({}, {"Origin": client.root}):
+        assert client.call(method, path, base="/_sandbox", headers=headers, data=body).status_code == 200
+
+
+def test_the_state_has_balance_counts_and_faults(client):
+    """Faults are appended, and cleared; every change responds with the new state; control requests do not count."""
+    client.bulk((NUMBER, "One"), (NUMBER, "Two"))
+    client.control("POST", "/faults", json=[{"kind": "delay", "seconds": 2, "times": 3}])
+    body = client.control("POST", "/faults", json=[{"kind": "drop_before"}]).json()
+    assert [(fault["kind"], fault["seconds"], fault["times"]) for fault in body.pop("faults")] == [
+        ("delay", 2, 3),
+        ("drop_before", 0, 1),
+    ]
+    assert body == {"balance": 998, "post_paid": False, "requests": 1, "accepted_messages": 2}
+    assert client.control("DELETE", "/faults").json() == {**body, "faults": []}
+    assert client.control("PUT", "/balance", json={"balance": 0.5}).json()["balance"] == 0.5
+    assert client.bulk((NUMBER, "Hello")).status_code == 403
+
+
+@pytest.mark.parametrize("body", ["{", "5", "{}", '{"balance": -1}', '{"balance": true}', '{"balance": 5, "x": 1}'])
+def test_a_balance_must_be_a_number_of_at_least_zero(client, body):
+    """Any other balance gets 400 and changes nothing; and so does a fault that is in no list."""
+    assert client.control("PUT", "/balance", data=body).status_code == 400
+    assert client.control("POST", "/faults", data='{"kind": "none"}').status_code == 400
+    assert client.sandbox.state.balance == 1000
+
+
+def test_messages_come_newest_first_by_number(client):
+    """``GET messages`` returns lines of the witness: those to numbers that contain some digits, all by default."""
+    for start in (0, 60):
+        event_id = client.bulk(*((f"2782123000{n % 2}", f"text {n}") for n in range(start, start + 60))).json()[
+            "EventId"
+        ]
+    found = client.control("GET", "/messages", params={"limit": 2, "number": "30001"}).json()
+    assert (found["total"], [each["content"] for each in found["messages"]]) == (60, ["text 119", "text 117"])
+    newest = client.control("GET", "/messages").json()["messages"]
+    assert (len(newest), newest[0]["event_id"], newest[0]["index"]) == (100, event_id, 59)
+    assert client.control("GET", "/messages?limit=x").status_code == 400
+
+
+def test_reset_starts_over(start, tmp_path):
+    """``POST reset`` removes messages, requests and faults and restores the account; the witness stays."""
+    log = tmp_path / "witness.jsonl"
+    client = start(log=log, balance=7)
+    before = client.bulk((NUMBER, "Hello")).json()["EventId"]
+    client.sandbox.state.set_post_paid(True)
+    client.control("POST", "/faults", json=[{"kind": "drop_before"}])
+    body = client.control("POST", "/reset").json()
+    assert body == {"balance": 7, "post_paid": False, "requests": 0, "accepted_messages": 0, "faults": []}
+    assert before < client.bulk((NUMBER, "Hello")).json()["EventId"]
+    assert len(log.read_bytes().splitlines()) == 2
+
+
+def test_python_sees_every_request(client, state, headers):
+    """``state.requests`` has each request to the service with its response; its repr has no number or text."""
+    client.bulk((NUMBER, "One"), ("27991234567", "Two"), base="/api/v1", options={"CampaignName": "Spring"})
+    headers["Authorization"] = "Bearer wrong"
+    client.balance(headers=headers)
+    found = [(each.number, each.operation, each.path, each.status, each.error) for each in state.requests]
+    assert found == [
+        (1, "bulk", "/api/v1/bulkmessages", 200, None),
+        (2, "balance", "/v1/Balance", 401, "AuthenticationToken.Invalid"),
+    ]
+    assert [(each.submitted, each.accepted) for each in state.requests] == [(2, 1), (0, 0)]
+    shown = repr(state.requests) + repr(state.accepted) + repr(state.config)
+    assert not [secret for secret in (NUMBER, "One", "Spring", TOKEN) if secret in shown]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"balance": -1},
+        {"balance": "much"},
+        {"balance": float("nan")},
+        {"port": 65536},
+        {"latency": -0.1},
+        {"latency": float("nan")},
+        {"keep_alive": 0},
+        {"opted_out": ["+27 82 000 0001"]},
+        {"opted_out": "27820000001"},
+        {"client_id": "me"},
+        {"client_secret": "secret"},
+        {"token": None},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings):
+    """An invalid setting is an error at once."""
+    with pytest.raises(ValueError):
+        SandboxConfig(**settings)

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import errno
-import os
 import stat
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
@@ -23,31 +20,15 @@ def lines_of(log):
 
 
 def test_every_accepted_message_is_a_line(start, log):
-    """The witness has event, request, index, number, text, kind and time of each accepted message, and nothing else."""
+    """The witness has event, request, index, number, text, kind, parts and time of each accepted message."""
     client = start(log=log, groups={"one": [OTHER]})
-    first = client.bulk((NOWHERE, "Nowhere"), (NUMBER, "Grüße\n")).json()
-    second = client.group("Hello", "one").json()
+    first = client.bulk((NOWHERE, "Nowhere"), (NUMBER, "Grüße\n")).json()["EventId"]
+    second = client.group("Hello", "one").json()["EventId"]
     lines = lines_of(log)
     times = [datetime.fromisoformat(line.pop("at")) for line in lines]
-    expected = [
-        {
-            "event_id": first["EventId"],
-            "request": 1,
-            "index": 1,
-            "destination": NUMBER,
-            "content": "Grüße\n",
-            "kind": "bulk",
-        },
-        {
-            "event_id": second["EventId"],
-            "request": 2,
-            "index": 0,
-            "destination": OTHER,
-            "content": "Hello",
-            "kind": "group",
-        },
-    ]
-    assert expected == lines
+    names = ("event_id", "request", "index", "destination", "content", "kind", "parts")
+    expected = [(first, 1, 1, NUMBER, "Grüße\n", "bulk", 1), (second, 2, 0, OTHER, "Hello", "group", 1)]
+    assert lines == [dict(zip(names, values, strict=True)) for values in expected]
     assert all(time.utcoffset() is not None for time in times)
 
 
@@ -59,63 +40,11 @@ def test_refused_requests_leave_no_line(start, log):
     assert lines_of(log) == []
 
 
-def test_the_file_is_appended_to(start, log):
-    """A sandbox that is started again keeps the lines of the earlier one."""
+def test_only_its_owner_may_read_the_file(start, log):
+    """The witness holds numbers and texts, so no other user may read it; the next sandbox appends to it."""
     for _ in range(2):
         start(log=log).bulk((NUMBER, "Hello"))
-    assert len(lines_of(log)) == 2
-
-
-def test_only_its_owner_may_read_the_file(start, log):
-    """The witness holds numbers and texts, so no other user may read it."""
-    start(log=log)
-    assert stat.S_IMODE(log.stat().st_mode) == 0o600
-
-
-def test_the_response_waits_for_the_disk_and_nothing_else_does(start, log, monkeypatch):
-    """The response to a send follows write and fsync; meanwhile other requests are served."""
-    syncing, go_on, synced = threading.Event(), threading.Event(), []
-
-    def slow_disk(descriptor):
-        synced.append(os.fstat(descriptor).st_size)
-        syncing.set()
-        assert go_on.wait(10)
-
-    monkeypatch.setattr(os, "fsync", slow_disk)
-    client = start(log=log)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(client.bulk, (NUMBER, "One"), (NUMBER, "Two"))
-        assert syncing.wait(10)
-        balance = start().balance()
-        same_sandbox = client.balance()
-        waiting = not answer.done()
-        go_on.set()
-        assert answer.result().status_code == 200
-    assert (balance.status_code, same_sandbox.status_code, waiting) == (200, 200, True)
-    assert [log.stat().st_size] == synced
-
-
-def test_a_request_is_one_write_and_one_fsync(start, log, monkeypatch):
-    """A request of any size causes one write and one fsync."""
-    calls, write, fsync = [], os.write, os.fsync
-    monkeypatch.setattr(os, "write", lambda *arguments: calls.append("write") or write(*arguments))
-    monkeypatch.setattr(os, "fsync", lambda *arguments: calls.append("fsync") or fsync(*arguments))
-    start(log=log).bulk(*((NUMBER, f"text {index}") for index in range(100)))
-    assert calls == ["write", "fsync"]
-    assert len(lines_of(log)) == 100
-
-
-def test_a_full_disk_accepts_nothing(start, log, monkeypatch):
-    """When the witness cannot be written, the request gets 500, and is neither accepted nor charged."""
-
-    def full_disk(descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    client = start(log=log)
-    monkeypatch.setattr(os, "fsync", full_disk)
-    answer = client.bulk((NUMBER, "Hello"))
-    assert (answer.status_code, answer.json()["errors"][0]["errorCode"]) == (500, "Witness")
-    assert (client.sandbox.state.balance, client.sandbox.state.accepted_messages) == (1000, [])
+    assert (stat.S_IMODE(log.stat().st_mode), len(lines_of(log))) == (0o600, 2)
 
 
 def test_parallel_requests_keep_their_lines_apart(start, log):
@@ -129,6 +58,21 @@ def test_parallel_requests_keep_their_lines_apart(start, log):
     ids = [line["event_id"] for line in lines]
     assert sorted(ids) == ids
     assert list(range(20)) * 16 == [line["index"] for line in lines]
+
+
+def test_what_the_witness_cannot_hold_is_not_accepted(start, log, monkeypatch, capfd):
+    """The connection ends, nothing is accepted or charged, and the error is printed."""
+    client = start(log=log)
+
+    def full_disk(_messages):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(client.sandbox.state._witness, "append", full_disk)
+    with client.connect() as connection:
+        client.raw_send(connection, (NUMBER, "Hello"))
+        assert connection.recv(1) == b""
+    assert (client.sandbox.state.balance, client.sandbox.state.accepted) == (1000, [])
+    assert "No space left on device" in capfd.readouterr().err
 
 
 def test_a_file_that_cannot_be_opened_is_an_error_at_the_start(start, tmp_path):

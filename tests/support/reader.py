@@ -96,7 +96,7 @@ class Reader:
 
     def messages(self):
         """Return the messages that the sandbox accepted, in order."""
-        return requests.get(f"http://127.0.0.1:{self.port}/_sandbox/messages", timeout=60).json()["messages"]
+        return requests.get(f"http://127.0.0.1:{self.port}/_sandbox/messages", timeout=60).json()["messages"][::-1]
 
     def texts(self):
         """Return the texts that the sandbox accepted, in order."""

@@ -70,8 +70,8 @@ def test_faults_wait_in_line(sms_sandbox):
     """Each call adds a fault behind those that wait; a slip of the pen is no fault that never comes."""
     sms_sandbox.fail_next("drop_after", times=2)
     sms_sandbox.fail_next("status", status=503)
-    waiting = sms_sandbox.service.state.faults.pending()
-    assert [(each["kind"], each["times"], each["status"]) for each in waiting] == [
+    waiting = sms_sandbox.service.state.faults
+    assert [(each.kind, each.times, each.status) for each in waiting] == [
         ("drop_after", 2, 500),
         ("status", 1, 503),
     ]

@@ -195,7 +195,7 @@ def _faults(chance: random.Random, requests: int) -> tuple[dict[str, Any], ...]:
 
 
 def _fault(chance: random.Random) -> dict[str, Any]:
-    kind = chance.choice(("drop_before", "drop_after", "delay", "slow", "status", "status", "truncated", "foreign"))
+    kind = chance.choice(("drop_before", "drop_after", "delay", "slow", "status", "status", "truncated", "page"))
     if kind.startswith("drop"):
         return {"kind": kind, "reset": chance.random() < 0.5}
     if kind == "delay":
@@ -210,4 +210,6 @@ def _fault(chance: random.Random) -> dict[str, Any]:
         if status in (408, 499, 500, 502, 504) or (status, fault["by"]) == (503, "gateway"):
             fault["accepted"] = chance.random() < 0.5
         return fault
+    if kind == "page":
+        return {"kind": "status", "status": 200, "by": "gateway", "accepted": True}
     return {"kind": kind}

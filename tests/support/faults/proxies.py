@@ -222,7 +222,7 @@ def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
         # The request of a client that gives up at once may be dropped on the way.
         assert case.strike is None or origin.struck or case.timeout < CLIENT_SECONDS, f"{name}: no request {nth} came"
         origin.arm(0, Exchange.pass_on)
-    arena.sandbox.state.faults.clear()
+    arena.sandbox.state.set_faults([])
     assert proxy.runs, f"{proxy.program} has ended"
     name = f"{name}, request {nth}, {concurrency} at a time, through {proxy.program}, {proxy.setup.name}"
     arena.look(campaign, ended)

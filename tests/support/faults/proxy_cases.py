@@ -83,7 +83,7 @@ def say(exchange: Exchange, _: Scene, *, status: int, taken: bool) -> None:
 
 def own(exchange: Exchange, scene: Scene, *, status: int, taken: bool) -> None:
     """Have the service write an error of its own."""
-    scene.arena.sandbox.state.faults.add([Fault("status", status=status, accepted=taken, retry_after="5")])
+    scene.arena.sandbox.state.add_faults([Fault("status", status=status, accepted=taken, retry_after="5")])
     exchange.pass_on()
 
 

@@ -101,9 +101,7 @@ class Case:
         """What the sandbox is asked for."""
         faults = [dict(FATES[fate]) for fate in self.fates]
         for fault in faults:
-            if self.answered_late and fault["kind"] == "none":
-                fault["kind"] = "late_charge"
-            if self.charged_after and fault["kind"] in ("drop_after", "late_charge"):
+            if fault["kind"] == "drop_after" or (self.answered_late and fault["kind"] == "none"):
                 fault["charge_after"] = self.charged_after
         if self.spent is not None and self.spent.on == "balance":
             spent = {"kind": "spend", "on": "balance", "amount": self.spent.amount, "when": self.spent.when}

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from support.browser import NoBrowserError, running_browser
-from support.screenshots import campaigns, digests, inbox
+from support.screenshots import campaigns, digests, sandbox
 from support.screenshots.shots import take
 
 ROOT = Path(__file__).parents[3]
-SETS = {"inbox": inbox.shots, "campaigns": campaigns.shots}
+SETS = {"sandbox": sandbox.shots, "campaigns": campaigns.shots}
 """Sets of screenshots: each starts the servers that it needs, and yields its shots."""
 
 

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[3]
 FILE = "digests.txt"
 SCRIPTS = "tests/support/screenshots"
 DRAWN = {
-    "inbox": (f"{SCRIPTS}/inbox.py", f"{SCRIPTS}/traffic.py", "airflow_provider_sms/sandbox/static"),
+    "sandbox": (f"{SCRIPTS}/sandbox.py", "airflow_provider_sms/sandbox/static"),
     "campaigns": (
         f"{SCRIPTS}/campaigns.py",
         "airflow_provider_sms/monitoring/reasons.py",

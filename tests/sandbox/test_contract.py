@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import orjson
+import pytest
+
+LOCAL, ACACIA, BAOBAB, ABROAD, NOWHERE = "27821234567", "27601234567", "27711234567", "447700900123", "27991234567"
+GOOD = {"Destination": LOCAL, "Content": "Hello"}
+REQUIRED, TYPE, FORMAT = "RequiredParameter.Missing", "InvalidParameter.Type", "InvalidParameter.Format"
+OPERATIONS = {"bulk": [(LOCAL, "Hello")], "group": ["Hello", "staff"], "balance": []}
+
+
+def errors_of(response):
+    body = response.json()
+    assert {"statusCode", "errors"} == body.keys()
+    assert response.status_code == body["statusCode"]
+    return [(error["errorCode"], error["errorMessage"]) for error in body["errors"]]
+
+
+@pytest.mark.parametrize("base", ["/v1", "/api/v1"])
+def test_both_base_paths_serve_every_operation(client, base):
+    """The contract shows two base paths, so both serve every operation."""
+    statuses = [getattr(client, name)(*arguments, base=base).status_code for name, arguments in OPERATIONS.items()]
+    assert [*statuses, client.call("GET", "/Authentication", base=base).status_code] == [200, 200, 200, 401]
+
+
+def test_a_send_response_has_the_fields_of_the_contract(client):
+    """Cost and breakdown are exact sums of parts times the network's price; the quantity counts messages."""
+    long = "a" * 161
+    body = client.bulk((LOCAL, long), (LOCAL, "b"), (ACACIA, "c"), (BAOBAB, "d"), (ABROAD, long)).json()
+    event_id = body.pop("EventId")
+    assert isinstance(event_id, int)
+    assert body == {
+        "Cost": 8.95,
+        "RemainingBalance": 991.05,
+        "Sample": long,
+        "Messages": 5,
+        "Parts": 7,
+        "CostBreakDown": [
+            {"Network": "Local", "Cost": 3, "Quantity": 2},
+            {"Network": "Acacia", "Cost": 0.35, "Quantity": 1},
+            {"Network": "Baobab", "Cost": 0.8, "Quantity": 1},
+            {"Network": "International", "Cost": 4.8, "Quantity": 1},
+        ],
+        "ErrorReport": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": []},
+    }
+
+
+def test_event_ids_increase_also_after_a_restart_and_are_lost_by_readers_that_round(start):
+    """Event ids lie between 2**53 and 2**63, and change when converted to a float."""
+    ids = [client.bulk((LOCAL, "Hello")).json()["EventId"] for client in (start(), start()) for _ in range(3)]
+    assert sorted(set(ids)) == ids
+    assert all(9007199254740993 < event_id < 2**63 and int(float(event_id)) != event_id for event_id in ids)
+
+
+def test_what_is_not_sent_is_counted_under_its_first_reason(start):
+    """Repetitions in a request, numbers that opted out, and those from 2799 are neither accepted nor charged."""
+    client = start(opted_out=[BAOBAB])
+    messages = [(NOWHERE, "First"), (LOCAL, "Hello"), (LOCAL, "Hello"), (LOCAL, "Other"), (BAOBAB, "Hello")]
+    body = client.bulk(*messages, (BAOBAB, "Hello")).json()
+    assert body["ErrorReport"] == {"NoNetwork": 1, "Duplicates": 2, "OptedOuts": 1, "Faults": []}
+    assert (body["Messages"], body["Cost"], body["Sample"]) == (2, 2, "Hello")
+    assert client.bulk((NOWHERE, "First")).json()["Sample"] == ""
+    assert client.bulk((LOCAL, "Hello")).json()["Messages"] == 1
+    assert client.sandbox.state.accepted_messages == [(LOCAL, "Hello"), (LOCAL, "Other"), (LOCAL, "Hello")]
+
+
+def test_test_mode_responds_and_does_nothing(start, tmp_path):
+    """In test mode the response is a normal one, but nothing is sent, charged or witnessed."""
+    log = tmp_path / "witness.jsonl"
+    client = start(log=log, balance=0)
+    body = client.bulk((LOCAL, "Hello"), options={"TestMode": True}).json()
+    assert (body["Messages"], body["Parts"], body["Cost"], body["RemainingBalance"]) == (1, 1, 1, 0)
+    assert (log.read_bytes(), client.sandbox.state.accepted) == (b"", [])
+
+
+def test_a_group_send_reaches_each_member_once(start):
+    """Each member of each group gets the text; someone in two groups gets it once."""
+    client = start(groups={"one": [LOCAL, BAOBAB], "two": [BAOBAB, ACACIA]})
+    body = client.group("Hello", "one", "two").json()
+    assert (body["Messages"], body["ErrorReport"]["Duplicates"], body["Sample"]) == (3, 1, "Hello")
+    assert client.sandbox.state.accepted_messages == [(LOCAL, "Hello"), (BAOBAB, "Hello"), (ACACIA, "Hello")]
+
+
+def test_what_the_contract_allows_is_accepted(client, state, headers):
+    """100 messages; numbers of 7 to 15 digits; customer ids; any send options; parameters of media types."""
+    options = {"SenderId": "Acme", "CampaignName": "Spring", "CheckOptOuts": False, "Anything": [1, 2]}
+    messages = [{**GOOD, "Content": f"text {number}", "CustomerId": "x" * 100} for number in range(98)]
+    messages += [{**GOOD, "Destination": "4" * length} for length in (7, 15)]
+    headers.update({"Content-Type": "application/json; charset=utf-8", "Accept": "text/html, application/json;q=0.9"})
+    body = {"Messages": messages, "SendOptions": options}
+    assert client.call("POST", "/bulkmessages", json=body, headers=headers).json()["Messages"] == 100
+    assert state.requests[-1].send_options == options
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "where"),
+    [
+        (b"{", FORMAT, "not JSON"),
+        (b'{"Messages": NaN}', FORMAT, "not JSON"),
+        (b'{"Messages": [{"Destination": "27821234567", "Content": "\\ud800"}]}', FORMAT, "not JSON"),
+        ([], TYPE, "must be an object"),
+        ({}, REQUIRED, "Messages is missing"),
+        ({"messages": [GOOD]}, REQUIRED, "Messages is missing"),
+        ({"Messages": GOOD}, TYPE, "Messages must be a list"),
+        ({"Messages": []}, FORMAT, "1 to 100"),
+        ({"Messages": [GOOD] * 101}, FORMAT, "1 to 100"),
+        ({"Messages": [GOOD], "Extra": 1}, FORMAT, "unknown keys"),
+        ({"Messages": [GOOD], "SendOptions": None}, TYPE, "SendOptions must be an object"),
+        ({"Messages": [GOOD], "SendOptions": {"SenderId": "123456789012"}}, FORMAT, "SendOptions.SenderId"),
+        ({"Messages": [GOOD], "SendOptions": {"CostCentre": 7}}, TYPE, "SendOptions.CostCentre"),
+        ({"Messages": [GOOD], "SendOptions": {"TestMode": "true"}}, TYPE, "SendOptions.TestMode"),
+        ({"Groups": ["staff"]}, REQUIRED, "Message is missing"),
+        ({"Message": "Hello"}, REQUIRED, "Groups is missing"),
+        ({"Message": 7, "Groups": ["staff"]}, TYPE, "Message must be a string"),
+        ({"Message": "", "Groups": ["staff"]}, FORMAT, "Message must not be empty"),
+        ({"Message": "Hello", "Groups": "staff"}, TYPE, "Groups must be a list"),
+        ({"Message": "Hello", "Groups": [7]}, TYPE, "Groups must be a list of strings"),
+        ({"Message": "Hello", "Groups": []}, FORMAT, "at least one"),
+        ({"Message": "Hello", "Groups": ["staff", "nobody"]}, "EntityNotFound.Group", "Groups[1]"),
+    ],
+)
+def test_a_malformed_request_is_refused(client, state, body, code, where):
+    """A body outside the contract gets 400 with an error code of the service and the field's name."""
+    raw = body if isinstance(body, bytes) else orjson.dumps(body)
+    path = (
+        "/groupmessages"
+        if raw.startswith((b'{"Message"', b'{"Groups"')) and b"Messages" not in raw
+        else "/bulkmessages"
+    )
+    response = client.call("POST", path, data=raw)
+    (given, message), *_ = errors_of(response)
+    assert (response.status_code, given, state.accepted) == (400, code, [])
+    assert where in message
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "field"),
+    [
+        ("Hello", TYPE, "Messages[1] must"),
+        ({"Destination": LOCAL}, REQUIRED, "Messages[1].Content"),
+        ({"Content": "Hello"}, REQUIRED, "Messages[1].Destination"),
+        ({**GOOD, "Content": ""}, FORMAT, "Messages[1].Content"),
+        ({**GOOD, "Content": None}, TYPE, "Messages[1].Content"),
+        ({**GOOD, "Destination": 27821234567}, TYPE, "Messages[1].Destination"),
+        ({**GOOD, "Destination": "+27821234567"}, FORMAT, "Messages[1].Destination"),
+        ({**GOOD, "Destination": "27 82 123 4567"}, FORMAT, "Messages[1].Destination"),
+        ({**GOOD, "Destination": "27821234567\n"}, FORMAT, "Messages[1].Destination"),
+        ({**GOOD, "Destination": "0821234567"}, FORMAT, "Messages[1].Destination"),
+        ({**GOOD, "Destination": "278212"}, FORMAT, "Messages[1].Destination"),
+        ({**GOOD, "Destination": "2782123456789012"}, FORMAT, "Messages[1].Destination"),
+        ({**GOOD, "Destination": "27\u0668\u0662\u0661\u0662\u0663\u0664"}, FORMAT, "Messages[1].Destination"),
+        ({**GOOD, "CustomerId": "x" * 101}, FORMAT, "Messages[1].CustomerId"),
+        ({**GOOD, "Extra": "x"}, FORMAT, "Messages[1] has unknown keys"),
+    ],
+)
+def test_one_malformed_message_refuses_the_whole_request(client, state, message, code, field):
+    """Each malformed message is named by its index, without number and text; the others are not accepted."""
+    response = client.call("POST", "/bulkmessages", json={"Messages": [GOOD, message, {**GOOD, "Content": ""}]})
+    (given, told), (_, other) = errors_of(response)
+    assert (response.status_code, given, told.startswith(field)) == (400, code, True)
+    assert other.startswith("Messages[2].Content")
+    assert "2782" not in response.text
+    assert (state.accepted, state.balance) == ([], 1000)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("name", ["Accept", "Content-Type"])
+def test_json_must_be_declared(client, headers, operation, name):
+    """Without ``Accept: application/json``, or ``Content-Type`` where there is a body, a request gets 400."""
+    headers[name] = "text/html" if name == "Content-Type" else "*/*"
+    response = getattr(client, operation)(*OPERATIONS[operation], headers=headers)
+    if (operation, name) == ("balance", "Content-Type"):
+        assert response.status_code == 200
+    else:
+        assert errors_of(response) == [(FORMAT, f"the header {name}: application/json is missing")]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/balance", 404), ("GET", "/Balance/", 404), ("POST", "/Balance", 405), ("GET", "/bulkmessages", 405)],
+)
+def test_other_paths_and_methods_are_not_found(client, method, path, status):
+    """Operations exist under their exact path and method only: Balance has a capital B."""
+    response = client.call(method, path, allow_redirects=False)
+    assert (status, status) == (response.status_code, response.json()["statusCode"])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    "authorization", [None, "Bearer", "Bearer wrong", "Bearer token-of-these-test", "Basic token-of-these-tests"]
+)
+def test_a_wrong_or_missing_token_is_refused(client, state, headers, operation, authorization):
+    """Every operation of the contract needs the bearer token; otherwise it gets 401 and does nothing."""
+    headers["Authorization"] = authorization
+    response = getattr(client, operation)(*OPERATIONS[operation], headers=headers)
+    assert (errors_of(response)[0][0], state.accepted) == ("AuthenticationToken.Invalid", [])
+    assert client.call("POST", "/bulkmessages", headers=headers, data=b"{").status_code == 401
+
+
+def test_client_credentials_fetch_a_token_that_expires(start, headers, clock):
+    """HTTP Basic fetches a new token for a day; the fixed token, where there is one, works beside it."""
+    client = start(client_id="me", client_secret="pass:word", clock=clock)
+    bodies = [client.call("GET", "/Authentication", headers={}, auth=("me", "pass:word")).json() for _ in range(2)]
+    assert [(body["schema"], body["expiresInMinutes"]) for body in bodies] == [("JWT", 1440)] * 2
+    assert bodies[0]["token"] != bodies[1]["token"]
+    headers["Authorization"] = f"Bearer {bodies[0]['token']}"
+    assert (client.balance(headers=headers).status_code, client.balance().status_code) == (200, 200)
+    clock.now += 86_400
+    assert errors_of(client.balance(headers=headers))[0][0] == "AuthenticationToken.Expired"
+
+
+@pytest.mark.parametrize("client_id", [None, "me"])
+@pytest.mark.parametrize("auth", [None, ("me", "wrong"), ("you", "secret"), ("None", "None"), ("", "")])
+def test_wrong_credentials_fetch_nothing(start, client_id, auth):
+    """Wrong or missing credentials get 401, and so do any where the sandbox has none."""
+    client = start(client_id=client_id, client_secret=client_id and "secret")
+    response = client.call("GET", "/Authentication", headers={}, auth=auth)
+    assert (response.status_code, errors_of(response)[0][0]) == (401, "InvalidCredentials")

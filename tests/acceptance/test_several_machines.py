@@ -85,7 +85,7 @@ def test_whatever_befalls_a_worker_nobody_is_texted_twice_or_lost(ended, name):
     assert result.unknown <= result.allowed
     assert None not in (result.quiet, *result.seconds)
     # How long they take, `make several-machines` judges: a test depends on no other load.
-    assert (result.unexcused, result.refused) == (0, "")
+    assert result.unexcused == 0
 
 
 def test_no_other_machine_reaches_an_engine(ended):

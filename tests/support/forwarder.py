@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from contextlib import suppress
 
 PATIENCE = 30.0
@@ -22,7 +21,6 @@ class Forwarder:
     def __init__(self, target, listen=("127.0.0.1", 0)):
         self._target = target
         self._listen = listen
-        self._delay = 0.0
         self._flowing = threading.Event()
         self._flowing.set()
         self._lock = threading.Lock()
@@ -54,10 +52,6 @@ class Forwarder:
     def speak(self):
         """Forward all that was held back."""
         self._flowing.set()
-
-    def slow_down(self, seconds):
-        """Hold back everything that arrives from now on for some seconds; 0 forwards at once."""
-        self._delay = seconds
 
     def lead_to(self, target):
         """Forward new connections to another server; existing ones stay."""
@@ -113,7 +107,6 @@ class Forwarder:
     def _pump(self, source, sink):
         with suppress(OSError):
             while piece := source.recv(65536):
-                time.sleep(self._delay)
                 self._flowing.wait()
                 sink.sendall(piece)
         for each in (source, sink):

@@ -5,7 +5,6 @@
     SmsError
     ├── InputError                   the caller's arguments or data; nothing was sent
     │   ├── SourceError                 the source cannot be read
-    │   │   ├── ChangedSourceError         it changed after it was checked; the rest was not sent
     │   │   └── SourceUnavailableError     its database ended the query, or there is no room for its rows
     │   ├── NoConnectionError           Airflow does not find a connection, or could not look it up
     │   ├── ColumnError                 a column that is needed is missing
@@ -50,12 +49,6 @@ class InputError(SmsError, ValueError):
 
 class SourceError(InputError):
     """The source of recipients cannot be opened or read."""
-
-
-class ChangedSourceError(SourceError):
-    """The source no longer holds the rows that were checked and planned; none of the changed rows is sent."""
-
-    transient = True
 
 
 class SourceUnavailableError(SourceError):

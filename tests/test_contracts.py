@@ -470,7 +470,6 @@ ERRORS = [
     "SmsError",
     "InputError",
     "SourceError",
-    "ChangedSourceError",
     "SourceUnavailableError",
     "NoConnectionError",
     "ColumnError",

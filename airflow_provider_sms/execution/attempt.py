@@ -352,9 +352,7 @@ class BulkAttempt:
         def blocks() -> Iterator[Block]:
             # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
             return outgoing_blocks(
-                scanned.source,
-                scanned.preparation,
-                scanned.scan,
+                scanned.scan.spool,
                 self._task.stop,
                 keep_order=options.max_requests_per_second is not None,
                 suppressed=scanned.suppressed,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.model import Claimant
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
-    from airflow_provider_sms.recipients.sources import Source
+    from airflow_provider_sms.recipients.batches import Source
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.service.responses import Balance
     from airflow_provider_sms.stop_flag import StopFlag
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ScannedSource:
-    """A source whose rows are checked before the first request, and which is read again for the send and the report.
+    """A source whose rows are checked before the first request.
 
     :param preparation: makes messages of its rows.
     :param scan: its rows and messages, as far as it was read.
@@ -68,7 +68,7 @@ class ScannedSource:
         :raises InputError: the source cannot be read, or has too many or too few rows.
         :raises StoppedError: the task was told to stop.
         """
-        log.info("Checking every row of %s", self.source.describe())
+        log.info("Checking every row of %s", self.source.description)
         telemetry.note(AttemptState.CHECKING, {})
         with span("sms.check") as figures:
             self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
@@ -107,7 +107,7 @@ def open_scan(
     :param resends: returns whether a message of an unknown request is sent again.
     :param is_own: returns whether an earlier leg of this attempt made a request.
     :param who: this attempt.
-    :param stack: closes the source and the files of the check once the attempt has ended.
+    :param stack: closes the files of the check once the attempt has ended.
     :raises InputError: an argument is wrong, or the source cannot be opened.
     """
     preparation = Preparation(
@@ -118,7 +118,7 @@ def open_scan(
         key_columns=options.key_columns,
     )
     prices = Prices(options.cost_per_part)
-    source = stack.enter_context(closing(open_source(located(read_source()), column=options.destination_column)))
+    source = open_source(located(read_source()), column=options.destination_column)
     suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
     preview, error = None, None
     if store is not None:
@@ -221,8 +221,7 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     :raises InvalidRowsError: a number cannot be read: it may be that of a recipient, who would be texted.
     """
     opened = open_source(located(options.suppress, "suppress"), argument="suppress", column=options.destination_column)
-    with closing(opened) as source:
-        suppressed = read_suppressed(source, options.destination_column, options.default_region)
+    suppressed = read_suppressed(opened, options.destination_column, options.default_region)
     if suppressed.unreadable and options.on_invalid == "fail":
         suppressed.close()
         raise InvalidRowsError(
@@ -234,7 +233,7 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     if suppressed.unreadable:
         log.warning("Passed over: %s", suppressed.explain())
     count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
-    log.info("%d %s of %s %s not texted", count, by_count(count, "number"), source.describe(), are)
+    log.info("%d %s of %s %s not texted", count, by_count(count, "number"), opened.description, are)
     if suppressed.former:
         log.warning(
             "%d %s no valid number today. Taken for a former spelling, it suppresses the numbers of its country that "

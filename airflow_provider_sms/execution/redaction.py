@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -86,14 +86,12 @@ class Rows:
         :param argument: the operator's argument, for an error.
         :raises InputError: they can be read only once, and an earlier attempt in this process has read them.
         """
-        from airflow_provider_sms.recipients.streams import can_be_read_once
-
         if self._is_spent:
             raise InputError(
                 f"{argument}: an earlier attempt has read the {type(self.data).__name__}, which can be read once. Let "
                 "a function of @task.bulk_sms return it, which each attempt calls anew, or pass a list or a path"
             )
-        self._is_spent = can_be_read_once(self.data)
+        self._is_spent = isinstance(self.data, Iterator)
         return self.data
 
     def serialize(self) -> str:
@@ -155,7 +153,7 @@ def located(source: Any, argument: str = "source") -> Any:
             )
         return source.take(argument)
     if isinstance(source, SqlSource):
-        return source.pieces(argument)
+        return source.open(argument)
     if isinstance(source, Asset):
         source = require_location(source, argument)
     if isinstance(source, str) and "://" in source:

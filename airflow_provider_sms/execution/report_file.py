@@ -84,8 +84,7 @@ def write_report(
         with whole_file(path) as file:
             write_row_report(
                 file,
-                scanned.source,
-                scanned.preparation,
+                scanned.scan.spool,
                 seen=seen,
                 suppressed=scanned.suppressed,
                 ledger=ledger,

@@ -1,8 +1,7 @@
 """Recipients that a query returns, from any Airflow connection whose hook is a ``DbApiHook``.
 
-The query runs once, and its rows are kept in a nameless file: the check, the plan and the send see one snapshot,
-however the tables change meanwhile. A task that gave up its slot to wait runs the query again when it goes on, and
-compares an approved plan with the new rows.
+The query runs once, and its rows are checked as they come: the plan and the send see one snapshot, however the tables
+change meanwhile. A task that gave up its slot to wait runs the query again when it goes on.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from airflow_provider_sms.masking import STARS, mask_numbers_in
 from airflow_provider_sms.recipients.paths import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     import pyarrow as pa
 
-    from airflow_provider_sms.recipients.streams import Pieces
+    from airflow_provider_sms.recipients.batches import Source
 
 log = logging.getLogger(__name__)
 
@@ -148,14 +147,14 @@ class SqlSource:
                 "would find the same rows. Select the rows here, and change the table in a task after this one"
             )
 
-    def pieces(self, argument: str = "source") -> Pieces:
-        """Return the rows of the query, which runs when the first of them is read.
+    def open(self, argument: str = "source") -> Source:
+        """Return the source of the query's rows; it runs when the first of them is read.
 
         :param argument: the operator's argument, for an error.
         :raises InputError: there is no such connection, its hook reads no SQL, the statement is empty, changes rows or
             names a file, or the parameters are of another type.
         """
-        from airflow_provider_sms.recipients.streams import Pieces
+        from airflow_provider_sms.recipients.batches import Source
 
         self.require_statement(argument)
         if _is_file(self.sql):
@@ -169,10 +168,11 @@ class SqlSource:
                 f"{type(self.parameters).__name__}: write [value] for a single one"
             )
         description = f"query of connection {self.conn_id}"
-        return Pieces(self._read(self.hook(argument), description), description)
+        hook = self.hook(argument)
+        return Source(description, lambda _: self._read(hook, description))
 
-    def _read(self, hook: Any, description: str) -> Iterator[pa.RecordBatch]:
-        from airflow_provider_sms.recipients.streams import batches_of_reader
+    def _read(self, hook: Any, description: str) -> Generator[pa.RecordBatch, None, None]:
+        from airflow_provider_sms.recipients.memory import batches_of_reader
 
         log.info("Reading the %s", description)
         with (
@@ -251,10 +251,10 @@ def _cursor(connection: Any) -> Any:
 
 
 def _fetch(cursor: Any, description: str) -> Iterator[pa.RecordBatch]:
-    from airflow_provider_sms.recipients.memory import batch_of_values, check_names
-    from airflow_provider_sms.recipients.spool import PIECE_ROWS
+    from airflow_provider_sms.recipients.batches import BATCH_ROWS, check_names
+    from airflow_provider_sms.recipients.memory import batch_of_values
 
-    rows = cursor.fetchmany(PIECE_ROWS)
+    rows = cursor.fetchmany(BATCH_ROWS)
     # The columns of a cursor on the server are known only once rows have been fetched.
     if cursor.description is None:
         raise SourceError(f"the {description} returns no rows: a SqlSource takes a SELECT")
@@ -266,4 +266,4 @@ def _fetch(cursor: Any, description: str) -> Iterator[pa.RecordBatch]:
         yield batch_of_values(names, values, description)
         if not rows:
             return
-        rows = cursor.fetchmany(PIECE_ROWS)
+        rows = cursor.fetchmany(BATCH_ROWS)

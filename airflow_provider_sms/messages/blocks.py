@@ -13,6 +13,7 @@ from airflow_provider_sms.messages.keys import KEY_BYTES
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.messages.part_columns import count_part_columns
 from airflow_provider_sms.messages.parts import count_parts
+from airflow_provider_sms.recipients.columns import places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -134,9 +135,8 @@ class BlockBuilder:
         duplicate[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
         rows, parts = np.concatenate(self._rows), np.concatenate(self._parts)
         if by_key:
-            # Made from buffers: pyarrow's own conversion of a NumPy array imports pandas.
-            places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
-            destinations, contents = _joined(self._destinations, places), _joined(self._contents, places)
+            chosen = places(order)
+            destinations, contents = _joined(self._destinations, chosen), _joined(self._contents, chosen)
             keys = ordered.tobytes()
             return Block(keys, destinations, contents, rows[order], parts[order], duplicate, until, self._suppressed)
         destinations, contents = _joined(self._destinations), _joined(self._contents)
@@ -145,8 +145,8 @@ class BlockBuilder:
         return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self._suppressed)
 
 
-def _joined(pieces: list[pa.Array], places: pa.Array | None = None) -> pa.Array:
-    """Return arrays as one, in the order of places, and release them.
+def _joined(pieces: list[pa.Array], chosen: pa.Array | None = None) -> pa.Array:
+    """Return arrays as one, in an order, and release them.
 
     A block is as large as everything else in memory, and Arrow's own allocator would keep the memory of earlier blocks;
     the system's allocator gives it back.
@@ -155,7 +155,7 @@ def _joined(pieces: list[pa.Array], places: pa.Array | None = None) -> pa.Array:
     joined = pa.concat_arrays(pieces, memory_pool=pool)
     pieces.clear()
     pa.default_memory_pool().release_unused()
-    return joined if places is None else pc.take(joined, places, memory_pool=pool)
+    return joined if chosen is None else pc.take(joined, chosen, memory_pool=pool)
 
 
 def _listed(column: list[Any] | pa.Array | npt.NDArray[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Keys: the digests that tell messages, group texts, plans and batches apart.
+"""Keys: the digests that tell messages, group texts and plans apart.
 
 Any change here would text people a second time, or void an approval, so tests pin every digest.
 
@@ -10,15 +10,14 @@ values in hexadecimal. Text is tidied, and counts as the number, date, time or b
 a leading zero are a code. So it does not matter in which width, unit, encoding or file format a column was stored. Null
 is a value of its own, and NaN counts as null. The names of the columns play no part; their order does.
 
-**Group keys** identify a text to groups. A **fingerprint** identifies a plan, whatever the order of its rows. A **batch
-digest** shows that a source has not changed between its check and its sending.
+**Group keys** identify a text to groups. A **fingerprint** identifies a plan, whatever the order of its rows.
 """
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 16
 """The size of a message key."""
-BATCH_DIGEST_BYTES = 16
 _FINGERPRINT_BYTES = 6
 _MODULUS = 1 << 8 * KEY_BYTES
 
@@ -208,7 +206,7 @@ def group_key(message: str, groups: Iterable[str]) -> bytes:
     return blake2b(identity.encode(), digest_size=KEY_BYTES, person=b"sms: groups").digest()
 
 
-# Fingerprint of a plan and digests of its batches
+# Fingerprint of a plan
 
 
 class Fingerprint:
@@ -239,23 +237,3 @@ class Fingerprint:
         """
         whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little") + b"".join(others)
         return blake2b(whole, digest_size=_FINGERPRINT_BYTES, person=b"sms: keys").hexdigest()
-
-
-def batch_digest(prepared: PreparedBatch) -> bytes:
-    """Return a digest of the messages of a batch: their keys, numbers, texts and rows, in their order.
-
-    The texts are part of it, since with ``key_columns`` a key says nothing about the text. The rows are part of it, so
-    that the rows that cannot be texted must also be the same.
-
-    :returns: 16 bytes.
-    """
-    # Processors have instructions for SHA-256: texts are long, and all of them are digested twice.
-    whole = sha256()
-    for column in (prepared.destination_column, prepared.content_column):
-        ends, values = utf8(column)
-        whole.update(ends.tobytes())
-        whole.update(values.data)
-    whole.update(prepared.num_rows.to_bytes(8, "little"))
-    whole.update(prepared.row_column.tobytes())
-    whole.update(b"".join(prepared.keys))
-    return whole.digest()[:BATCH_DIGEST_BYTES]

@@ -6,15 +6,31 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.recipients.columns import mask
+from airflow_provider_sms.messages.keys import KEY_BYTES
+from airflow_provider_sms.recipients.columns import mask, places, strings, valid_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
+    from typing_extensions import Self
+
+SCHEMA = pa.schema(
+    [
+        ("destination", pa.string()),
+        ("content", pa.string()),
+        ("key", pa.binary(KEY_BYTES)),
+        ("column", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+"""The columns of checked rows. Those of a message have a key, and those without one have a reason and the column at
+fault; their destination is as it was written where it is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,56 @@ class PreparedBatch:
             destination_column=self.destination_column.filter(condition),
             content_column=self.content_column.filter(condition),
             keys=list(compress(self.keys, which.tolist())),
+        )
+
+    def as_record_batch(self) -> pa.RecordBatch:
+        """Return all rows, in order, as :data:`SCHEMA` has them."""
+        key_column = pa.Array.from_buffers(
+            SCHEMA.field("key").type, len(self.keys), [None, pa.py_buffer(b"".join(self.keys))]
+        )
+        nothing = pa.nulls(len(self.keys), pa.string())
+        messages = pa.RecordBatch.from_arrays(
+            [self.destination_column, self.content_column, key_column, nothing, nothing], schema=SCHEMA
+        )
+        if not self.rejected:
+            return messages
+        rejected = pa.RecordBatch.from_arrays(
+            [
+                strings(self.rejected_numbers),
+                *(pa.nulls(len(self.rejected), SCHEMA.field(name).type) for name in ("content", "key")),
+                strings([each.column for each in self.rejected]),
+                strings([each.reason for each in self.rejected]),
+            ],
+            schema=SCHEMA,
+        )
+        rows = np.concatenate([self.row_column, [each.row for each in self.rejected]])
+        (ordered,) = (
+            pa.Table.from_batches([messages, rejected]).combine_chunks().take(places(np.argsort(rows))).to_batches()
+        )
+        return ordered
+
+    @classmethod
+    def of_record_batch(cls, batch: pa.RecordBatch, first_row: int) -> Self:
+        """Return the batch of which :meth:`as_record_batch` is; numbers of rejected rows are not among their values."""
+        is_message = valid_rows(batch.column("key"))
+        rows, other = np.arange(first_row, first_row + len(batch)), batch.filter(pc.is_null(batch.column("key")))
+        messages = batch if is_message.all() else batch.filter(mask(is_message))
+        return cls(
+            num_rows=len(batch),
+            row_column=rows[is_message],
+            destination_column=messages.column("destination"),
+            content_column=messages.column("content"),
+            keys=messages.column("key").to_pylist(),
+            rejected=[
+                RejectedRow(row, column, reason, "")
+                for row, column, reason in zip(
+                    rows[~is_message].tolist(),
+                    other.column("column").to_pylist(),
+                    other.column("reason").to_pylist(),
+                    strict=True,
+                )
+            ],
+            rejected_numbers=other.column("destination").to_pylist(),
         )
 
     @property

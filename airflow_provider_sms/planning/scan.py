@@ -1,27 +1,28 @@
 """The scan of a table: every row is read and checked before the first request, and sent as it was checked.
 
-A source is read twice. :class:`Scan` is the first pass: it counts and prices rows, compares them with the ledger,
-and keeps a digest of each batch. :func:`outgoing_blocks` is the second pass: it yields a message only after the digest
-of its batch has been found unchanged, so nothing is sent that nobody has planned or approved.
+:class:`Scan` is the one pass over the source: it counts and prices rows, compares them with the ledger, and keeps them
+in a :class:`.CheckedSpool`, of which :func:`outgoing_blocks` yields the messages.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import blake2b
 from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
+from airflow_provider_sms.exceptions import InvalidRowsError, StoppedError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.preview import AGAIN, OWN, OWN_UNKNOWN
 from airflow_provider_sms.messages.blocks import Block, BlockBuilder
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
-from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, keys_with_texts
+from airflow_provider_sms.messages.keys import Fingerprint, keys_with_texts
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
+from airflow_provider_sms.messages.spool import CheckedSpool
 from airflow_provider_sms.messages.subset import MessageSubset
 from airflow_provider_sms.planning.changed_texts import TableKeys, count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
-    from airflow_provider_sms.recipients.sources import Source
+    from airflow_provider_sms.recipients.batches import Source
     from airflow_provider_sms.stop_flag import StopFlag
 
 SAMPLES = 3
@@ -78,13 +79,15 @@ class Scan:
         """Why rows are invalid, and how many rows for each reason."""
         self.examples: list[RejectedRow] = []
         """The first invalid rows."""
-        self.digests: list[bytes] = []
-        """A digest of 16 bytes for each batch, to compare with when the source is read again."""
+        self.spool = CheckedSpool()
+        """The rows that were checked."""
         self.estimate = Estimate(prices)
         """The estimate of the messages to send."""
         self.keys = TableKeys()
         """The keys of all messages but the suppressed ones."""
         self._fingerprint = Fingerprint()
+        self._in_order = blake2b()
+        """A digest of the messages with their texts, in the order of the rows."""
         self._texts = None if keyed_by_text else TableKeys()
         """The keys of all messages but the suppressed ones, with their texts; None where keys are made from texts."""
         self.samples: list[tuple[str, str]] = []
@@ -125,7 +128,7 @@ class Scan:
         """
         if self._texts is None or self._texts.count_distinct() == self.keys.count_distinct():
             return self._fingerprint.hexdigest()
-        return self._fingerprint.hexdigest(self.digests)
+        return self._fingerprint.hexdigest([self._in_order.digest()])
 
     def subset(self) -> MessageSubset:
         """Return which of the table's messages go out."""
@@ -165,11 +168,10 @@ class Scan:
         :raises LedgerError: the ledger cannot be read.
         :raises InputError: there is no price for a number.
         """
-        preparation.check(source.schema)
-        for batch in source.batches(preparation.columns, BLOCK_ROWS):
+        for batch in source.batches(preparation.columns, preparation.check):
             prepared = preparation.prepare(batch, self.rows)
+            self.spool.add(prepared)
             self._add_messages(prepared)
-            self.digests.append(batch_digest(prepared))
             if stop.is_set():
                 raise StoppedError("Told to stop while the rows were checked; nothing was sent")
             self.rows += prepared.num_rows
@@ -178,6 +180,7 @@ class Scan:
             self.examples.extend(prepared.rejected[: MAX_EXAMPLES - len(self.examples)])
             if check_rows is not None:
                 check_rows(self.rows)
+        self.spool.finish()
         if self._preview is not None:
             self.repeats = count_repeats(self._preview, self.keys, self._people, stop)
 
@@ -206,7 +209,16 @@ class Scan:
 
     def close(self) -> None:
         """Release the keys and their room on disk; the counts stay."""
-        for each in (self.keys, self._texts, self._free, self._left_out, self._own, self._again, self._people):
+        for each in (
+            self.spool,
+            self.keys,
+            self._texts,
+            self._free,
+            self._left_out,
+            self._own,
+            self._again,
+            self._people,
+        ):
             if each is not None:
                 each.close()
 
@@ -214,6 +226,8 @@ class Scan:
         # Another text is another plan, whatever identifies a message.
         digests = prepared.keys if self._texts is None else keys_with_texts(prepared)
         self._fingerprint.add(digests)
+        if self._texts is not None:
+            self._in_order.update(b"".join(digests))
         held = {} if self._preview is None else self._preview.held(prepared.keys)
         prepared = self._without_suppressed(prepared, held)
         self.keys.add(prepared.keys)
@@ -299,35 +313,25 @@ def rows_of_block(read: int) -> int:
 
 
 def outgoing_blocks(
-    source: Source,
-    preparation: Preparation,
-    scan: Scan,
+    spool: CheckedSpool,
     stop: StopFlag,
     *,
     keep_order: bool = False,
     suppressed: SuppressedNumbers | None = None,
 ) -> Iterator[Block]:
-    """Read the table again, and yield its messages.
+    """Yield the messages of the checked rows.
 
     A ledger is a tree of keys, and keys are random: a claim writes a page of the tree for each message, unless messages
     are claimed in the order of their keys. So after the first rows, each block is ordered by key. The blocks grow with
     the tree, up to a bound.
 
-    Before the first message of a batch is yielded, the batch is compared with the one that the scan read in its place.
-
-    :param scan: the finished scan of the same source.
     :param stop: ends the collection of a larger block early.
     :param keep_order: yield the messages in the order of the source.
     :param suppressed: numbers that are left out; None means no number.
-    :raises ChangedSourceError: the source has changed since the scan: nobody planned or approved its present rows.
     """
     rows = 0
-    digests = iter(scan.digests)
     builder = BlockBuilder()
-    for batch in source.batches(preparation.columns, BLOCK_ROWS):
-        prepared = preparation.prepare(batch, rows)
-        if batch_digest(prepared) != next(digests, None):
-            raise ChangedSourceError(_changed(rows))
+    for prepared in spool.batches():
         rows += prepared.num_rows
         if suppressed is None:
             builder.add(prepared)
@@ -338,15 +342,5 @@ def outgoing_blocks(
         if builder.rows >= wanted or builder.nbytes >= MAX_BLOCK_BYTES or stop.is_set():
             yield builder.build(rows, by_key=not keep_order and rows > BLOCK_ROWS)
             builder = BlockBuilder()
-    if next(digests, None) is not None:
-        raise ChangedSourceError(_changed(rows))
     if builder.rows:
         yield builder.build(rows, by_key=not keep_order and rows > BLOCK_ROWS)
-
-
-def _changed(row: int) -> str:
-    return (
-        f"The source has changed since it was checked, at row {row} or after it (rows count from 0). What it holds now "
-        "was neither planned nor approved, so this attempt sent none of it. Let nothing write to the source while a "
-        "task sends it. The next attempt checks and plans the whole source again"
-    )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Self
 
-    from airflow_provider_sms.recipients.sources import Source
+    from airflow_provider_sms.recipients.batches import Source
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,6 @@ _USED_BY = "suppress"
 _NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
 _OF_REPORT = {"row", _NUMBER, _STATUS, "reason", "request_id", "event_id", "sent_at"}
 """The columns of a row report."""
-_ROWS_AT_ONCE = 10_000
 _LIKE_NUMBER = rf"^(?:[^\pL\pN]*\pN){{{SHORTEST_NUMBER}}}[^\pL]*$"
 _DAY, _YEAR = "(?:0?[1-9]|[12][0-9]|3[01])", "(?:19|20)[0-9]{2}"
 _TIME = r"[ T][0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[+-][0-9]{2}:?[0-9]{2})?"
@@ -153,65 +152,85 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     :raises InputError: the region is unknown.
     :raises OSError: there is no room in the folder for temporary files.
     """
-    found = SuppressedNumbers()
-    if not source.schema.names:
-        return found  # an empty list of rows has no columns, and lacks none
-    is_report = set(source.schema.names) >= _OF_REPORT
-    name = _NUMBER if is_report else _column_of_numbers(source, destination_column)
+    found, name = SuppressedNumbers(), None
     try:
-        names = [name, _STATUS] if is_report else [name]
-        for batch in source.batches(names, _ROWS_AT_ONCE):
+        for batch in source.batches(check=lambda schema: _require_candidate(schema, destination_column)):
+            name = _column_of_numbers(batch, destination_column, name)
+            if name is None:
+                found.rows += len(batch)
+                found.blank += len(batch)
+                continue
             column = column_of(batch, name, _USED_BY)
-            if is_report and is_text(column.type):
+            if _is_report(batch.schema) and is_text(column.type):
                 column = _with_plus(column, column_of(batch, _STATUS, _USED_BY))
             _add(found, column, name, default_region)
         found.numbers = found.digits.count_distinct()
     except BaseException:
         found.close()
         raise
+    if found.rows and name is None:
+        found.close()
+        raise _no_column(batch.schema, destination_column)
     return found
 
 
-def _column_of_numbers(source: Source, wanted: str) -> str:
-    """Return the column with the numbers of a list.
+def _is_report(schema: pa.Schema) -> bool:
+    return set(schema.names) >= _OF_REPORT
 
-    :raises ColumnError: none, or more than one, could be it: from the wrong one nobody would be suppressed.
+
+def _candidates(schema: pa.Schema, wanted: str) -> list[str]:
+    """Return the columns that could be that of the numbers, by their names and types."""
+    if _is_report(schema):
+        return [_NUMBER]
+    if found := alike(schema.names, wanted):
+        return found
+    return schema.names if len(schema) == 1 else [each.name for each in schema if can_hold_numbers(each.type)]
+
+
+def _require_candidate(schema: pa.Schema, wanted: str) -> None:
+    """Refuse a list without a column that could be that of the numbers.
+
+    :raises ColumnError: from a wrong column nobody would be suppressed.
     """
-    schema = source.schema
-    found = alike(schema.names, wanted)
+    found = _candidates(schema, wanted)
     if not found:
-        found = schema.names if len(schema) == 1 else _could_hold_numbers(source)
-    if len(found) != 1:
-        several = "several columns" if found else "no column"
-        raise ColumnError(
-            f"{_USED_BY}: the list has no column {wanted!r}, and {several} that could hold its numbers; "
-            f"{names_of(schema)}. Name the column with the numbers {wanted!r}, or pass it alone"
-        )
-    (name,) = found
-    kind = schema.field(name).type
-    if not can_hold_numbers(kind):
-        raise ColumnError(f"{_USED_BY}: {name!r} is of type {type_words(kind)}; phone numbers are text or numbers")
-    if name != wanted:
+        raise _no_column(schema, wanted)
+    if len(found) == 1 and not can_hold_numbers(kind := schema.field(found[0]).type):
+        raise ColumnError(f"{_USED_BY}: {found[0]!r} is of type {type_words(kind)}; phone numbers are text or numbers")
+
+
+def _column_of_numbers(batch: pa.RecordBatch, wanted: str, before: str | None) -> str | None:
+    """Return the column with the numbers of a list; None where no column has held any yet.
+
+    :param before: the column in the batches before.
+    :raises ColumnError: several could be it.
+    """
+    found = _candidates(batch.schema, wanted)
+    if len(found) > 1 and not alike(batch.schema.names, wanted):
+        found = [name for name in found if _holds_numbers(column_of(batch, name, _USED_BY))]
+    names = {*found, *([] if before is None else [before])}
+    if len(names) > 1:
+        raise _no_column(batch.schema, wanted, "several columns")
+    name = next(iter(names), None)
+    if name is not None and name not in (before, wanted):
         log.info("%s: the numbers of the list are taken from its column %r", _USED_BY, mask_numbers_in(name))
     return name
 
 
-def _could_hold_numbers(source: Source) -> list[str]:
-    """Return the columns in which a value could be a phone number: it has enough digits, no letter, and is no date."""
-    candidates = {field.name for field in source.schema if can_hold_numbers(field.type)}
-    found: set[str] = set()
-    for batch in source.batches(sorted(candidates), _ROWS_AT_ONCE):
-        for name in candidates - found:
-            column = column_of(batch, name, _USED_BY)
-            if is_float(column.type) or pa.types.is_decimal(column.type):
-                column = column.cast(pa.float64())
-                column = column.filter(pc.is_finite(column)).cast(pa.int64(), safe=False)
-            numbers, dates = (
-                pc.match_substring_regex(column.cast(pa.string()), each) for each in (_LIKE_NUMBER, _LIKE_DATE)
-            )
-            if pc.any(pc.and_not(numbers, dates)).as_py():
-                found.add(name)
-    return sorted(found)
+def _no_column(schema: pa.Schema, wanted: str, found: str = "no column") -> ColumnError:
+    return ColumnError(
+        f"{_USED_BY}: the list has no column {wanted!r}, and {found} that could hold its numbers; {names_of(schema)}. "
+        f"Name the column with the numbers {wanted!r}, or pass it alone"
+    )
+
+
+def _holds_numbers(column: pa.Array) -> bool:
+    """Return whether a value could be a phone number: it has enough digits, no letter, and is no date."""
+    if is_float(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+        column = column.filter(pc.is_finite(column)).cast(pa.int64(), safe=False)
+    numbers, dates = (pc.match_substring_regex(column.cast(pa.string()), each) for each in (_LIKE_NUMBER, _LIKE_DATE))
+    return pc.any(pc.and_not(numbers, dates)).as_py() is True
 
 
 def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.values import LOST_FROM
 
@@ -47,15 +47,8 @@ _LONGEST_SECONDS = 10**9 * _DAY_SECONDS
 """The shortest duration, in seconds, that Python cannot hold."""
 
 
-NESTED = pa.list_(pa.null())
-"""The type of columns of lists and structs in a source that is read once: their values are left out, since no message
-can be made from them."""
-
-
 def type_words(kind: pa.DataType) -> str:
-    """Return a type as an error names it, with numbers in the names of fields masked; values left out have no type."""
-    if kind == NESTED:
-        return "list or struct"
+    """Return a type as an error names it, with numbers in the names of fields masked."""
     return mask_numbers_in(str(kind)) if pa.types.is_nested(kind) else str(kind)
 
 
@@ -239,20 +232,6 @@ def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
     return whole(plain(batch.column(batch.schema.get_field_index(field.name))))
 
 
-def check_text(batch: pa.RecordBatch, description: str) -> None:
-    """Refuse text that is not UTF-8: it would fail later, with an error that names no source.
-
-    :param description: the name of the source.
-    :raises SourceError: names the first column with such text.
-    """
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            shown = mask_numbers_in(name)
-            raise SourceError(f"{description}: column {shown!r} holds text that is not UTF-8, or is damaged") from None
-
-
 def strings(values: Sequence[str | None]) -> pa.Array:
     """Return a column of texts, with nulls."""
     encoded = [b"" if value is None else value.encode() for value in values]
@@ -291,6 +270,11 @@ def whole(column: pa.Array) -> pa.Array:
     return pa.concat_arrays([column]) if column.offset else column
 
 
+def places(order: npt.NDArray[np.integer[Any]]) -> pa.Array:
+    """Return positions as a column, by which Arrow takes rows."""
+    return pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
+
+
 def replace_rows(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
     """Return a column with other values in some rows.
 
@@ -301,10 +285,9 @@ def replace_rows(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array
     """
     flags = pc.coalesce(rows, mask(np.zeros(1, np.bool_))[0]).cast(pa.uint8())
     chosen = np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
-    places = np.arange(len(column), dtype=np.int64)
-    places[chosen] = np.arange(len(column), len(column) + len(values))
-    indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
-    return pa.concat_arrays([column, values]).take(indices)
+    order = np.arange(len(column))
+    order[chosen] = np.arange(len(column), len(column) + len(values))
+    return pa.concat_arrays([column, values]).take(places(order))
 
 
 def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:

@@ -243,7 +243,7 @@ _OTHERS = {
     b"\xfe\xff": _UTF_16,
     b"PAR1": "a Parquet file; name it .parquet",
     b"ARROW1": "an Arrow or Feather file; name it .arrow",
-    b"ORC": "an ORC file; name it .orc",
+    b"ORC": "an ORC file; write it as Parquet",
     b"PK\x03\x04": "a workbook or a zip archive; save it as CSV",
     b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
 }

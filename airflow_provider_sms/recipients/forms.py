@@ -6,18 +6,18 @@ A DAG file is loaded every few seconds, and an object of any other type is refus
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 FORMS = (
     "a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another object "
-    "with Arrow's C stream interface, a list or an iterator of dicts, a dict of columns, or a list of numbers"
+    "with Arrow's C stream interface, a list or an iterator of dicts, or a list of numbers"
 )
 """The forms that recipients may have, as an error lists them."""
 
 
 def is_rows(source: object) -> bool:
     """Return whether an object may be recipients in memory, by its type; its values are checked when they are read."""
-    return isinstance(source, (Mapping, list, tuple, Iterator)) or is_dataframe(source) or _is_arrow(source)
+    return isinstance(source, (list, tuple, Iterator)) or is_dataframe(source) or _is_arrow(source)
 
 
 def is_dataframe(source: object) -> bool:

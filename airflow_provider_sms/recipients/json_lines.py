@@ -1,7 +1,6 @@
 """Newline-delimited JSON, plain and compressed: one object a line, each of which is a row.
 
-A file does not say which columns it has, or of which types: that is known only once its last line has been read. So the
-rows of all files are read once and kept in a nameless file, whereas Parquet and the like are read in place.
+A file does not say which columns it has: the first rows tell.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import orjson
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.file_format import opened_text, source_errors
-from airflow_provider_sms.recipients.files import partition_columns
 from airflow_provider_sms.recipients.paths import JSON_NAME
 
 if TYPE_CHECKING:
@@ -30,9 +28,9 @@ def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
 
     :raises SourceError: a file cannot be read, or a line is not a JSON object.
     """
-    for file, constants in zip(files, partition_columns(files), strict=True):
+    for file in files:
         for row in _rows(file):
-            yield {**constants, **row}  # a column in the file itself precedes one of its path
+            yield {**file.partitions, **row}  # a column in the file itself precedes one of its path
 
 
 def _rows(file: DataFile) -> Iterator[dict[str, Any]]:

@@ -1,11 +1,12 @@
-"""Recipients that are in memory already: a DataFrame, an Arrow table, a list of dicts or a dict of columns."""
+"""Recipients that are in memory, or arrive there piece by piece: DataFrames, Arrow's tables and streams, and dicts."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
@@ -14,172 +15,136 @@ import pyarrow as pa
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.columns import DECIMALS, check_text, fields_of, is_text
-from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, mixed_value_text
+from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, check_names
+from airflow_provider_sms.recipients.columns import DECIMALS, is_text, strings
+from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     import pandas as pd
 
 _KINDS = {str: 0, bool: 0, int: 0, float: 0, Decimal: 0, dt.datetime: 0, dt.date: 0, dt.time: 0}.keys()
 """The kinds of values; a kind comes before the one that it is a subclass of: True is an int to Python, and a datetime a
 date."""
-_MOST_LENGTHS = 5
-"""Columns whose lengths an error lists, at most."""
-_NUMBERS = {int, float, np.float32, np.float16}
+_AS_TEXT = {UUID, np.float16, np.float32}
+"""Kinds whose values Arrow would write otherwise than they are written, in some of its versions."""
 
 
-class TableSource:
-    """A table in memory.
+def from_table(table: pa.Table) -> Source:
+    """Return the source of an Arrow table."""
+    description = _describe("Table", table.num_rows, table.num_columns)
 
-    :param table: all rows.
-    :param description: the name of the source in a log, without values of rows.
-    :raises SourceError: two columns have the same name.
-    """
+    def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
 
-    def __init__(self, table: pa.Table, description: str) -> None:
-        check_names(table.schema.names, description)
-        self.schema: pa.Schema = table.schema
-        self._table = table
-        self._description = description
-
-    def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order; each call starts anew.
-
-        :param columns: the columns to read; None means all.
-        :param batch_size: rows in a batch, at most. There are no empty batches.
-        """
-        if not self._table.num_rows:
-            return
-        for batch in self._table.select(fields_of(self.schema, columns).names).to_batches(max_chunksize=batch_size):
-            if batch.num_rows:
-                check_text(batch, self._description)
-                yield batch
-
-    def describe(self) -> str:
-        """Return a description of the source, without any of its values."""
-        return self._description
-
-    def close(self) -> None:
-        """Do nothing: the rows are the caller's."""
+    check_names(table.schema.names, description)
+    return Source(description, read, [(description, table.schema)])
 
 
-def from_table(table: pa.Table) -> TableSource:
-    """Return the source of an Arrow table.
-
-    :raises SourceError: two columns have the same name.
-    """
-    return TableSource(table, _describe("Table", table.num_rows, table.num_columns))
-
-
-def from_dataframe(frame: pd.DataFrame) -> TableSource:
+def from_dataframe(frame: pd.DataFrame) -> Source:
     """Return the source of a DataFrame; the index is left out.
 
-    :raises SourceError: two columns have the same name, or a column has values from which no column can be made.
+    :raises SourceError: two columns have the same name.
     """
     description = _describe("DataFrame", len(frame), len(frame.columns))
     names = [str(name) for name in frame.columns]
     check_names(names, description)
-    columns = [_column_of_series(frame.iloc[:, n], name, description) for n, name in enumerate(names)]
-    return TableSource(_table(names, columns, len(frame), description), description)
+    if len(frame) and not names:
+        raise SourceError(f"{description}: there are rows, but no columns")
+
+    def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
+        for start in range(0, max(len(frame), 1) if names else 0, BATCH_ROWS):
+            piece = frame.iloc[start : start + BATCH_ROWS]
+            yield _batch({name: _of_series(piece.iloc[:, n], name, description) for n, name in enumerate(names)})
+
+    return Source(description, read)
 
 
-def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
-    """Return the source of a list of dicts; a key that a dict lacks is null there.
+def from_stream(stream: Any) -> Source:
+    """Return the source of an object with Arrow's C stream interface."""
+    description = type(stream).__name__
 
-    :raises SourceError: a key is not text, or has values from which no column can be made.
-    """
-    description = f"list of {len(rows)} {by_count(len(rows), 'row')}"
-    return TableSource(_table_of_rows(rows, description), description)
-
-
-def from_columns(columns: Mapping[str, Any]) -> TableSource:
-    """Return the source of a dict of columns, each a list, a Series, or an array of Arrow or NumPy.
-
-    :raises SourceError: a key is not text, a value is not a column, the columns differ in length, two Series differ in
-        their index, or a column has values from which no column can be made.
-    """
-    description = f"dict of {len(columns)} {by_count(len(columns), 'column')}"
-    _check_keys(columns, description, "dict")
-    for name, values in columns.items():
-        if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not (
-            hasattr(values, "__len__") and hasattr(values, "__iter__")
-        ):
+    def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
+        try:
+            with _reader(stream) as reader:
+                yield from batches_of_reader(reader)
+        except (pa.ArrowException, NotImplementedError, OSError, TypeError, ValueError) as error:
+            if isinstance(stream, pa.ChunkedArray) or hasattr(type(stream), "dtype"):
+                raise SourceError(
+                    f"{description}: it is one column, not a table. Pass the whole table, or the column as a list"
+                ) from None
+            # The producer's words may quote values.
             raise SourceError(
-                f"{description}: the value of {mask_numbers_in(name)!r} is of type {type(values).__name__}, but a dict "
-                "as source holds columns: the name of each, and a list of its values. A single recipient is a list of "
-                "one dict"
-            )
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        some = list(lengths.items())[:_MOST_LENGTHS]
-        told = ", ".join(f"{mask_numbers_in(name)!r} has {length}" for name, length in some)
-        raise SourceError(f"{description}: all columns need the same number of values, but {told}")
-    _check_indexes(columns, description)
-    made = [_column_of_values(values, name, description) for name, values in columns.items()]
-    table = _table(list(columns), made, max(lengths.values(), default=0), description)
-    return TableSource(table, _describe("dict", table.num_rows, table.num_columns))
+                f"{description}: its Arrow stream cannot be read by pyarrow {pa.__version__}: {type(error).__name__}"
+            ) from None
+
+    return Source(description, read)
 
 
-def _check_indexes(columns: Mapping[str, Any], description: str) -> None:
-    """Refuse Series whose rows may belong together by their index and not by their place, as in a DataFrame."""
-    series = [(name, values) for name, values in columns.items() if hasattr(values, "iloc")]
-    for name, values in series[1:]:
-        first, others = series[0]
-        if not values.index.equals(others.index):
-            raise SourceError(
-                f"{description}: the Series of {mask_numbers_in(first)!r} and {mask_numbers_in(name)!r} have different "
-                "indexes, so values of different people could come together. Pass a DataFrame, which matches them by "
-                "index, or lists, which are matched by place"
-            )
+def from_dicts(rows: Iterable[Any], description: str) -> Source:
+    """Return the source of dicts, one for each row; a key that a dict lacks is null there."""
+
+    def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
+        yield from batches_of_dicts(iter(rows), description)
+
+    return Source(description, read)
 
 
-def batch_of_rows(rows: Sequence[Mapping[str, Any]], description: str, known: Sequence[str] = ()) -> pa.RecordBatch:
-    """Return some dicts as a batch; a key that a dict lacks is null there.
+def describe_rows(rows: Any) -> str:
+    """Return the description of a list, or of an iterator, of dicts."""
+    return (
+        f"list of {len(rows)} {by_count(len(rows), 'row')}" if isinstance(rows, (list, tuple)) else type(rows).__name__
+    )
 
-    :param rows: few enough that each column is one array.
-    :param known: names of columns that come first, also where no dict has such a key.
-    :raises SourceError: a key is not text, or has values from which no column can be made.
+
+def batches_of_dicts(rows: Iterator[Any], description: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of an iterator of dicts; each has the columns of the ones before it.
+
+    :raises SourceError: it yields anything else, or values from which no column can be made.
     """
-    return _batch(_table_of_rows(rows, description, known))
+    names: dict[str, None] = {}
+    read = 0
+    while piece := list(islice(rows, BATCH_ROWS)):
+        for row, each in enumerate(piece, read):
+            if not isinstance(each, Mapping):
+                kind = type(each).__name__
+                raise SourceError(
+                    f"{description}: an iterator of recipients yields dicts, one for each row, not {kind} (row {row})"
+                )
+        read += len(piece)
+        names |= dict.fromkeys(name for each in piece for name in each)
+        if not all(isinstance(name, str) for name in names):
+            raise SourceError(f"{description}: the keys of the dicts are column names, so each must be text")
+        if not names:
+            raise SourceError(f"{description}: there are rows, but no columns")
+        yield _batch({name: _of_values([each.get(name) for each in piece], name, description) for name in names})
 
 
 def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
     """Return some rows of values as a batch.
 
     :param names: those of the columns, in the order of each row's values.
-    :param rows: few enough that each column is one array.
     :raises SourceError: a column has values from which no column can be made.
     """
     by_column = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    columns = [_column(list(values), name, description) for name, values in zip(names, by_column, strict=True)]
-    return _batch(_table(names, columns, len(rows), description))
+    return _batch(
+        {name: _of_values(list(values), name, description) for name, values in zip(names, by_column, strict=True)}
+    )
 
 
-def _table_of_rows(rows: Sequence[Mapping[str, Any]], description: str, known: Sequence[str] = ()) -> pa.Table:
-    names = list(dict.fromkeys((*known, *(name for row in rows for name in row))))
-    _check_keys(names, description, "dicts")
-    columns = [_column([row.get(name) for row in rows], name, description) for name in names]
-    return _table(names, columns, len(rows), description)
+def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a reader, after one without rows that gives the columns: there may be no other."""
+    yield pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in reader.schema], schema=reader.schema)
+    yield from reader
 
 
-def _check_keys(names: Iterable[Any], description: str, of: str) -> None:
-    if not all(isinstance(name, str) for name in names):
-        raise SourceError(f"{description}: the keys of the {of} are column names, so each must be text")
-
-
-def check_names(names: Iterable[str], description: str) -> None:
-    """Refuse columns that cannot be told apart.
-
-    :raises SourceError: names the first column name that occurs twice.
-    """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            shown = mask_numbers_in(name)
-            raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")
-        seen.add(name)
+def _reader(source: Any) -> pa.RecordBatchReader:
+    if isinstance(source, pa.RecordBatchReader):
+        return source
+    if hasattr(pa.RecordBatchReader, "from_stream"):
+        return pa.RecordBatchReader.from_stream(source)
+    return pa.RecordBatchReader._import_from_c_capsule(source.__arrow_c_stream__())  # noqa: SLF001 - before version 15
 
 
 def _describe(kind: str, rows: int, columns: int) -> str:
@@ -187,72 +152,50 @@ def _describe(kind: str, rows: int, columns: int) -> str:
     return f"{kind} of {rows} {by_count(rows, 'row')} × {columns} {by_count(columns, 'column')}"  # noqa: RUF001
 
 
-def _batch(table: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=table.schema)
-
-
-def _table(names: Sequence[str], columns: Sequence[_Column], rows: int, description: str) -> pa.Table:
-    if rows and not columns:
-        raise SourceError(f"{description}: there are rows, but no columns")
+def _batch(columns: Mapping[str, tuple[pa.Array, bool]]) -> pa.RecordBatch:
     fields = [
-        pa.field(name, column.array.type, metadata=DECIMALS if column.holds_decimals else None)
-        for name, column in zip(names, columns, strict=True)
+        pa.field(name, array.type, metadata=DECIMALS if holds_decimals else None)
+        for name, (array, holds_decimals) in columns.items()
     ]
-    return pa.table([column.array for column in columns], pa.schema(fields))
+    arrays = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array, _ in columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-class _Column(NamedTuple):
-    array: pa.Array | pa.ChunkedArray
-    holds_decimals: bool = False
-    """Whether any value is one of Python's decimals."""
-
-
-def _column_of_series(series: pd.Series[Any], name: str, description: str) -> _Column:
-    """Return a column of the type of a Series or, where that is ``object``, of the types of its values."""
+def _of_series(series: pd.Series[Any], name: str, description: str) -> tuple[pa.Array, bool]:
+    """Return a column of the type of a Series or, where that is ``object``, of its values."""
     categories = getattr(series.dtype, "categories", None)
     of_objects = series.dtype == object or (
         categories is not None and categories.dtype == object and _kinds(categories) != {str}
     )
     column = None if of_objects else _converted(series)
-    return _column(series.astype(object).tolist(), name, description) if column is None else _Column(column)
+    return _of_values(series.astype(object).tolist(), name, description) if column is None else (column, False)
 
 
-def _column_of_values(values: Any, name: str, description: str) -> _Column:
-    """Return a column of a dict: one that has a type keeps it."""
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return _Column(values)
-    if hasattr(values, "dtype") and hasattr(values, "iloc"):
-        return _column_of_series(values, name, description)
-    return _column(list(values), name, description)
+def _of_values(values: list[Any], name: str, description: str) -> tuple[pa.Array, bool]:
+    """Return a column of Python values, and whether any of them is a decimal.
 
-
-def _column(values: list[Any], name: str, description: str) -> _Column:
-    """Return a column of Python values, each of them unchanged: where no type holds them all, a column of text.
-
-    Arrow would turn one value into the type of another: a time beside a date into a date, and True beside 0.5 into 1.
+    Values of several kinds become text, but for whole numbers among floats: Arrow would turn a time beside a date into
+    a date, and True beside 0.5 into 1.
     """
     kinds = _kinds(values)
-    column = None
-    if kinds <= {str, float}:
+    if kinds <= {str, float}:  # often NaN beside text, which pandas writes for a missing text
         column = _converted(values)
         if column is not None and (str not in kinds or is_text(column.type)):
-            return _Column(column)
+            return column, False
     if len(kinds) > 1:
         values = [None if _is_nan(value) else value for value in values]
         kinds = _kinds(values)
-    decimals = Decimal in kinds
-    if kinds <= _NUMBERS and kinds not in (set(), {int}, {float}):
-        column = _floats(values)
-    elif UUID in kinds:
-        column = None  # as text: some versions of Arrow have a type for it, which nothing else knows
-    elif dt.datetime in kinds:
-        column = _moments(values) if kinds <= {dt.date, dt.datetime} else None
-    elif len(kinds) <= 1 or kinds == {int, Decimal}:
+    holds_decimals = Decimal in kinds
+    if kinds == {int, float} and all(
+        abs(value) < LOST_FROM[64] for value in values if isinstance(value, (int, np.integer))
+    ):
+        return _converted([None if type(value).__name__ in NULLS else float(value) for value in values]), False
+    if len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1):
         column = _converted(values)
-    if column is not None:
-        return _Column(column, decimals)
+        if column is not None:
+            return column, holds_decimals
     try:
-        return _Column(pa.array([mixed_value_text(value) for value in values], pa.string()), decimals)
+        return strings([value_text(value) for value in values]), holds_decimals
     except (TypeError, ValueError):
         found = ", ".join(sorted({type(value).__name__ for value in values}))
     raise SourceError(
@@ -280,37 +223,10 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
-def _floats(values: Sequence[Any]) -> pa.Array | None:
-    """Return a column of numbers of several types; None where a float cannot hold one of them."""
-    if any(isinstance(value, (int, np.integer)) and abs(int(value)) >= LOST_FROM[64] for value in values):
-        return None
-    numbers = [None if type(value).__name__ in NULLS else _float(value) for value in values]
-    return pa.array(numbers, pa.float64(), from_pandas=True)
-
-
-def _float(value: Any) -> float:
-    """Return a number as a float of 64 bits; a float of fewer bits as the number that it was written as."""
-    bits = 8 * value.dtype.itemsize if isinstance(value, np.floating) else 64
-    if bits >= 64:  # noqa: PLR2004 - as many as a float has
-        return float(value)
-    return float(str(value)) if abs(value) < LOST_FROM[bits] else float("inf")
-
-
-def _moments(values: Sequence[Any]) -> pa.Array | None:
-    """Return a column of times, and of dates as their midnights; None where the times have several zones."""
-    moments = [
-        dt.datetime.combine(value, dt.time())
-        if isinstance(value, dt.date) and not isinstance(value, dt.datetime)
-        else value
-        for value in values
-    ]
-    zones = {_zone(moment) for moment in moments if moment is not None and type(moment).__name__ not in NULLS}
-    return _converted(moments) if len(zones) <= 1 else None
-
-
-def _zone(moment: dt.datetime) -> str | None:
+def _zones(values: Iterable[Any]) -> set[str | None]:
+    moments = (value for value in values if type(value).__name__ not in NULLS)
     # Within one zone of pytz, the objects differ from time to time.
-    return None if moment.tzinfo is None else str(getattr(moment.tzinfo, "zone", None) or moment.tzinfo)
+    return {None if each.tzinfo is None else str(getattr(each.tzinfo, "zone", None) or each.tzinfo) for each in moments}
 
 
 def _converted(values: Any) -> pa.Array | None:

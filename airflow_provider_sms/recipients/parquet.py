@@ -58,7 +58,7 @@ def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
 
 _OTHERS = {
     b"ARROW1": "is an Arrow or Feather file; name it .arrow",
-    b"ORC": "is an ORC file; name it .orc",
+    b"ORC": f"is an ORC file; write it as Parquet. Formats that are read: {READ}",
     b"PK\x03\x04": f"is a workbook or a zip archive; save it as CSV, and name it .csv. Formats that are read: {READ}",
     b"\xd0\xcf\x11\xe0": (
         f"is an old workbook or document; save it as CSV, and name it .csv. Formats that are read: {READ}"

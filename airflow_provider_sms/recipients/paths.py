@@ -31,13 +31,12 @@ _NAMES = {
     "CSV": CSV_NAME,
     JSON_LINES: JSON_NAME,
     "Arrow": re.compile(r"\.(arrow|arrows|feather|ipc)$"),
-    "ORC": re.compile(r"\.orc$"),
     "Parquet": re.compile(r"\.(parquet|parq|pq)$"),
 }
 _NOT_PARQUET = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$")
 """Searched in a name in lower case: an ending by which a file is opened as something other than Parquet."""
 _TABLE = re.compile(
-    r"\.(?:xls[xmb]?|ods|json|avro|xml|zip|7z|rar|tar|xz)$"
+    r"\.(?:xls[xmb]?|ods|json|orc|avro|xml|zip|7z|rar|tar|xz)$"
     r"|\.(?:csv|tsv|txt|jsonl?|ndjson|parquet|parq|pq|arrows?|feather|ipc|orc)\.(?!(?:crc|md5|sha\d*|sig|asc)$)[^.]+$"
 )
 """Searched in a name in lower case: whether a file in a directory may hold recipients, though it is not read."""
@@ -45,7 +44,7 @@ _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders in a directory of Parquet files that hold the log of a table, and the kind of table."""
 _MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
 READ = (
-    "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV (.csv, .tsv) "
+    "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), CSV (.csv, .tsv) "
     "and JSON lines (.jsonl, .ndjson), the latter two also with .gz, .bz2 or .zst"
 )
 """The formats that are read, as an error lists them."""

@@ -245,8 +245,8 @@ def _fraction(digits: str) -> str:
     return f".{kept}" if kept else ""
 
 
-def mixed_value_text(value: Any) -> str | None:
-    """Return the text of a value in a column of several kinds of values; None where there is no value.
+def value_text(value: Any) -> str | None:
+    """Return the text of a value beside values of other kinds; None where there is no value.
 
     :raises TypeError: the value is not a text, number, boolean, date, time or UUID.
     """

@@ -12,7 +12,6 @@ from pyarrow.parquet import ParquetWriter
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
-from airflow_provider_sms.planning.scan import BLOCK_ROWS
 from airflow_provider_sms.reporting.row_status import DUPLICATE, INVALID, SUPPRESSED, RequestStatuses, RowStatus, short
 
 if TYPE_CHECKING:
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.messages.prepare import Preparation
     from airflow_provider_sms.messages.prepared import PreparedBatch
+    from airflow_provider_sms.messages.spool import CheckedSpool
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
-    from airflow_provider_sms.recipients.sources import Source
     from airflow_provider_sms.sending.counts import SeenRows
 
 log = logging.getLogger(__name__)
@@ -57,8 +55,7 @@ _LOST = RowStatus(UNKNOWN, NO_LEDGER)
 
 def write_row_report(
     file: IO[bytes],
-    source: Source,
-    preparation: Preparation,
+    spool: CheckedSpool,
     *,
     seen: SeenRows,
     ledger: CampaignLedger | None,
@@ -66,7 +63,7 @@ def write_row_report(
     ended: str | None = None,
     nothing_sent: bool = False,
 ) -> Counter[str]:
-    """Read the source once more, and write the status of each of its rows.
+    """Write the status of each checked row.
 
     The counts are those of the attempt's summary, with four exceptions. Rows that the attempt never looked up count
     there as not sent; here they have the status that the ledger knows. A request that was taken in part, by a service
@@ -84,17 +81,16 @@ def write_row_report(
     :param nothing_sent: whether the attempt ended before it claimed anything: without a ledger, valid rows are
         ``not_sent``.
     :returns: rows by status.
-    :raises SourceError: the source cannot be read any more.
     """
     unclaimed = RowStatus(NOT_SENT, short(ended))
     rows = _Rows(seen, ledger, unclaimed, unclaimed if nothing_sent else _LOST, suppressed)
     waiting: list[pa.RecordBatch] = []
     first = held_back = 0
     with ParquetWriter(file, SCHEMA) as writer:
-        for batch in source.batches(preparation.columns, BLOCK_ROWS):
-            waiting.append(rows.block(preparation.prepare(batch, first), first))
-            first += len(batch)
-            held_back += len(batch)
+        for prepared in spool.batches():
+            waiting.append(rows.block(prepared, first))
+            first += prepared.num_rows
+            held_back += prepared.num_rows
             if held_back >= ROWS_AT_ONCE:
                 writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
                 waiting, held_back = [], 0

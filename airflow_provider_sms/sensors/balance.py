@@ -181,8 +181,8 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
         from airflow_provider_sms.stop_flag import StopFlag
 
         preparation = Preparation(self.message, self.content_column, self.destination_column, self.default_region)
-        opened = open_source(located(self.source), column=self.destination_column)
-        with closing(opened) as source, closing(Scan(Prices(self.cost_per_part))) as scan:
+        source = open_source(located(self.source), column=self.destination_column)
+        with closing(Scan(Prices(self.cost_per_part))) as scan:
             scan.read(source, preparation, StopFlag())
         cost = scan.estimate.cost
         messages = scan.estimate.messages

@@ -246,8 +246,7 @@ def send(*, url: str, campaign: str, source: str, service: str, ready: str, go: 
     store = open_postgres(make_url(url))
     ledger = CampaignLedger(store, campaign, Claimant("dag", "task", "run", os.getpid(), 1, "host", os.getpid()))
     preparation, scan, stop = Preparation(MESSAGE, None), Scan(Prices()), StopFlag()
-    opened = open_source(source)
-    scan.read(opened, preparation, stop)
+    scan.read(open_source(source), preparation, stop)
     locking, committing = _Timed(store, "_lock"), _Timed(ledger, "commit")
     with SmsClient(service, token=TOKEN, pool_size=CONCURRENCY) as client:
         sender = Sender(
@@ -261,7 +260,7 @@ def send(*, url: str, campaign: str, source: str, service: str, ready: str, go: 
         while not Path(go).exists():
             time.sleep(0.001)
         meter = Meter()
-        sender.run(outgoing_blocks(opened, preparation, scan, stop))
+        sender.run(outgoing_blocks(scan.spool, stop))
     used = meter.read()
     store.close()
     if sender.error is not None:

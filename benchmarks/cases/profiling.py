@@ -176,7 +176,7 @@ def stages(*, source: str, rows: int, url: str, ledger: str, **_: Any) -> dict[s
     client = SmsClient(url, token=TOKEN, pool_size=1)
     session = requests.Session()
     posts = -(-rows // BLOCK_ROWS) * POSTS_A_BLOCK * CHUNK
-    reading = open_source(source).batches(preparation.columns, BLOCK_ROWS)
+    reading = open_source(source).batches(preparation.columns)
     answer = ANSWER % {b"n": CHUNK, b"id": 1}
     while True:
         with clock.stage("read Parquet (done twice)", rows):
@@ -234,8 +234,7 @@ def threads(*, source: str, rows: int, url: str, ledger: str, concurrency: int) 
         clock.around(owner, method, name, rows)
     clock.spent[posting] = [0.0, 0.0]
     preparation, scan, stop = Preparation(MESSAGE, None), Scan(Prices()), StopFlag()
-    opened = open_source(source)
-    scan.read(opened, preparation, stop)
+    scan.read(open_source(source), preparation, stop)
     store = _opened(ledger)
     campaign = CampaignLedger(store, "profile", _claimant())
     commits = Commits(store, campaign, time.thread_time)
@@ -252,7 +251,7 @@ def threads(*, source: str, rows: int, url: str, ledger: str, concurrency: int) 
             options=SendingOptions(concurrency=concurrency),
             stop=stop,
         )
-        sender.run(outgoing_blocks(opened, preparation, scan, stop))
+        sender.run(outgoing_blocks(scan.spool, stop))
     if sender.counts.accepted != rows:
         raise WrongError(f"{sender.counts.accepted} of {rows} accepted") from sender.error
     return {**clock.spent, A_COMMIT: commits.means}

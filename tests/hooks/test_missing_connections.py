@@ -52,7 +52,7 @@ def test_a_look_up_that_fails_once_is_tried_again(sms_default, ledger_path, witn
     [
         lambda: SmsHook("nowhere").get_settings(),
         lambda: open_ledger("nowhere"),
-        lambda: SqlSource("nowhere", "SELECT 1").pieces("suppress"),
+        lambda: SqlSource("nowhere", "SELECT 1").open("suppress"),
     ],
     ids=["sms", "ledger", "source"],
 )

@@ -6,7 +6,6 @@ import uuid
 from decimal import Decimal
 from hashlib import blake2b
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,12 +14,10 @@ from support.keys import message_keys
 
 from airflow_provider_sms.messages.keys import (
     Fingerprint,
-    batch_digest,
     can_be_key,
     canonical,
     group_key,
 )
-from airflow_provider_sms.messages.prepared import PreparedBatch
 
 NUMBER = "27821234567"
 
@@ -340,41 +337,3 @@ def test_many_tables_have_as_many_fingerprints():
     found = {fingerprint([*some, number.to_bytes(16, "big")]) for number in range(10_000)}
     assert len(found) == 10_000
     assert {len(digest) for digest in found} == {12}
-
-
-PAIR, PAIR_TEXTS, PAIR_KEYS = ("27820000000", "27820000001"), ("Hi", "You"), (b"k" * 16, b"l" * 16)
-
-
-def prepared(destinations=PAIR, contents=PAIR_TEXTS, keys=PAIR_KEYS, **others):
-    columns = [column if isinstance(column, pa.Array) else pa.array(column) for column in (destinations, contents)]
-    fields = {"num_rows": 3, "row_column": np.array([0, 2]), "rejected": [], "rejected_numbers": [], **others}
-    return PreparedBatch(destination_column=columns[0], content_column=columns[1], keys=list(keys), **fields)
-
-
-def test_a_batch_digest_does_not_depend_on_where_values_lie():
-    """Columns that are parts of larger ones, of which some values are null, have the digest of the values."""
-    parts = [pa.array([None, *values, "x"]).slice(1, 2) for values in (PAIR, PAIR_TEXTS)]
-    assert batch_digest(prepared()) == batch_digest(prepared(*parts))
-
-
-def test_a_batch_without_messages_has_a_digest():
-    """Where no row can be texted, the count of rows makes it."""
-    none = [column.slice(0, 0) for column in (pa.array([], pa.string()), pa.array(["x"]))]
-    assert batch_digest(prepared(*none, ())) == batch_digest(prepared(*none[::-1], ()))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"destinations": ("27820000000", "27820000002")},
-        {"contents": ("Hi", "Yous")},
-        {"contents": ("HiY", "ou")},
-        {"contents": ("You", "Hi")},
-        {"keys": (b"l" * 16, b"k" * 16)},
-        {"row_column": np.array([0, 1])},
-        {"num_rows": 4},
-    ],
-)
-def test_everything_of_a_batch_is_in_its_digest(change):
-    """Another number, text, key, row or count of rows, and another order, make another digest."""
-    assert batch_digest(prepared()) != batch_digest(prepared(**change))

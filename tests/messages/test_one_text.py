@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sms.exceptions import SourceError, TemplateError
+from airflow_provider_sms.exceptions import TemplateError
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.recipients.memory import batch_of_rows
+from airflow_provider_sms.recipients.batches import Source
+from airflow_provider_sms.recipients.memory import batches_of_dicts
 from airflow_provider_sms.recipients.sources import open_source
-from airflow_provider_sms.recipients.streams import Pieces
 
 NUMBER = 27820000000
 
@@ -27,9 +27,8 @@ def read(source, message="{x}", key_columns=None):
     """Read a table whole: of each row its text and its key, or the reason why it is invalid."""
     opened = open_source(source)
     preparation = Preparation(message, None, key_columns=key_columns)
-    preparation.check(opened.schema)
     found, first = {}, 0
-    for batch in opened.batches(preparation.columns):
+    for batch in opened.batches(preparation.columns, preparation.check):
         prepared = preparation.prepare(batch, first)
         found.update(zip(prepared.rows, zip(prepared.contents, prepared.keys, strict=True), strict=True))
         found.update({rejected.row: rejected.reason for rejected in prepared.rejected})
@@ -44,7 +43,9 @@ def rows(*values):
 
 def stream(*values):
     """Make an iterator of dicts of values of the column ``x``, each of which is a piece of its own."""
-    return Pieces((batch_of_rows([row], "iterator") for row in rows(*values)), "iterator")
+    return Source(
+        "iterator", lambda _: (batch for row in rows(*values) for batch in batches_of_dicts(iter([row]), "iterator"))
+    )
 
 
 def frame(*values, dtype=object):
@@ -198,7 +199,7 @@ def test_csv_and_parquet_have_the_same_keys(tmp_path):
         assert read(tmp_path / "a.parquet", message, keys) == read(tmp_path / "a.csv", message, keys)
 
 
-def test_decimals_and_floats_do_not_mix(tmp_path):
-    """A file of decimals beside one of floats is refused: as floats, decimals could lose digits."""
-    with pytest.raises(SourceError, match="write all files with one type"):
-        read(files(tmp_path / "a", pa.array([Decimal("12.50")]), pa.array([0.5])), "{x:.2f}")
+def test_decimals_and_floats_of_two_files_stay_what_they_are(tmp_path):
+    """A file of decimals may lie beside one of floats."""
+    found = read(files(tmp_path / "a", pa.array([Decimal("12.50")]), pa.array([0.5])), "{x:.2f}")
+    assert texts(found) == ["12.50", "0.50"]

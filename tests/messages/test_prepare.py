@@ -287,11 +287,9 @@ import pyarrow.parquet as pq
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.recipients.sources import open_source
 
-source = open_source(sys.argv[1])
 for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message": "Hi", "key_columns": ["amount"]}):
     preparation = Preparation(**{"content_column": None, **arguments})
-    preparation.check(source.schema)
-    for batch in source.batches(preparation.columns):
+    for batch in open_source(sys.argv[1]).batches(preparation.columns, preparation.check):
         prepared = preparation.prepare(batch, 0)
         assert 0 < len(prepared.keys) < prepared.num_rows == len(prepared.keys) + len(prepared.rejected)
 print(*sorted({"pandas"} & {*sys.modules}))

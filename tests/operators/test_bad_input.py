@@ -36,11 +36,11 @@ MISSPELT = TypeError
 """Airflow's own error for an argument that nobody knows."""
 PASS = (
     "pass a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another "
-    "object with Arrow's C stream interface, a list or an iterator of dicts, a dict of columns, or a list of numbers"
+    "object with Arrow's C stream interface, a list or an iterator of dicts, or a list of numbers"
 )
 READ = (
-    "Formats that are read: Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC "
-    "(.orc), CSV"
+    "Formats that are read: Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), CSV "
+    "
 )
 LETTERS = "holds letters or signs that do not belong to a phone number"
 CORRECT = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out. Rows count from 0:\n"

@@ -11,6 +11,7 @@ from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.limits import Limits, Threshold
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import Scan
+from airflow_provider_sms.recipients.batches import Source
 from airflow_provider_sms.stop_flag import StopFlag
 
 
@@ -57,16 +58,15 @@ def test_too_many_rows_are_not_read_to_their_end():
     """A source of the wrong kind is refused as soon as it is too long."""
     read = []
 
-    class Endless:
-        schema = texted([number(1)]).schema
-
-        def batches(self, columns, size):
-            while True:
-                read.append(1)
-                yield texted([number(len(read))]).select(columns).to_batches()[0]
+    def endless(_):
+        while True:
+            read.append(1)
+            yield texted([number(len(read))]).to_batches()[0]
 
     with pytest.raises(LimitError):
-        Scan(Prices()).read(Endless(), Preparation(None, "text"), StopFlag(), Limits(max_rows=5).check_rows)
+        Scan(Prices()).read(
+            Source("endless", endless), Preparation(None, "text"), StopFlag(), Limits(max_rows=5).check_rows
+        )
     assert len(read) == 6
 
 

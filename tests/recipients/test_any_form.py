@@ -77,9 +77,8 @@ def read(source, message, key_columns):
     """Give each row's text and key by its number; a row that is invalid has none."""
     opened = open_source(source)
     preparation = Preparation(message, None, key_columns=key_columns)
-    preparation.check(opened.schema)
     found = {}
-    for batch in opened.batches(preparation.columns, batch_size=3):
+    for batch in opened.batches(preparation.columns, preparation.check):
         made = preparation.prepare(batch, 0)
         found.update(zip(made.destinations, zip(made.contents, made.keys, strict=True), strict=True))
     return found
@@ -95,12 +94,10 @@ NAMED_FORMS = {
     **({"polars": lambda _: pl.DataFrame(NAMED.to_dict("list"))} if READS_POLARS else {}),
     "dicts": lambda _: NAMED.to_dict("records"),
     "iterator": lambda _: iter(NAMED.to_dict("records")),
-    "columns": lambda _: NAMED.to_dict("list"),
     "csv": lambda path: NAMED.to_csv(path, index=False),
     "jsonl": lambda path: NAMED.to_json(path, orient="records", lines=True),
     "parquet": NAMED.to_parquet,
     "feather": lambda path: feather.write_feather(NAMED, path),
-    "orc": NAMED.to_orc,
 }
 
 
@@ -114,11 +111,10 @@ def test_names_that_a_database_or_a_spreadsheet_has_changed(tmp_path, form, mess
     made = NAMED_FORMS[form](path)
     source = open_source(path if path.exists() else made)
     preparation = Preparation(message, content_column, "destination", key_columns=["REF", "ref"])
-    preparation.check(source.schema)
-    (prepared,) = [preparation.prepare(batch, 0) for batch in source.batches(preparation.columns)]
+    batches = source.batches(preparation.columns, preparation.check)
+    (prepared,) = [preparation.prepare(batch, 0) for batch in batches]
     assert (prepared.destinations, prepared.contents) == (["27820000001"] * 2, ["Hi Ann", "Hi Bo"])
     assert len(set(prepared.keys)) == 2
-    source.close()
 
 
 def arrow_column(values, kind, draw):
@@ -142,7 +138,6 @@ def in_memory(rows, form, kind, draw, _=None):
     of_values = {
         "dicts": lambda: rows,
         "iterator": lambda: iter(rows),
-        "columns": lambda: {"destination": numbers, "x": values},
         "frame": lambda: pd.DataFrame({"destination": numbers, "x": values}),
         "objects": lambda: pd.DataFrame({"destination": numbers, "x": objects}),
         "categories": lambda: pd.DataFrame({"destination": numbers, "x": objects.astype("category")}),
@@ -175,7 +170,7 @@ def in_files(rows, form, kind, draw, folder):
 
 
 FORMS = (
-    "dicts", "iterator", "columns", "frame", "objects", "categories", "table", "stream", "parquet of frame",
+    "dicts", "iterator", "frame", "objects", "categories", "table", "stream", "parquet of frame",
     *(["polars"] if READS_POLARS else []),
     "parquet of table", "arrow of table", "csv of frame",
 )  # fmt: skip
@@ -219,13 +214,13 @@ def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_column
 @settings(max_examples=60)
 @given(st.lists(st.none() | anything, min_size=1, max_size=8), st.sampled_from([None, ["x"]]), st.integers(1, 3))
 def test_a_value_in_a_piece_stays_what_it_is(values, key_columns, piece_rows):
-    """What is read once is read in pieces, each of which has types of its own: a row's text and key stay the same."""
+    """Rows are read in batches, each of which has types of its own: a row's text and key stay the same."""
     rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
     alone = {}
     for row in rows:
         alone.update(read([row], "Hi {x}", key_columns))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("airflow_provider_sms.recipients.streams.PIECE_ROWS", piece_rows)
+        patch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", piece_rows)
         assert read(iter(rows), "Hi {x}", key_columns) == alone
 
 
@@ -239,5 +234,5 @@ def test_a_decimal_in_a_piece_stays_what_it_is(values, piece_rows):
         for row in rows:
             alone.update(read([row], message, key_columns))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("airflow_provider_sms.recipients.streams.PIECE_ROWS", piece_rows)
+            patch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", piece_rows)
             assert read(iter(rows), message, key_columns) == alone

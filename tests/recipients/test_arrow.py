@@ -46,20 +46,9 @@ def test_files_and_streams(tmp_path, name):
     """Arrow's file format, which is Feather, and its stream format are read under each of their names."""
     WRITERS[name](TABLE, tmp_path / name)
     source = open_source(tmp_path / name)
-    assert source.schema.types == [pa.string(), pa.float64(), pa.string()]
-    assert source.describe() == f"{tmp_path / name} (1 Arrow file)"
+    assert source.description == f"{tmp_path / name} (1 Arrow file)"
     assert read(tmp_path / name) == read(tmp_path) == VALUES
     assert read(tmp_path / name, ["c", "a"]) == {"c": VALUES["c"], "a": VALUES["a"]}
-    assert sum(len(batch) for batch in source.batches([])) == 0 or source.schema.names
-
-
-@pytest.mark.parametrize("write", [write_file, write_stream])
-def test_batches_have_one_size(tmp_path, write):
-    """How the writer cut the rows does not show."""
-    write(pa.table({"n": list(range(1000))}), tmp_path / "a.arrow", max_chunksize=7)
-    batches = list(open_source(tmp_path / "a.arrow").batches(["n"], 300))
-    assert [len(batch) for batch in batches] == [300, 300, 300, 100]
-    assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(1000))
 
 
 @pytest.mark.parametrize("write", [write_file, write_stream])

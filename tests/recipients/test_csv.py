@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables import first_schema, read
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.messages.prepare import Preparation
@@ -46,14 +47,6 @@ def write(path, content=PEOPLE):
     return path
 
 
-def read(source, columns=None, batch_size=10_000):
-    """Read a whole source as columns of Python values."""
-    source = open_source(source)
-    names = source.schema.names if columns is None else columns
-    batches = list(source.batches(columns, batch_size))
-    return {name: [value for batch in batches for value in batch[name].to_pylist()] for name in names}
-
-
 def refusal(source, columns=None):
     """Give the words with which a source is refused, now or while it is read."""
     with pytest.raises(SourceError) as caught:
@@ -67,8 +60,7 @@ def test_a_file(tmp_path, suffix):
     """A CSV file is read whether it is compressed or not; how many rows it has is not known before."""
     path = write(tmp_path / f"a.csv{suffix}", COMPRESS[suffix](PEOPLE))
     source = open_source(str(path))
-    assert source.schema == pa.schema([("destination", pa.string()), ("name", pa.string())])
-    assert source.describe() == f"{path} (1 CSV file)"
+    assert source.description == f"{path} (1 CSV file)"
     assert read(path) == PEOPLE_READ
     assert read(path, ["name"]) == {"name": PEOPLE_READ["name"]}
 
@@ -97,7 +89,6 @@ def test_a_format_of_numbers(tmp_path):
         write(tmp_path / "a.csv", b'destination,amount\n27821234567,1250.5\n27821234568,"1,250.5"\n27821234569,soon\n')
     )
     preparation = Preparation("You owe R{amount:,.2f}", None)
-    preparation.check(source.schema)
     prepared = preparation.prepare(next(source.batches()), 0)
     assert prepared.contents == ["You owe R1,250.50"]
     reason = "not a number such as 1250.50, which the format in the message can write"
@@ -128,7 +119,8 @@ def test_blank_lines(tmp_path):
 @pytest.mark.parametrize("content", [b"a,b\n", b"a,b", b"\xef\xbb\xbfa,b\r\n"])
 def test_a_header_alone(tmp_path, content):
     """A file with a header and no rows is a table without rows."""
-    assert read(write(tmp_path / "a.csv", content)) == {"a": [], "b": []}
+    path = write(tmp_path / "a.csv", content)
+    assert (read(path), first_schema(path).names) == ({}, ["a", "b"])
 
 
 def test_quotes(tmp_path):
@@ -141,24 +133,23 @@ def test_quotes(tmp_path):
     rows=st.lists(st.lists(st.text(st.sampled_from('aé ,"\n;0')), min_size=3, max_size=3), max_size=20),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     line_end=st.sampled_from(["\n", "\r\n"]),
-    batch_size=st.integers(1, 7),
 )
-def test_what_a_writer_wrote_is_read(tmp_path_factory, rows, quoting, line_end, batch_size):
+def test_what_a_writer_wrote_is_read(tmp_path_factory, rows, quoting, line_end):
     """Each row that Python's writer wrote is read, in order, with each value; a row without any value is none."""
     path = tmp_path_factory.getbasetemp() / "written.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=quoting, lineterminator=line_end)
         writer.writerows([["a", "b", "c"], *rows])
     expected = [[value or None for value in row] for row in rows if any(row)]
-    assert expected == [list(row) for row in zip(*read(path, batch_size=batch_size).values(), strict=True)]
+    assert expected == [list(row) for row in zip(*read(path).values(), strict=True)]
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_large_file(tmp_path, suffix):
-    """Rows come in order, in batches of the size that was asked for, across the blocks in which they are read."""
+    """Rows come in order, in batches of a bounded size, across the blocks in which they are read."""
     path = write(tmp_path / f"a.csv{suffix}", COMPRESS[suffix](MANY))
     batches = list(open_source(path).batches(["name"]))
-    assert [len(batch) for batch in batches] == [10_000] * 10
+    assert max(map(len, batches)) <= 10_000
     assert [name for batch in batches for name in batch["name"].to_pylist()] == [f"Name {n}" for n in range(100_000)]
 
 
@@ -175,7 +166,7 @@ def test_a_directory(tmp_path):
     write(tmp_path / "_log.csv")
     write(tmp_path / "notes.txt")
     source = open_source(tmp_path)
-    assert source.describe() == f"{tmp_path} (2 CSV files)"
+    assert source.description == f"{tmp_path} (2 CSV files)"
     assert read(tmp_path) == {"a": ["1", "2"], "b": ["x", "y"], "day": ["01", "02"]}
     assert read(tmp_path, ["day"]) == {"day": ["01", "02"]}
     assert read(f"{tmp_path}/*/*sv", ["a"]) == {"a": ["1"]}
@@ -278,29 +269,14 @@ def test_a_file_that_is_not_compressed(tmp_path, suffix, content):
 def test_dates_as_names(tmp_path):
     """Columns may be called after days, and have spaces, dots and marks in their names."""
     names = ["2026-01-31", "20260131", "31/01/2026", "a.b", "", " c", "5% {x}"]
-    assert list(read(write(tmp_path / "a.csv", ",".join(names).encode()))) == names
+    assert first_schema(write(tmp_path / "a.csv", ",".join(names).encode())).names == names
 
 
 def test_columns_that_are_not_there(tmp_path):
-    """A column that no file has is the caller's mistake; one that a file lacks is said of that file."""
+    """A column that no file has is the caller's mistake."""
     write(tmp_path / "1.csv", b"a,b\n1,2\n")
-    path = write(tmp_path / "2.csv", b"a\n1\n")
-    assert read(tmp_path, ["a"]) == {"a": ["1", "1"]}
-    assert refusal(tmp_path) == f"{path}: has no column 'b', unlike other files"
     with pytest.raises(ColumnError, match="no column 'c'"):
         read(tmp_path, ["c"])
-
-
-def test_a_file_that_changes(tmp_path):
-    """A file whose columns change between two passes, or that vanishes, is an error."""
-    path = write(tmp_path / "a.csv")
-    source = open_source(path)
-    write(path, b"destination\n27821234567\n")
-    with pytest.raises(SourceError, match=r"a\.csv: is not a CSV file, or is damaged"):
-        list(source.batches())
-    path.unlink()
-    with pytest.raises(SourceError, match="there is no such file"):
-        list(source.batches())
 
 
 class Noting(io.BytesIO):
@@ -337,7 +313,7 @@ def test_a_reader_that_stops_early(suffix):
     storage = NotingStorage(COMPRESS[suffix](MANY if suffix else MANY * 30))
     source = open_source(SimpleNamespace(fs=storage, path=f"/a.csv{suffix}"))
     batches = source.batches(["name"])
-    assert len(next(batches)) == 10_000
+    assert len(next(batches)) > 1_000
     assert not storage.opened[-1].closed
     batches.close()
     assert all(file.closed for file in storage.opened)
@@ -345,14 +321,6 @@ def test_a_reader_that_stops_early(suffix):
     assert not any(file.late for file in storage.opened)
     # Arrow's thread keeps at most 32 blocks that nobody has asked for, however long the caller takes.
     assert suffix or max(file.taken for file in storage.opened) < 40 << 20 < len(storage.content)
-
-
-def test_two_readers_at_once(tmp_path):
-    """Two passes beside each other do not disturb one another."""
-    source = open_source(write(tmp_path / "a.csv", MANY))
-    one, other = source.batches(["name"], 1000), source.batches(["destination"], 1000)
-    pairs = [(a["name"][0].as_py(), b["destination"][0].as_py()) for a, b in zip(one, other, strict=True)]
-    assert [(f"Name {n}", f"27{n:09}") for n in range(0, 100_000, 1000)] == pairs
 
 
 def test_files_are_closed(tmp_path):

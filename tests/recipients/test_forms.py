@@ -17,7 +17,7 @@ class Stream:
     def __arrow_c_stream__(self, requested_schema=None): ...
 
 
-IN_MEMORY = [ROWS, tuple(ROWS), [], {"destination": []}, iter(ROWS), (row for row in ROWS), pd.DataFrame(ROWS)]
+IN_MEMORY = [ROWS, tuple(ROWS), [], iter(ROWS), (row for row in ROWS), pd.DataFrame(ROWS)]
 IN_MEMORY += [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), Stream()]
 
 
@@ -27,7 +27,9 @@ def test_rows_are_told_by_their_type(source):
     assert is_rows(source)
 
 
-@pytest.mark.parametrize("other", [None, "a.csv", b"a.csv", 5, 5.5, {5}, np.array([5]), Stream, len], ids=repr)
+@pytest.mark.parametrize(
+    "other", [None, "a.csv", b"a.csv", 5, 5.5, {5}, {"destination": []}, np.array([5]), Stream, len], ids=repr
+)
 def test_other_objects_are_no_rows(other):
     """A class is not what it makes, and a path is where rows are."""
     assert not is_rows(other)

@@ -49,7 +49,7 @@ def test_a_directory(tmp_path):
     write(tmp_path / "c" / "part-0", a=[4])
     write(tmp_path / "d.c000", a=[5])
     source = open_source(str(tmp_path))
-    assert source.describe() == f"{tmp_path} (5 Parquet files)"
+    assert source.description == f"{tmp_path} (5 Parquet files)"
     assert read(tmp_path) == read(f"{tmp_path}/") == {"a": [1, 2, 3, 4, 5]}
 
 
@@ -236,8 +236,8 @@ def test_other_filesystems(memory):
     remember(memory, "/data/year=2024/a.parquet", a=[1])
     assert read("memory://data/b.parquet") == {"a": [2]}
     assert read("memory://data", ["a"]) == {"a": [2, 1]}
-    assert read("memory://data/*/*.parquet") == {"a": [1], "year": [2024]}
-    assert open_source("memory://data").describe() == "memory://data (2 Parquet files)"
+    assert read("memory://data/*/*.parquet") == {"a": [1], "year": ["2024"]}
+    assert open_source("memory://data").description == "memory://data (2 Parquet files)"
 
 
 class ObjectStore(AbstractFileSystem):

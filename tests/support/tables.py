@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from airflow_provider_sms.recipients.columns import plain
 from airflow_provider_sms.recipients.sources import open_source
 
 
@@ -16,5 +17,19 @@ def write(path, table=None, /, **columns):
 
 
 def read(source, columns=None):
-    """Read a whole source as columns of Python values."""
-    return pa.Table.from_batches(open_source(source).batches(columns)).to_pydict()
+    """Read a whole source as columns of Python values; a column that a batch lacks is null there."""
+    found, rows = {}, 0
+    for batch in open_source(source).batches(columns):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            found.setdefault(name, [None] * rows).extend(plain(column).to_pylist())
+        rows += len(batch)
+        for values in found.values():
+            values.extend([None] * (rows - len(values)))
+    return found
+
+
+def first_schema(source):
+    """Return the columns of a source, as its first check sees them."""
+    seen = []
+    list(open_source(source).batches(check=seen.append))
+    return seen[0]

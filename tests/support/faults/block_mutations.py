@@ -10,14 +10,14 @@ BLOCK_MUTATIONS = (
     Mutation(
         "texts stay where they were while numbers are ordered",
         "messages/blocks.py",
-        "_joined(self._contents, places)",
+        "_joined(self._contents, chosen)",
         "_joined(self._contents)",
         (BLOCKS,),
     ),
     Mutation(
         "keys are ordered and numbers are not",
         "messages/blocks.py",
-        "_joined(self._destinations, places)",
+        "_joined(self._destinations, chosen)",
         "_joined(self._destinations)",
         (BLOCKS,),
     ),

@@ -2,63 +2,12 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import KEYS, Mutation
+from support.faults.mutation import Mutation
 
-TABLE = "tests/planning/test_scan.py"
-CHANGED_SOURCE = "tests/execution/test_changed_source.py"
 RESOLVE_ALL = "tests/cli/test_resolve_command_all.py"
 REPEATS = "tests/planning/test_repeats.py"
 
-_COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
-_REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
-_NEXT_BLOCK = "            builder = BlockBuilder()\n"
-
 PLAN_MUTATIONS = (
-    Mutation(
-        "what has changed since the check is sent",
-        "planning/scan.py",
-        _COMPARISON,
-        "        if next(digests, None) is None:\n",
-        (CHANGED_SOURCE,),
-    ),
-    Mutation(
-        "a source that ends early is taken for whole",
-        "planning/scan.py",
-        "    if next(digests, None) is not None:\n        raise ChangedSourceError(_changed(rows))\n",
-        "",
-        (TABLE,),
-    ),
-    Mutation(
-        "a block is compared once it has gone out",
-        "planning/scan.py",
-        _REFUSAL,
-        "",
-        (TABLE,),
-        also=(f"{_NEXT_BLOCK}    if", f"{_NEXT_BLOCK}{_REFUSAL}    if"),
-    ),
-    Mutation(
-        "a text is not compared",
-        "messages/keys.py",
-        "    for column in (prepared.destination_column, prepared.content_column):\n",
-        "    for column in (prepared.destination_column,):\n",
-        (CHANGED_SOURCE,),
-        first="test_a_text_that_a_key_does_not_hold_is_compared",
-    ),
-    Mutation(
-        "rows that have changed places are not told apart",
-        "messages/keys.py",
-        '    whole.update(b"".join(prepared.keys))\n    return',
-        '    whole = sha256(b"".join(sorted(prepared.keys)))\n    return',
-        (KEYS,),
-    ),
-    Mutation(
-        "a source that has changed is not tried again",
-        "execution/failures.py",
-        "        return not error.transient\n    return",
-        "        return True\n    return",
-        (CHANGED_SOURCE,),
-        first="test_a_retry_checks_and_plans_the_table_as_it_is_then",
-    ),
     Mutation(
         "requests that nobody chose are closed, too",
         "cli/resolve_command.py",

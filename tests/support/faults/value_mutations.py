@@ -12,14 +12,6 @@ GROUP_NAMES = "tests/messages/test_group_names.py"
 
 VALUE_MUTATIONS = (
     Mutation(
-        "Series of different people are matched by place",
-        "recipients/memory.py",
-        "        if not values.index.equals(others.index):\n",
-        "        if False:\n",
-        ("tests/recipients/test_memory.py",),
-        first="test_series_of_one_table_in_another_order_are_refused",
-    ),
-    Mutation(
         "a stream that was cut between two batches counts as whole",
         "recipients/arrow.py",
         "        _require_end(source, beginning)\n",
@@ -93,16 +85,9 @@ VALUE_MUTATIONS = (
     Mutation(
         "Arrow decides what values of several kinds are",
         "recipients/memory.py",
-        "    elif len(kinds) <= 1 or kinds == {int, Decimal}:\n",
-        "    else:\n",
+        "    if len(kinds) <= 1 and not kinds & _AS_TEXT and (",
+        "    if (",
         (ONE_TEXT, ANY_FORM),
-    ),
-    Mutation(
-        "times of several zones take the first one's",
-        "recipients/memory.py",
-        "_converted(moments) if len(zones) <= 1 else None",
-        "_converted(moments)",
-        (ONE_TEXT,),
     ),
     Mutation(
         "decimals need no format",
@@ -137,20 +122,6 @@ VALUE_MUTATIONS = (
         "recipients/columns.py",
         'pc.if_else(lost, constant(float("inf")), ',
         "pc.if_else(lost, column.cast(pa.float64()), ",
-        (ONE_TEXT,),
-    ),
-    Mutation(
-        "a number in memory that a short float has lost is texted",
-        "recipients/memory.py",
-        ' if abs(value) < LOST_FROM[bits] else float("inf")',
-        "",
-        (ONE_TEXT,),
-    ),
-    Mutation(
-        "decimals of one file become floats for another",
-        "recipients/files.py",
-        "                if _would_change(known.type, field.type):\n",
-        "                if known.type == object:\n",
         (ONE_TEXT,),
     ),
     Mutation(

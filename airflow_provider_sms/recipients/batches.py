@@ -1,0 +1,110 @@
+"""Sources as their readers see them: batches of rows, read once, each batch with columns and types of its own.
+
+A value's text and its part of a key depend on the value alone, so no two batches need the same types: a column may hold
+whole numbers in one batch and words in the next.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.recipients.columns import fields_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+BATCH_ROWS = 10_000
+"""The most rows of a batch: a producer may hand out millions at once, and a batch is held in memory."""
+
+
+class Source:
+    """Rows of recipients, which can be read once.
+
+    :param description: the name of the source in a log, without values of rows.
+    :param read: takes the names of the columns to read, None for all, and yields the rows in order, in batches of any
+        size. A batch without rows tells columns.
+    :param headers: what is known before the first row: the columns of each file, with the file's name.
+    """
+
+    def __init__(
+        self,
+        description: str,
+        read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]],
+        headers: Sequence[tuple[str, pa.Schema]] = (),
+    ) -> None:
+        self.description = description
+        self.argument = ""
+        """The argument that gave the source, with which its errors begin."""
+        self._read = read
+        self._headers = headers
+
+    def batches(
+        self, columns: Sequence[str] | None = None, check: Callable[[pa.Schema], None] = lambda _: None
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows in order, in batches that are not empty, of at most :data:`BATCH_ROWS` rows.
+
+        :param columns: the columns to read, as arguments name them; None means all.
+        :param check: raises an error for columns that cannot be used. Called with the columns of each header before the
+            first row is read, and with those of each batch that has others than the one before.
+        :raises SourceError: the source cannot be read.
+        """
+        for name, schema in self._headers:
+            try:
+                check(schema)
+            except ColumnError as error:
+                if len(self._headers) > 1:
+                    error.args = (f"{name}: {error}",)
+                raise
+        seen: pa.Schema | None = None
+        with naming(self.argument), closing(self._read(columns)) as batches:
+            for batch in batches:
+                if batch.schema != seen:
+                    check_names(batch.schema.names, self.description)
+                    check(batch.schema)
+                    seen = batch.schema
+                rows = batch if columns is None else batch.select(fields_of(batch.schema, columns).names)
+                for start in range(0, rows.num_rows, BATCH_ROWS):
+                    yield checked_text(rows.slice(start, BATCH_ROWS), self.description)
+
+
+@contextmanager
+def naming(argument: str) -> Iterator[None]:
+    """Put the argument that gave a source before the words of its errors."""
+    try:
+        yield
+    except SourceError as error:
+        if argument:
+            error.args = (f"{argument}: {error}",)
+        raise
+
+
+def check_names(names: Sequence[str], description: str) -> None:
+    """Refuse columns that cannot be told apart.
+
+    :raises SourceError: names the first column name that occurs twice.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            shown = mask_numbers_in(name)
+            raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")
+        seen.add(name)
+
+
+def checked_text(batch: pa.RecordBatch, description: str) -> pa.RecordBatch:
+    """Return a batch whose text is UTF-8: other text would fail later, with an error that names no source.
+
+    :raises SourceError: names the first column with such text.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            shown = mask_numbers_in(name)
+            raise SourceError(f"{description}: column {shown!r} holds text that is not UTF-8, or is damaged") from None
+    return batch

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.messages.keys import KEY_BYTES
 from airflow_provider_sms.messages.outgoing import MessageColumns
-from airflow_provider_sms.messages.part_columns import count_part_columns
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.recipients.columns import places
 
@@ -117,7 +116,7 @@ class BlockBuilder:
         self._destinations.append(batch.destination_column)
         self._contents.append(batch.content_column)
         self._rows.append(batch.row_column)
-        self._parts.append(count_part_columns(batch.content_column).parts)
+        self._parts.append(batch.part_column)
         self.rows += batch.num_rows
         self.nbytes += batch.content_column.nbytes
 

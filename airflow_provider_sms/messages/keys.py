@@ -30,12 +30,10 @@ from airflow_provider_sms.recipients.columns import (
     constant,
     is_float,
     is_text,
-    mask,
     plain,
     replace_rows,
     strings,
     text,
-    utf8,
     value_type,
     whole_floats,
 )
@@ -57,10 +55,8 @@ _BY_COLUMNS = blake2b(digest_size=KEY_BYTES, person=b"sms: key columns")
 
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
-# Besides -0, True and False, only a text that begins like a number or a date and holds one of these reads as another
-# value.
-_BEGINS_NUMBER = np.isin(np.arange(256), np.frombuffer(b"0123456789-", np.uint8))
-_IN_NUMBER = np.isin(np.arange(256), np.frombuffer(b".eE:", np.uint8))
+_MAY_BE_VALUE = "^(?:-0|True|False|[-0-9].*[.eE:].*)$"
+"""Besides these words, a text reads as a value if it begins like a number or a date and holds one of these signs."""
 
 
 # Messages
@@ -160,21 +156,10 @@ def _canonical_floats(column: pa.Array) -> pa.Array:
 
 
 def _canonical_texts(column: pa.Array) -> pa.Array:
-    """Write each text as the value that it reads as; the bytes of most texts show that they are no other value."""
-    offsets, data = utf8(column)
-    if not len(data):
+    """Write each text as the value that it reads as; most texts show at once that they are no other value."""
+    rows = pc.match_substring_regex(column, _MAY_BE_VALUE)
+    if not pc.any(rows).as_py():
         return column
-    lengths, first = np.diff(offsets), data[np.minimum(offsets[:-1], len(data) - 1)]
-    others = ((first == ord("T")) | (first == ord("F"))) & (lengths <= len("False"))
-    numbers = _BEGINS_NUMBER[first]
-    if numbers.any():
-        with_signs = lengths == len("-0")
-        with_signs[np.searchsorted(offsets, np.flatnonzero(_IN_NUMBER[data]), "right") - 1] = True
-        others |= numbers & with_signs
-    others &= lengths > 0
-    if not others.any():
-        return column
-    rows = mask(others)
     return replace_rows(column, rows, _by_value(column.filter(rows), key_text))
 
 

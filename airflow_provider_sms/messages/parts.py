@@ -2,8 +2,6 @@
 
 A text is sent in septets if all its characters are in the GSM alphabet or its extension table, else in UCS-2.
 One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 153 or 67: each has a header.
-:mod:`airflow_provider_sms.messages.part_columns` counts the parts of whole columns, with NumPy and Arrow, which the
-notifier and the sandbox do without.
 """
 
 from __future__ import annotations

@@ -12,15 +12,18 @@ from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.keys import can_be_key, message_keys
+from airflow_provider_sms.messages.parts import SEPTETS_SINGLE, count_parts
 from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
 from airflow_provider_sms.messages.template import Fault, Template, TextColumn, too_large
 from airflow_provider_sms.messages.texts import tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
+    chosen,
     column_of,
     constant,
     field_of,
     first_reason,
     is_text,
+    mask,
     text,
     type_words,
     valid_rows,
@@ -31,7 +34,12 @@ from airflow_provider_sms.recipients.regions import read_region
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy.typing as npt
+
 EMPTY_TEXT = "the text is empty"
+
+_PLAIN = r"^[ -Z_a-z\n\r]*$"
+"""Texts of ASCII letters and signs of one septet each, but for a few."""
 
 
 class _Rejections(NamedTuple):
@@ -126,6 +134,7 @@ class Preparation:
             row_column=rows,
             destination_column=digits,
             content_column=texts,
+            part_column=parts_of(texts),
             keys=message_keys(digits, texts, key_values),
             rejected=self._rejected(batch, first_row, rejections),
             rejected_numbers=self._rejected_numbers(batch, destinations, rejections),
@@ -193,6 +202,15 @@ class Preparation:
             _as_text(number) if digits is None else digits
             for digits, number in zip(destinations.digits.filter(invalid).to_pylist(), written, strict=True)
         ]
+
+
+def parts_of(texts: pa.Array) -> npt.NDArray[np.int32]:
+    """Return the SMS parts of each text of a column without nulls."""
+    parts = np.ones(len(texts), np.int32)
+    plain = pc.match_substring_regex(texts, _PLAIN)
+    long = ~chosen(pc.and_(plain, pc.less_equal(pc.binary_length(texts), constant(SEPTETS_SINGLE))))
+    parts[long] = [count_parts(text) for text in texts.filter(mask(long)).to_pylist()]
+    return parts
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:

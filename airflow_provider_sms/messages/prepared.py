@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.messages.keys import KEY_BYTES
-from airflow_provider_sms.recipients.columns import mask, places, strings, valid_rows
+from airflow_provider_sms.recipients.columns import integers, mask, places, strings, valid_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ SCHEMA = pa.schema(
         ("destination", pa.string()),
         ("content", pa.string()),
         ("key", pa.binary(KEY_BYTES)),
+        ("parts", pa.int32()),
         ("column", pa.string()),
         ("reason", pa.string()),
     ]
@@ -80,6 +81,8 @@ class PreparedBatch:
     """Digits with country code."""
     content_column: pa.Array
     """The texts."""
+    part_column: npt.NDArray[np.int32]
+    """SMS parts of each."""
     keys: list[bytes]
     """The key of each message, 16 bytes."""
     rejected: list[RejectedRow]
@@ -104,6 +107,7 @@ class PreparedBatch:
             row_column=self.row_column[which],
             destination_column=self.destination_column.filter(condition),
             content_column=self.content_column.filter(condition),
+            part_column=self.part_column[which],
             keys=list(compress(self.keys, which.tolist())),
         )
 
@@ -112,16 +116,19 @@ class PreparedBatch:
         key_column = pa.Array.from_buffers(
             SCHEMA.field("key").type, len(self.keys), [None, pa.py_buffer(b"".join(self.keys))]
         )
+        parts = pa.Array.from_buffers(
+            pa.int32(), len(self.keys), [None, pa.py_buffer(self.part_column.astype(np.int32))]
+        )
         nothing = pa.nulls(len(self.keys), pa.string())
         messages = pa.RecordBatch.from_arrays(
-            [self.destination_column, self.content_column, key_column, nothing, nothing], schema=SCHEMA
+            [self.destination_column, self.content_column, key_column, parts, nothing, nothing], schema=SCHEMA
         )
         if not self.rejected:
             return messages
         rejected = pa.RecordBatch.from_arrays(
             [
                 strings(self.rejected_numbers),
-                *(pa.nulls(len(self.rejected), SCHEMA.field(name).type) for name in ("content", "key")),
+                *(pa.nulls(len(self.rejected), SCHEMA.field(name).type) for name in ("content", "key", "parts")),
                 strings([each.column for each in self.rejected]),
                 strings([each.reason for each in self.rejected]),
             ],
@@ -144,6 +151,7 @@ class PreparedBatch:
             row_column=rows[is_message],
             destination_column=messages.column("destination"),
             content_column=messages.column("content"),
+            part_column=integers(messages.column("parts")),
             keys=messages.column("key").to_pylist(),
             rejected=[
                 RejectedRow(row, column, reason, "")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from airflow_provider_sms.decimal_context import own_decimals
-from airflow_provider_sms.messages.part_columns import count_part_columns
+from airflow_provider_sms.messages.parts import BASIC, EXTENSION
+from airflow_provider_sms.recipients.columns import chosen, integers, mask
 from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from airflow_provider_sms.messages.part_columns import PartColumns
+    from airflow_provider_sms.messages.prepared import PreparedBatch
     from airflow_provider_sms.planning.prices import Prices
 
 MOST_CHARACTERS = 1000
@@ -25,9 +26,8 @@ MOST_CHARACTERS = 1000
 MOST_SHOWN = 10
 """Characters that an XCom names."""
 
-_ROWS_AT_ONCE = 2500  # the arrays made for more rows no longer fit the processor's caches
-_CODES = 0x110000
-_NOT_SEEN = -1
+_GSM = frozenset(BASIC + EXTENSION)
+_IN_SEPTETS = f"^[{re.escape(BASIC + EXTENSION)}]*$"
 _LABELS = {"Cc": "control", "Cs": "surrogate", "Co": "private use"}
 
 
@@ -57,52 +57,32 @@ class ForcingCharacters:
     """How many messages each character outside the GSM alphabet makes UCS-2, in bounded memory."""
 
     def __init__(self) -> None:
-        self._codes: list[int] = []
-        self._places = np.full(_CODES, _NOT_SEEN, np.int16)
-        # The last place is that of all characters beyond the bound.
-        self._messages = np.zeros(MOST_CHARACTERS + 1, np.int64)
-        self._alone = np.zeros(MOST_CHARACTERS, np.int64)
+        self._messages: Counter[str] = Counter()
+        self._alone: Counter[str] = Counter()
+        self.beyond = 0
+        """Messages with any character that has no count of its own."""
 
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def add(self, texts: PartColumns) -> None:
-        """Count the characters of some texts."""
-        if not len(texts.foreign_codes):
-            return
-        places = self._places[texts.foreign_codes]
-        if (places == _NOT_SEEN).any():
-            self._assign_places(np.unique(texts.foreign_codes[places == _NOT_SEEN]))
-            places = self._places[texts.foreign_codes]
-        rows = np.cumsum(np.diff(texts.foreign_rows, prepend=texts.foreign_rows[0]) > 0)
-        contained = np.zeros((rows[-1] + 1, places.max() + 1), np.bool_)
-        contained[rows, places] = True
-        self._messages[: contained.shape[1]] += contained.sum(axis=0)
-        single = contained[contained.sum(axis=1) == 1, :MOST_CHARACTERS]
-        self._alone[: single.shape[1]] += single.sum(axis=0)
+    def add(self, text: str) -> None:
+        """Count the characters of a text."""
+        found = set(text) - _GSM
+        counted = {each for each in found if each in self._messages or len(self._messages) < MOST_CHARACTERS}
+        self._messages.update(counted)
+        self.beyond += counted != found
+        if len(found) == 1:
+            self._alone.update(counted)
 
     def most_frequent(self) -> list[ForcingCharacter]:
         """Return the characters that have a count of their own (the first 1000 that occurred), most frequent first."""
-        counts = zip(self._codes, self._messages.tolist(), self._alone.tolist(), strict=False)
-        ordered = sorted(counts, key=lambda counted: (-counted[1], counted[0]))
-        return [ForcingCharacter(chr(code), f"U+{code:04X}", _name(code), *figures) for code, *figures in ordered]
-
-    @property
-    def beyond(self) -> int:
-        """Messages with any character that has no count of its own."""
-        return int(self._messages[MOST_CHARACTERS])
+        ordered = sorted(self._messages.items(), key=lambda counted: (-counted[1], counted[0]))
+        return [
+            ForcingCharacter(each, f"U+{ord(each):04X}", _name(ord(each)), messages, self._alone[each])
+            for each, messages in ordered
+        ]
 
     @property
     def alone(self) -> int:
         """Messages with only one such character, which has a count of its own."""
-        return int(self._alone.sum())
-
-    def _assign_places(self, codes: npt.NDArray[np.uint32]) -> None:
-        free = MOST_CHARACTERS - len(self)
-        placed = codes[:free]
-        self._places[placed] = np.arange(len(self), len(self) + len(placed))
-        self._places[codes[free:]] = MOST_CHARACTERS
-        self._codes.extend(placed.tolist())
+        return self._alone.total()
 
 
 @dataclass(slots=True)
@@ -139,29 +119,27 @@ class Estimate:
         return self.gsm.parts + self.ucs2.parts
 
     @own_decimals()
-    def add(self, destinations: pa.Array, contents: pa.Array, rows: npt.NDArray[np.int64]) -> None:
-        """Count some messages: three columns of one length, without nulls.
+    def add(self, messages: PreparedBatch) -> None:
+        """Count some messages.
 
-        :param destinations: digits with country code.
-        :param contents: the texts.
-        :param rows: indices in the source, ascending.
         :raises InputError: there is no price for a number, which the error shows masked.
         """
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            texts = count_part_columns(contents.slice(start, _ROWS_AT_ONCE))
-            self.cost += self.prices.total(destinations.slice(start, _ROWS_AT_ONCE), texts.parts)
-            self._add(texts, rows[start : start + _ROWS_AT_ONCE])
-
-    def _add(self, texts: PartColumns, rows: npt.NDArray[np.int64]) -> None:
-        for totals, own in ((self.gsm, ~texts.ucs2), (self.ucs2, texts.ucs2)):
+        contents, parts, rows = messages.content_column, messages.part_column, messages.row_column
+        if not len(rows):
+            return
+        self.cost += self.prices.total(messages.destination_column, parts)
+        ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, _IN_SEPTETS)))
+        for totals, own in ((self.gsm, ~ucs2), (self.ucs2, ucs2)):
             totals.messages += int(np.count_nonzero(own))
-            totals.parts += int(texts.parts[own].sum())
-        longest, most = int(texts.characters.argmax()), int(texts.parts.argmax())
-        if self.most_parts_row is None or texts.characters[longest] > self.longest:
-            self.longest, self.longest_parts = int(texts.characters[longest]), int(texts.parts[longest])
-        if texts.parts[most] > self.most_parts:
-            self.most_parts, self.most_parts_row = int(texts.parts[most]), int(rows[most])
-        self.characters.add(texts)
+            totals.parts += int(parts[own].sum())
+        lengths = integers(pc.utf8_length(contents))
+        longest, most = int(lengths.argmax()), int(parts.argmax())
+        if self.most_parts_row is None or lengths[longest] > self.longest:
+            self.longest, self.longest_parts = int(lengths[longest]), int(parts[longest])
+        if parts[most] > self.most_parts:
+            self.most_parts, self.most_parts_row = int(parts[most]), int(rows[most])
+        for text in contents.filter(mask(ucs2)).to_pylist():
+            self.characters.add(text)
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as an XCom holds them: of one size, however many messages there are, and without any text.

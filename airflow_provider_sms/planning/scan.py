@@ -240,7 +240,7 @@ class Scan:
                 self._people.add(integers(prepared.destination_column.cast(pa.int64())))
         self._free_rows += len(prepared.keys)
         once = _without_duplicates(prepared)
-        self.estimate.add(once.destination_column, once.content_column, once.row_column)
+        self.estimate.add(once)
         if len(self.samples) < SAMPLES:
             some = prepared.keeping(np.arange(len(prepared.keys)) < SAMPLES - len(self.samples))
             self.samples += zip(some.destinations, some.contents, strict=True)

@@ -261,7 +261,12 @@ def mask(values: npt.NDArray[np.bool_]) -> pa.Array:
 
 def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
     """Return which rows are not null."""
-    flags = column.is_valid().cast(pa.uint8())
+    return chosen(column.is_valid())
+
+
+def chosen(rows: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return a boolean column as an array; null counts as False."""
+    flags = pc.coalesce(rows, constant(False)).cast(pa.uint8())  # noqa: FBT003 - a value, and no switch
     return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
 
 
@@ -283,10 +288,8 @@ def replace_rows(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array
     :param rows: whether each row is replaced; null counts as False.
     :param values: one for each replaced row, of the column's type.
     """
-    flags = pc.coalesce(rows, mask(np.zeros(1, np.bool_))[0]).cast(pa.uint8())
-    chosen = np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
     order = np.arange(len(column))
-    order[chosen] = np.arange(len(column), len(column) + len(values))
+    order[chosen(rows)] = np.arange(len(column), len(column) + len(values))
     return pa.concat_arrays([column, values]).take(places(order))
 
 

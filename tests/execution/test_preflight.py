@@ -486,40 +486,6 @@ def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, 
     assert "the service accepted requests whose messages others had claimed meanwhile" in ran.log
 
 
-def test_people_whom_an_earlier_leg_texted_are_no_duplicates_in_the_report(send, people, sandbox, tmp_path):
-    """The source changes between the check and the send after a wait: no row is looked up, and each has its status."""
-    sandbox.state.set_balance(250)
-    path, report = people(400), tmp_path / "report.parquet"
-    frame = pd.read_parquet(path)
-
-    def change():
-        more = pd.DataFrame({"destination": ["27829999999"], "first_name": ["New"]})
-        pd.concat([frame, more]).to_parquet(path)
-
-    class Hours(Closes):
-        def closed_until(self, now, destination=None):
-            if looks(self._sandbox) > 2 and self._until is None and self._is_topped_up:
-                self._until = now
-                self._then()
-
-    hours = Hours(sandbox, change)
-    hours._is_topped_up = False
-
-    def top_up():
-        hours._is_topped_up = True
-        sandbox.state.set_balance(1000)
-
-    with later(top_up, lambda: looks(sandbox) > 2):
-        ran = send(
-            path,
-            **WAITS_IN_THE_MIDDLE,
-            report=str(report),
-            send_window=hours,
-        )
-    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 200})
-    assert pd.read_parquet(report)["status"].value_counts().to_dict() == {"not_sent": 201, "accepted": 200}
-
-
 def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, people, sandbox):
     """What was sent before the wait is recorded, and in the XComs, before the task gives up its slot."""
     sandbox.state.set_balance(250)

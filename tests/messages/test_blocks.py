@@ -10,6 +10,7 @@ from support.sending import people
 
 from airflow_provider_sms.messages.blocks import Block, BlockBuilder
 from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.prepare import parts_of
 from airflow_provider_sms.messages.prepared import PreparedBatch
 
 
@@ -19,6 +20,7 @@ def prepared(messages, num_rows=None):
         row_column=np.array([m.row for m in messages], np.int64),
         destination_column=pa.array([m.destination for m in messages], pa.string()),
         content_column=pa.array([m.content for m in messages], pa.string()),
+        part_column=parts_of(pa.array([m.content for m in messages], pa.string())),
         keys=[m.key for m in messages],
         rejected=[],
         rejected_numbers=[],

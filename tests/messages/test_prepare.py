@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from support.keys import message_keys
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.parts import count_parts
+from airflow_provider_sms.messages.prepare import Preparation, parts_of
 from airflow_provider_sms.messages.prepared import RejectedRow
 
 NUMBERS = ["+27 82 123 4567", "27821234568"]
@@ -309,3 +310,9 @@ def test_what_is_not_needed_is_not_imported(tmp_path):
     command = [sys.executable, "-c", SPARING, str(tmp_path / "people.parquet")]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == []
+
+
+@given(st.lists(st.one_of(st.text(max_size=400), st.text("aZ [_\n\r€`é~@", max_size=330)), max_size=20))
+def test_parts_of_a_column_are_those_of_each_text(contents):
+    """However the texts are written."""
+    assert parts_of(pa.array(contents, pa.string())).tolist() == [count_parts(text) for text in contents]

@@ -179,14 +179,6 @@ BRAKE_MUTATIONS = (
         first="test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts",
     ),
     Mutation(
-        "the report calls people duplicates whom an earlier leg texted",
-        "reporting/row_report.py",
-        " and not self._seen.is_of_earlier_leg(request_id)\n",
-        "\n",
-        (CLEARANCE,),
-        first="test_people_whom_an_earlier_leg_texted_are_no_duplicates_in_the_report",
-    ),
-    Mutation(
         "the report calls people duplicates whom an earlier leg may have texted",
         "sending/counts.py",
         "request_id in self.replayed_requests or request_id in self.lost_requests\n",

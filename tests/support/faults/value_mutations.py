@@ -176,8 +176,8 @@ VALUE_MUTATIONS = (
     Mutation(
         "words for a missing value are texted",
         "messages/texts.py",
-        "        return pc.or_(mask(found), pc.is_in(column, value_set=strings(MISSING_WORDS)))\n",
-        "        pass\n",
+        "text for text in set(column.filter(found).to_pylist()) if is_missing(text)",
+        "text for text in set(column.filter(found).to_pylist()) if text[0] == '#'",
         (TEXTS,),
     ),
     Mutation(
@@ -218,8 +218,8 @@ VALUE_MUTATIONS = (
     Mutation(
         "padding stays",
         "messages/texts.py",
-        'return pc.utf8_trim(column, characters=" ") if',
-        "return column if",
+        '_UNTIDY = r"^ | $|',
+        '_UNTIDY = r"',
         (TEXTS,),
     ),
     Mutation(

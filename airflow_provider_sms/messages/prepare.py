@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,7 +13,15 @@ from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.keys import can_be_key, message_keys
-from airflow_provider_sms.messages.parts import SEPTETS_SINGLE, count_parts
+from airflow_provider_sms.messages.parts import (
+    BASIC,
+    EXTENSION,
+    SEPTETS_PART,
+    SEPTETS_SINGLE,
+    UNITS_PART,
+    UNITS_SINGLE,
+    count_parts,
+)
 from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
 from airflow_provider_sms.messages.template import Fault, Template, TextColumn, too_large
 from airflow_provider_sms.messages.texts import tidy, without_missing
@@ -22,6 +31,7 @@ from airflow_provider_sms.recipients.columns import (
     constant,
     field_of,
     first_reason,
+    integers,
     is_text,
     mask,
     text,
@@ -38,8 +48,10 @@ if TYPE_CHECKING:
 
 EMPTY_TEXT = "the text is empty"
 
-_PLAIN = r"^[ -Z_a-z\n\r]*$"
-"""Texts of ASCII letters and signs of one septet each, but for a few."""
+_BASIC = f"^[{re.escape(BASIC)}]*$"
+_ONE_UNIT_EACH = r"^[\x{0}-\x{ffff}]*$"
+IN_SEPTETS = f"^[{re.escape(BASIC + EXTENSION)}]*$"
+"""Texts that are not sent in UCS-2."""
 
 
 class _Rejections(NamedTuple):
@@ -206,10 +218,16 @@ class Preparation:
 
 def parts_of(texts: pa.Array) -> npt.NDArray[np.int32]:
     """Return the SMS parts of each text of a column without nulls."""
-    parts = np.ones(len(texts), np.int32)
-    plain = pc.match_substring_regex(texts, _PLAIN)
-    long = ~chosen(pc.and_(plain, pc.less_equal(pc.binary_length(texts), constant(SEPTETS_SINGLE))))
-    parts[long] = [count_parts(text) for text in texts.filter(mask(long)).to_pylist()]
+    lengths = integers(pc.utf8_length(texts))
+    basic, ucs2 = chosen(pc.match_substring_regex(texts, _BASIC)), ~chosen(pc.match_substring_regex(texts, IN_SEPTETS))
+    ucs2 &= chosen(pc.match_substring_regex(texts, _ONE_UNIT_EACH))
+    parts = np.where(
+        basic,
+        np.where(lengths <= SEPTETS_SINGLE, 1, -(-lengths // SEPTETS_PART)),
+        np.where(lengths <= UNITS_SINGLE, 1, -(-lengths // UNITS_PART)),
+    ).astype(np.int32)
+    others = ~(basic | ucs2)  # characters of two septets or units cannot be cut anywhere
+    parts[others] = [count_parts(text) for text in texts.filter(mask(others)).to_pylist()]
     return parts
 
 

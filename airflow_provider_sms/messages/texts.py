@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_UNTIDY = r"^ | $|[^ -~\x{a1}-\x{ac}\x{ae}-\x{2ff}]"
-"""Blanks around a text, control characters, unseen ones, and those from U+0300, which normalisation may touch."""
+_TIDY = (
+    r" -~\x{a1}-\x{ac}\x{ae}-\x{2ff}"  # Latin
+    r"\x{391}-\x{3a1}\x{3a3}-\x{3ce}\x{400}-\x{482}\x{48a}-\x{52f}\x{5d0}-\x{5ea}\x{621}-\x{64a}"  # Greek to Arabic
+    r"\x{2010}-\x{2027}\x{2030}-\x{205e}\x{20a0}-\x{20bf}"  # quotes and dashes, currencies
+    r"\x{3041}-\x{3096}\x{30a1}-\x{30fa}\x{4e00}-\x{9fff}\x{1f300}-\x{1f3fa}\x{1f400}-\x{1faff}"  # kana, Han, pictures
+)
+"""Characters that stay as they are between others of them: seen, and left alone by normalisation (NFC)."""
+_UNTIDY = f"^ | $|[^{_TIDY}]"
 _MAY_BE_MISSING = f"^(?:{'|'.join(map(re.escape, MISSING_WORDS))}|#.*)$"
 
 

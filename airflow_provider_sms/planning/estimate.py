@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION
+from airflow_provider_sms.messages.prepare import IN_SEPTETS
 from airflow_provider_sms.recipients.columns import chosen, integers, mask
 from airflow_provider_sms.service.redaction import storable
 
@@ -26,8 +27,7 @@ MOST_CHARACTERS = 1000
 MOST_SHOWN = 10
 """Characters that an XCom names."""
 
-_GSM = frozenset(BASIC + EXTENSION)
-_IN_SEPTETS = f"^[{re.escape(BASIC + EXTENSION)}]*$"
+_SEPTETS = f"[{re.escape(BASIC + EXTENSION)}]+"
 _LABELS = {"Cc": "control", "Cs": "surrogate", "Co": "private use"}
 
 
@@ -62,14 +62,15 @@ class ForcingCharacters:
         self.beyond = 0
         """Messages with any character that has no count of its own."""
 
-    def add(self, text: str) -> None:
-        """Count the characters of a text."""
-        found = set(text) - _GSM
+    def add(self, characters: str, messages: int) -> None:
+        """Count messages that contain the same of these characters."""
+        found = set(characters)
         counted = {each for each in found if each in self._messages or len(self._messages) < MOST_CHARACTERS}
-        self._messages.update(counted)
-        self.beyond += counted != found
-        if len(found) == 1:
-            self._alone.update(counted)
+        self.beyond += messages * (counted != found)
+        for each in counted:
+            self._messages[each] += messages
+            if len(found) == 1:
+                self._alone[each] += messages
 
     def most_frequent(self) -> list[ForcingCharacter]:
         """Return the characters that have a count of their own (the first 1000 that occurred), most frequent first."""
@@ -128,7 +129,7 @@ class Estimate:
         if not len(rows):
             return
         self.cost += self.prices.total(messages.destination_column, parts)
-        ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, _IN_SEPTETS)))
+        ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, IN_SEPTETS)))
         for totals, own in ((self.gsm, ~ucs2), (self.ucs2, ucs2)):
             totals.messages += int(np.count_nonzero(own))
             totals.parts += int(parts[own].sum())
@@ -138,8 +139,9 @@ class Estimate:
             self.longest, self.longest_parts = int(lengths[longest]), int(parts[longest])
         if parts[most] > self.most_parts:
             self.most_parts, self.most_parts_row = int(parts[most]), int(rows[most])
-        for text in contents.filter(mask(ucs2)).to_pylist():
-            self.characters.add(text)
+        foreign = pc.replace_substring_regex(contents.filter(mask(ucs2)), _SEPTETS, "")
+        for each in pc.value_counts(foreign).to_pylist():
+            self.characters.add(each["values"], each["counts"])
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as an XCom holds them: of one size, however many messages there are, and without any text.

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import sys
+import unicodedata
+
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +13,7 @@ from airflow_provider_sms.exceptions import TemplateError
 from airflow_provider_sms.messages.parts import count_parts, encoding
 from airflow_provider_sms.messages.plain_text import tidy_text, tidy_value
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.texts import tidy, without_missing
+from airflow_provider_sms.messages.texts import _UNTIDY, tidy, without_missing
 from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing
 
 SIGNS = (
@@ -256,3 +260,19 @@ def test_a_missing_key_value_is_none():
     rows = pa.RecordBatch.from_pydict({"destination": ["27820000000"] * count, "x": [*missing, *values]})
     keys = Preparation("Hi", None, key_columns=["x"]).prepare(rows, 0).keys
     assert (len(set(keys[: len(missing)])), len(set(keys))) == (1, 1 + len(values))
+
+
+def test_characters_that_are_passed_over_need_no_tidying():
+    """By Unicode's tables, each stays what it is, alone and beside the others."""
+    every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    inside = pa.array([f"a{character}a" for character in every])
+    passed = [
+        each
+        for each, rest in zip(every, pc.match_substring_regex(inside, _UNTIDY).to_pylist(), strict=True)
+        if not rest
+    ]
+    assert len(passed) > 20_000
+    assert [each for each in passed if tidy_value(f"a{each}a") != f"a{each}a"] == []
+    decomposed = (unicodedata.decomposition(each).split() for each in every)
+    seconds = {chr(int(parts[1], 16)) for parts in decomposed if len(parts) == 2 and "<" not in parts[0]}
+    assert seconds.isdisjoint(passed)

@@ -218,8 +218,8 @@ VALUE_MUTATIONS = (
     Mutation(
         "padding stays",
         "messages/texts.py",
-        '_UNTIDY = r"^ | $|',
-        '_UNTIDY = r"',
+        '_UNTIDY = f"^ | $|',
+        '_UNTIDY = f"',
         (TEXTS,),
     ),
     Mutation(

@@ -42,8 +42,6 @@ from airflow_provider_sms.recipients.values import key_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from airflow_provider_sms.messages.prepared import PreparedBatch
-
 
 KEY_BYTES = 16
 """The size of a message key."""
@@ -85,15 +83,6 @@ def message_keys(
         key.update(message)
         keys.append(key.digest())
     return keys
-
-
-def keys_with_texts(prepared: PreparedBatch) -> list[bytes]:
-    """Return a digest of each message's key, number and text: with key columns, a key says nothing about the text."""
-    texts = message_keys(prepared.destination_column, prepared.content_column)
-    return [
-        blake2b(key + text_key, digest_size=KEY_BYTES).digest()
-        for key, text_key in zip(prepared.keys, texts, strict=True)
-    ]
 
 
 def _identities(destinations: pa.Array, others: pa.Array | None) -> list[bytes]:

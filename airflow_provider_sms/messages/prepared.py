@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.messages.keys import KEY_BYTES
+from airflow_provider_sms.messages.keys import KEY_BYTES, message_keys
 from airflow_provider_sms.recipients.columns import integers, mask, places, strings, valid_rows
 
 if TYPE_CHECKING:
@@ -164,6 +165,14 @@ class PreparedBatch:
             ],
             rejected_numbers=other.column("destination").to_pylist(),
         )
+
+    def keys_with_texts(self) -> list[bytes]:
+        """Return a digest of each message's key, number and text: with key columns, a key does not tell the text."""
+        texts = message_keys(self.destination_column, self.content_column)
+        return [
+            blake2b(key + text_key, digest_size=KEY_BYTES).digest()
+            for key, text_key in zip(self.keys, texts, strict=True)
+        ]
 
     @property
     def rows(self) -> list[int]:

@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.preview import AGAIN, OWN, OWN_UNKNOWN
 from airflow_provider_sms.messages.blocks import Block, BlockBuilder
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
-from airflow_provider_sms.messages.keys import Fingerprint, keys_with_texts
+from airflow_provider_sms.messages.keys import Fingerprint
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.messages.spool import CheckedSpool
 from airflow_provider_sms.messages.subset import MessageSubset
@@ -224,7 +224,7 @@ class Scan:
 
     def _add_messages(self, prepared: PreparedBatch) -> None:
         # Another text is another plan, whatever identifies a message.
-        digests = prepared.keys if self._texts is None else keys_with_texts(prepared)
+        digests = prepared.keys if self._texts is None else prepared.keys_with_texts()
         self._fingerprint.add(digests)
         if self._texts is not None:
             self._in_order.update(b"".join(digests))
@@ -232,7 +232,7 @@ class Scan:
         prepared = self._without_suppressed(prepared, held)
         self.keys.add(prepared.keys)
         if self._texts is not None:
-            self._texts.add(digests if len(digests) == len(prepared.keys) else keys_with_texts(prepared))
+            self._texts.add(digests if len(digests) == len(prepared.keys) else prepared.keys_with_texts())
         if self._preview is not None:
             prepared = self._without_held(self._preview, prepared, held)
             self._free.add(prepared.keys)

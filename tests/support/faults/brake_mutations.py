@@ -35,7 +35,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an approval holds for the same texts under another key",
-        "messages/keys.py",
+        "messages/prepared.py",
         "blake2b(key + text_key, ",
         "blake2b(text_key, ",
         ("tests/planning/test_plan.py",),

@@ -32,10 +32,6 @@ def get_provider_info() -> dict[str, Any]:
             {"name": "bulk_sms", "class-name": "airflow_provider_sms.decorators.bulk_sms.bulk_sms_task"}
         ],
         "triggers": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}],
-        "extra-links": [
-            "airflow_provider_sms.operators.links.SmsReportLink",
-            "airflow_provider_sms.operators.links.SmsSandboxLink",
-        ],
         "notifications": ["airflow_provider_sms.notifications.sms.SmsNotifier"],
         "cli": ["airflow_provider_sms.cli.definitions.get_cli_commands"],
         "connection-types": [
@@ -115,15 +111,6 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "60",
                         "default": "90",
                     },
-                    "keep_response_texts": {
-                        "description": "Whether the ledger, and with it XComs, may hold words of the service: the "
-                        "faults that it found, its reasons for refusals, and with ``raw_responses=True`` a sample of "
-                        "a text. False: only counts, costs, codes and the names of networks.",
-                        "version_added": "0.1.0",
-                        "type": "boolean",
-                        "example": "False",
-                        "default": "True",
-                    },
                     "retention_days": {
                         "description": "Days without activity after which ``PurgeLedgerOperator`` forgets a campaign, "
                         "with everybody whom it texted. 0: never. No task that sends forgets anything.",
@@ -131,15 +118,6 @@ def get_provider_info() -> dict[str, Any]:
                         "type": "integer",
                         "example": "90",
                         "default": "0",
-                    },
-                    "report_url": {
-                        "description": "Address at which people open a row report, for the link beside the task: "
-                        "``{path}`` stands for the report's absolute path, or for what follows ``://`` in its URI. "
-                        "Empty: no link.",
-                        "version_added": "0.1.0",
-                        "type": "string",
-                        "example": "https://files.example.com{path}",
-                        "default": "",
                     },
                 },
             }

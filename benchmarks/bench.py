@@ -142,7 +142,6 @@ class Bench:
         arguments = {
             "source": self.table(rows, files),
             "campaign": "benchmark",
-            "max_xcom_responses": self.sizes.max_xcom_responses,
             **options,
         }
         return Task(way, arguments, dict(service))

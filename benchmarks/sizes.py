@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 CHUNK = 100
-MAX_XCOM_RESPONSES = 1_000
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,6 @@ class Sizes:
         """Rows of the small table: a tenth of the large one."""
         return self.rows // 10
 
-    @property
-    def max_xcom_responses(self) -> int:
-        """The operator's default, or in a quick run a number that the small table exceeds, too."""
-        return min(MAX_XCOM_RESPONSES, self.small // CHUNK // 2)
-
     def with_rows(self, rows: int) -> Sizes:
         """Return sizes for another large table, with the other tables at most a tenth of it."""
         small = rows // 10
@@ -71,7 +65,7 @@ class Sizes:
 
 FULL = Sizes()
 QUICK = Sizes(
-    rows=50_000,
+    rows=110_000,  # the small table exceeds the limit of responses in an XCom, too
     bare=5_000,
     slow=2_000,
     senders=600,

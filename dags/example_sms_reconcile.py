@@ -36,6 +36,5 @@ with DAG(
         on_invalid="skip",
         cost_per_part={"276": 0.35, "277": 0.8, "27": 1, "": 2.4},  # credits, as the sandbox charges
         on_unknown="reconcile",
-        settle_seconds=20,  # None waits until the deadline of the request's claim
     )
     # [END howto_operator_bulk_sms_reconcile]

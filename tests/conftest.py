@@ -13,6 +13,8 @@ from hypothesis import settings
 from support.leftovers import end_with_this_process
 from support.memory import in_memory
 
+from airflow_provider_sms.sending import sender
+
 pytest_plugins = [
     "airflow_provider_sms.testing",
     "support.airflow_home",
@@ -69,6 +71,13 @@ def sandbox(sms_sandbox):
 def sms_default(airflow_home, sms_sandbox):
     """The connection ``sms_default`` to the sandbox; call it to change fields."""
     return partial(sms_sandbox.connect, "sms_default")
+
+
+@pytest.fixture
+def short_claims(monkeypatch, sms_default):
+    """Claims that lapse soon, and with them the time in which a lost request may be charged for."""
+    sms_default(extra={"timeout": 1.0, "connect_timeout": 0.5})
+    monkeypatch.setattr(sender, "MARGIN_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -37,13 +37,10 @@ def reconciliation_of(
     session: LedgerSession,
     settings: ClientSettings,
     campaign: str,
-    *,
-    settle_seconds: float | None,
 ) -> Reconciliation:
     """Return the reconciliation that reads the account's balance for an attempt.
 
     :param campaign: the campaign's name, as the ledger has it.
-    :param settle_seconds: see the operators.
     """
 
     def read_balance() -> Balance:
@@ -54,9 +51,7 @@ def reconciliation_of(
             error.place = settings.place(settings.balance_url)
             raise
 
-    return Reconciliation(
-        session.store, campaign, settings.account, read_balance, stop=task.stop, settle_seconds=settle_seconds
-    )
+    return Reconciliation(session.store, campaign, settings.account, read_balance, stop=task.stop)
 
 
 def close_earlier(session: LedgerSession, ledger: CampaignLedger, reconciliation: Reconciliation) -> int:

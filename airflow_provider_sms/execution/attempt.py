@@ -35,19 +35,16 @@ from airflow_provider_sms.execution.report_file import (
 from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import (
     PLAN,
-    REPORT_LINK,
     SUMMARY,
     pull_own,
     push,
-    push_link,
     push_responses,
     pushes,
-    report_url,
     responses_of,
 )
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
-from airflow_provider_sms.hooks.ledger import keeps_response_texts, open_ledger_if_present
+from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
@@ -137,7 +134,6 @@ class BulkAttempt:
 
     def _options(self) -> BulkOptions:
         options = self._read_options()
-        self._counts.max_event_ids = options.max_xcom_responses
         if options.report is not None:
             self._report_path = report_path(options.report)
         return options
@@ -185,9 +181,7 @@ class BulkAttempt:
         ledger = session.campaign(
             self._campaign, "bulk", account_of(settings, options.cost_per_part), options.frequency_cap
         )
-        reconciliation = reconciliation_of(
-            task, session, settings, self._campaign, settle_seconds=options.settle_seconds
-        )
+        reconciliation = reconciliation_of(task, session, settings, self._campaign)
         reconciles = options.on_unknown == "reconcile"
         self._counts.reconciled = (self._before or {}).get("reconciled", 0)
         if reconciles:
@@ -200,8 +194,6 @@ class BulkAttempt:
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, self._campaign, session.who),
             resent=ledger.resent_by_earlier_legs() if self._counts.lost else frozenset(),
-            raw_responses=options.raw_responses,
-            response_texts=keeps_response_texts(),
         )
         scanned = self._check(options, stack, session.store, ledger, sending.resends)
         preflight = Preflight(task, options, rules, self._campaign, session, reconciliation, self._telemetry)
@@ -230,13 +222,12 @@ class BulkAttempt:
             reconciliation=reconciliation,
             reconciles=reconciles,
             asks=rules if options.on_unknown == "ask" else None,
-            fail_on_rejected=options.fail_on_rejected,
             wait=preflight.wait,
         )
         if plan.is_settled:
             delivery = replace(delivery, counts=counts_of_plan(plan, self._counts, scanned.scan))
             delivery.begin()
-            self._record(options, ledger, every_row, None)
+            self._record(ledger, every_row, None)
             delivery.conclude(DeliveryEnd())  # a leg before a wait may have left something to say
         else:
             self._unsent = None
@@ -377,12 +368,11 @@ class BulkAttempt:
             stop_conditions=stop_conditions,
             reached=reached,
         )
-        self._record(options, delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)
+        self._record(delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)
         delivery.conclude(end)
 
     def _record(
         self,
-        options: BulkOptions,
         ledger: CampaignLedger,
         seen: SeenRows,
         error: Exception | None,
@@ -398,7 +388,7 @@ class BulkAttempt:
         self._push_summary()
         log.info("%s", one_line(self._summary()))
         try:
-            responses = responses_of(ledger, options.max_xcom_responses, raw=options.raw_responses)
+            responses = responses_of(ledger)
             push_responses(self._context, responses)
             if isinstance(responses, dict):
                 are = by_count(responses["requests"], "response is", "responses are")
@@ -419,8 +409,6 @@ class BulkAttempt:
             return
         words = nothing_more(ended) if ended is not None and self._may_have_sent() else ended
         self._report = write_report(self._report_path, self._scanned, seen, ledger, words, nothing_sent=nothing_sent)
-        if self._report.written is not None and (link := report_url(self._report.written)):
-            push_link(self._context, REPORT_LINK, link)
 
     def _may_have_sent(self) -> bool:
         """Return whether a leg of the attempt has sent something, or may have.

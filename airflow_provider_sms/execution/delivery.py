@@ -15,7 +15,6 @@ from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.planning import PER_RUN
 from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.execution.telemetry import span
-from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push_link, sandbox_url
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.campaign_names import default_name
@@ -77,7 +76,6 @@ class Delivery:
     :param reconciliation: tells by the balance what became of requests whose response was lost.
     :param reconciles: whether the balance closes such requests; otherwise its evidence is only shown.
     :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
-    :param fail_on_rejected: whether the task fails if the service left messages out of accepted requests.
     :param wait: gives up the slot until a stopped send may go on; None if no condition stops it.
     :param to_groups: whether it is one text to groups.
     """
@@ -93,7 +91,6 @@ class Delivery:
     reconciliation: Reconciliation
     reconciles: bool
     asks: DecisionRules | None
-    fail_on_rejected: bool = False
     wait: Callable[[StopReason], NoReturn] | None = None
     to_groups: bool = False
 
@@ -108,8 +105,6 @@ class Delivery:
         scope = f" ({PER_RUN})" if campaign == default_name(self.session.who) else ""
         log.info("Campaign %s%s, remembered in %s", campaign, scope, self.session.store.description)
         self.telemetry.note_sending(self.counts, self.total)
-        if link := sandbox_url(self.settings.base_url):
-            push_link(self.task.context, SANDBOX_LINK, link)
 
     def send(
         self,
@@ -152,7 +147,7 @@ class Delivery:
 
         place = RecoveryPlace(recovery_folder(), self.ledger.origin(), self.task.ledger_conn_id)
         with (
-            RecoveryFile(place, stop, response_texts=self.options.response_texts) as recovery,
+            RecoveryFile(place, stop) as recovery,
             self.settings.client(pool_size=self.options.concurrency) as client,
             span("sms.send") as figures,
         ):
@@ -222,7 +217,6 @@ class Delivery:
             stopped=stopped,
             resend_unknown=self.options.resend_unknown,
             reconciles=self.reconciles,
-            fail_on_rejected=self.fail_on_rejected,
             requests=requests,
             claimants=self._claimants(end),
             ledger_conn_id=self.task.ledger_conn_id,

@@ -105,7 +105,6 @@ def failure(
     stopped: bool,
     resend_unknown: bool,
     reconciles: bool = False,
-    fail_on_rejected: bool = False,
     requests: Collection[RequestRow] = (),
     claimants: Mapping[int, Claimant] | None = None,
     ledger_conn_id: str | None = None,
@@ -117,7 +116,6 @@ def failure(
     :param stopped: whether the task was told to stop.
     :param resend_unknown: whether the next attempt sends unknown messages again.
     :param reconciles: whether the requests whose outcome the balance tells are closed already.
-    :param fail_on_rejected: whether the task fails for messages that the service left out of accepted requests.
     :param requests: the unknown requests, as the ledger has them; empty where they could not be read.
     :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
     :param ledger_conn_id: the connection to the task's ledger, for a command; None means the configured ledger.
@@ -140,7 +138,6 @@ def failure(
         say(campaign, counts)
         for applies, say in (
             (counts.none_taken, _no_group_taken if to_groups else _none_taken),
-            (fail_on_rejected and counts.partial, _rejected),
             (counts.texted_twice, _texted_twice),
         )
         if applies
@@ -160,17 +157,6 @@ def some_of(requests: Collection[int]) -> str:
     more = len(requests) - MAX_NAMED_REQUESTS
     named = ", ".join(map(str, sorted(requests)[:MAX_NAMED_REQUESTS]))
     return f"{named} and {more} more" if more > 0 else named
-
-
-def _rejected(campaign: str, counts: SendCounts) -> str:
-    """Return the error for messages that the service left out of requests that it accepted."""
-    messages = f"{counts.partial} {by_count(counts.partial, 'message')}"
-    return (
-        f"Campaign {campaign}: the service left out {messages} of the requests that it accepted ({_reasons(counts)}), "
-        "and fail_on_rejected=True. All others are sent, and no attempt sends "
-        f"{by_count(counts.partial, 'this one', 'these')} again. See error_report in the summary, and 'partial' in the "
-        "row report"
-    )
 
 
 def _reasons(counts: SendCounts) -> str:

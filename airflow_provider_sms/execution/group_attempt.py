@@ -16,7 +16,6 @@ from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
-from airflow_provider_sms.hooks.ledger import keeps_response_texts
 from airflow_provider_sms.ledger import account_history
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.ledger.model import ACCEPTED
@@ -72,7 +71,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         ledger = session.campaign(campaign, "group", account_of(settings))
         if task.resumed:
             replay(ledger, counts)
-        reconciliation = reconciliation_of(task, session, settings, campaign, settle_seconds=options.settle_seconds)
+        reconciliation = reconciliation_of(task, session, settings, campaign)
         reconciles = options.on_unknown == "reconcile"
         if reconciles:
             counts.reconciled += close_earlier(session, ledger, reconciliation)
@@ -84,8 +83,6 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             concurrency=1,
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, campaign, session.who),
-            raw_responses=options.raw_responses,
-            response_texts=keeps_response_texts(),
         )
         asks = rules if options.on_unknown == "ask" else None
         delivery = Delivery(
@@ -107,7 +104,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         if counts.already_sent:  # perhaps by another task, after the look above
             _require_account(session, settings, ledger.holders([key]).get(key))
         body = ledger.responses.to(key)
-        response: dict[str, Any] | None = None if body is None else for_xcom(body, raw=options.raw_responses)
+        response: dict[str, Any] | None = None if body is None else for_xcom(body)
         if response is not None:
             push_responses(task.context, [response])
         delivery.conclude(end)

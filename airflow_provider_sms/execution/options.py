@@ -73,16 +73,13 @@ class GroupOptions:
     """The checked arguments of a :class:`GroupSmsOperator`, with the same meanings.
 
     :param groups: at least one name.
-    :param settle_seconds: see the operator; None means until the claim's own deadline.
     """
 
     message: str
     groups: Sequence[str]
     send_options: dict[str, Any] | None
     on_unknown: OnUnknown
-    settle_seconds: float | None
     question: QuestionOptions
-    raw_responses: bool
 
 
 @dataclass(frozen=True)
@@ -104,17 +101,13 @@ class BulkOptions:
     send_options: dict[str, Any] | None
     on_invalid: OnInvalid
     on_unknown: OnUnknown
-    settle_seconds: float | None
     chunk_size: int
     concurrency: int
     max_requests_per_second: float | None
-    max_xcom_responses: int
-    raw_responses: bool
     report: str | None
     suppress: Any
     cost_per_part: float | Mapping[str, float]
     max_error_rate: float | None
-    fail_on_rejected: bool
     check_balance: bool
     wait_for_credit: bool
     credit_interval: float

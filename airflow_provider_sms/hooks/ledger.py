@@ -70,7 +70,7 @@ def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
         return open_postgres(url, require_standby=_requires_standby())
     from airflow_provider_sms.ledger.sqlite import open_sqlite
 
-    if not _is_on("allow_local_ledger", default=False):
+    if not _is_on("allow_local_ledger"):
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
     return open_sqlite(_ledger_path())
 
@@ -213,26 +213,21 @@ def configured_unrecorded_seconds() -> float:
     return seconds
 
 
-def keeps_response_texts() -> bool:
-    """Return whether the ledger keeps any words of the service's responses; otherwise it keeps only counts."""
-    return _is_on("keep_response_texts", default=True)
-
-
 def _configured_conn_id(ledger_conn_id: str | None) -> str:
     return str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
 
 
 def _requires_standby() -> bool:
-    return _is_on("require_synchronous_standby", default=False)
+    return _is_on("require_synchronous_standby")
 
 
-def _is_on(option: str, *, default: bool) -> bool:
-    """Return an option that is true or false.
+def _is_on(option: str) -> bool:
+    """Return an option that is true or false, and false where it is not set.
 
     :raises InputError: it is neither.
     """
     try:
-        return bool(conf.getboolean("sms", option, fallback=default))
+        return bool(conf.getboolean("sms", option, fallback=False))
     except Exception:  # noqa: BLE001  # its class depends on the version of Airflow
         raise InputError(f"[sms] {option} must be True or False, not {conf.get('sms', option)!r}") from None
 

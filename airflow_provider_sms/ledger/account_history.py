@@ -224,35 +224,28 @@ class _Row(NamedTuple):
     evidence: str | None
 
 
-def read_history(
-    store: Readable, key: str, request_ids: Collection[int], *, settle_seconds: float | None = None
-) -> AccountHistory:
+def read_history(store: Readable, key: str, request_ids: Collection[int]) -> AccountHistory:
     """Return what is known of an account around some of its requests.
 
     :param key: the account's key.
     :param request_ids: a verdict is wanted on those that are unknown.
-    :param settle_seconds: seconds after the loss of its response in which a request may still be charged for; None
-        means until its claim lapses.
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        ledger = _Account(connection, store.clock(), key, settle_seconds)
+        ledger = _Account(connection, store.clock(), key)
         return ledger.history(ledger.rows(request_ids))
 
 
-def read_histories(
-    store: Readable, key: str, request_ids: Collection[int], *, settle_seconds: float | None = None
-) -> Iterator[AccountHistory]:
+def read_histories(store: Readable, key: str, request_ids: Collection[int]) -> Iterator[AccountHistory]:
     """Return the histories around some requests of an account: one for requests that lie close together.
 
     Each unknown request is asked about in one of them. The database stays open meanwhile.
 
     :param key: the account's key.
-    :param settle_seconds: as in :func:`read_history`.
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        ledger = _Account(connection, store.clock(), key, settle_seconds)
+        ledger = _Account(connection, store.clock(), key)
         for rows in ledger.runs(ledger.rows(request_ids)):
             yield ledger.history(rows)
 
@@ -262,14 +255,12 @@ class _Account:
 
     :param now: seconds since the epoch.
     :param key: the account's key.
-    :param settle_seconds: as in :func:`read_history`.
     """
 
-    def __init__(self, connection: Connection, now: float, key: str, settle_seconds: float | None) -> None:
+    def __init__(self, connection: Connection, now: float, key: str) -> None:
         self._connection = connection
         self._now = now
         self._key = key
-        self._settle = settle_seconds
         self._prices: dict[int, Sequence[Decimal]] = {}
 
     def rows(self, request_ids: Collection[int]) -> list[_Row]:
@@ -339,7 +330,7 @@ class _Account:
         query = self._select().where(request.c.account == self._key, request.c.claimed_at <= end, charged)
         # By id, almost exactly the order of the claims: no other account's rows are read.
         ids = select(request.c.id).where(request.c.account == self._key).limit(1)
-        long_ago = start - LONGEST_REQUEST_SECONDS - (self._settle or 0.0)
+        long_ago = start - LONGEST_REQUEST_SECONDS
         before = ids.where(request.c.id < asked[0].id, request.c.claimed_at < long_ago).order_by(request.c.id.desc())
         after = ids.where(request.c.id > asked[-1].id, request.c.claimed_at > end + DISORDER_SECONDS)
         if start > float("-inf") and (first := self._connection.execute(before).scalar()) is not None:
@@ -421,13 +412,7 @@ class _Account:
         settles_at = None if kept is None else kept.settles_at
         if kept is not None and kept.verdict == CHARGED and settles_at is not None:
             return settles_at
-        if self._settle is None:
-            # A task may have stated that the service charges even after the deadline.
-            return max(row.deadline, settles_at or row.deadline)
-        # In a request that was closed, the moment of its claim stands in for a moment that is not known.
-        is_known = row.finished_at is not None and (row.state == UNKNOWN or row.finished_at > row.claimed_at)
-        lost_at = row.finished_at if is_known and row.finished_at is not None else row.deadline
-        return lost_at + self._settle
+        return row.deadline
 
     def _bounds(self, row: _Row) -> tuple[Decimal, Decimal | None, Decimal | None]:
         """Return the least and the most that a request cost, and the least that all of it cost."""

@@ -15,17 +15,15 @@ from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base_options import BASE_CHECKS
 from airflow_provider_sms.operators.checks import check_rendered, require_texts
-from airflow_provider_sms.operators.links import SmsSandboxLink
 from airflow_provider_sms.operators.mapping import CanBeMapped
 from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from datetime import timedelta
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from airflow.providers.common.compat.sdk import BaseNotifier, BaseOperatorLink, Context
+    from airflow.providers.common.compat.sdk import BaseNotifier, Context
 
     from airflow_provider_sms.execution.options import OnUnknown
     from airflow_provider_sms.operators.checks import Check
@@ -56,20 +54,14 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
     :param campaign: the campaign's name; within a campaign a message goes out at most once. None means one campaign for
         each task and DAG run, ``{dag_id}/{task_id}/{run_id}``.
     :param on_unknown: ``fail``, ``reconcile``, ``ask`` or ``resend``.
-    :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
-        request, in seconds or as a timedelta. None means until the deadline of the request's claim.
     :param approvers: users of Airflow who may answer the task's question. None means everybody whom Airflow lets
         answer.
     :param four_eyes: whether the person who triggered the run may not answer it.
     :param approval_notifiers: Airflow notifiers that tell people that the question is waiting.
-    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
-        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param sms_conn_id: the connection to send with.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine.
     """
-
-    operator_extra_links: Collection[BaseOperatorLink] = (SmsSandboxLink(),)
 
     def __init__(
         self,
@@ -77,11 +69,9 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         send_options: dict[str, Any] | None = None,
         campaign: str | None = None,
         on_unknown: OnUnknown = "fail",
-        settle_seconds: float | timedelta | None = None,
         approvers: Sequence[str | Mapping[str, str]] | None = None,
         four_eyes: bool = False,
         approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
-        raw_responses: bool = False,
         sms_conn_id: str = SmsHook.default_conn_name,
         ledger_conn_id: str | None = None,
         **kwargs: Any,
@@ -92,18 +82,12 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         # Remembered, since the template of a name may render to None, which is then refused.
         self._is_named = campaign is not None
         self.on_unknown = on_unknown
-        self.settle_seconds = settle_seconds
         self.approvers = approvers
         self.four_eyes = four_eyes
         self.approval_notifiers = approval_notifiers
-        self.raw_responses = raw_responses
         self.sms_conn_id = sms_conn_id
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
-        self.links_pushed: dict[str, str] = {}
-        """The addresses that this leg has pushed, by XCom key."""
-        self.is_resumed = False
-        """Whether this leg follows a deferral."""
 
     def execute(self, context: Context) -> Any:
         """Send.
@@ -127,7 +111,6 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
 
     def _attempt(self, context: Context, event: Any, deadline: datetime | None = None) -> Any:
         self.stop_signal = StopFlag()
-        self.links_pushed, self.is_resumed = {}, event is not None
         name = self.campaign_name(context)
         task = SendingTask(context, event, self.hook, self.ledger_conn_id, self.stop_signal, name, deadline)
         with _no_retry_after_refusal(task):
@@ -159,11 +142,6 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         """
         require_texts(self)
         check_rendered(self, self.argument_checks)
-        if self.raw_responses:
-            from airflow_provider_sms.hooks.ledger import keeps_response_texts
-
-            if not keeps_response_texts():
-                raise InputError("raw_responses=True is not possible here: [sms] keep_response_texts is False")
 
     def campaign_name(self, context: Context) -> str:
         """Return the campaign's name; empty if the name is refused later."""

@@ -11,7 +11,6 @@ from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.bulk_options import BULK_CHECKS, MAX_CHUNK, read_bulk_options
 from airflow_provider_sms.operators.checks import check_loaded
-from airflow_provider_sms.operators.links import SmsReportLink
 from airflow_provider_sms.operators.templated_values import read_value
 from airflow_provider_sms.recipients.paths import is_path
 
@@ -106,26 +105,16 @@ class BulkSmsOperator(SmsOperatorBase):
         begin. None means at any hour.
     :param max_error_rate: the share of the last 1,000 messages, 0 to 1, that the service may refuse or call faulty;
         above it, sending stops. None means no limit.
-    :param fail_on_rejected: fail at the end, without a retry, if the service took fewer messages than were submitted.
-        Otherwise the messages not taken are counted and logged, and the task fails only for a request of which none was
-        taken.
     :param on_unknown: what happens to messages whose response was lost. ``fail``: the task fails, and they are not sent
         again; ``reconcile``: the task closes the requests whose outcome the balance tells, and fails for the rest: a
         request that was charged for counts as accepted, and one that was not is sent again. This assumes that a
         pre-paid account is charged when the service takes a request, and that nobody else spends from it meanwhile,
         which is checked as far as the figures allow; ``resend``: they are sent again, at the risk of texting people
         twice; ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions.
-    :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
-        request, in seconds or as a timedelta. The task waits that long before it treats a request as not charged. None
-        means until the deadline of the request's claim.
     :param report: path or URI of a Parquet file, as text or as a path object. It gets one row for each row of the
         source, in the same order: ``row``, ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``,
         ``sent_at``; written even when the task fails, and replaced by the next attempt. Its name may not have the
         suffix of another format, such as ``.csv``. None means no report. (templated)
-    :param max_xcom_responses: with more requests than this, XComs hold the number of requests in place of the
-        responses.
-    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
-        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param sms_conn_id: the connection to send with. (templated)
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
@@ -150,7 +139,6 @@ class BulkSmsOperator(SmsOperatorBase):
         "approve",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
-    operator_extra_links = (*SmsOperatorBase.operator_extra_links, SmsReportLink())
     ui_color = "#e3f2ee"
     computes_source: ClassVar[bool] = False
     """Whether :meth:`get_source` computes the recipients, and ``source`` may be None."""
@@ -201,13 +189,9 @@ class BulkSmsOperator(SmsOperatorBase):
         send_window: SendWindow | None = None,
         # What if something goes wrong?
         max_error_rate: float | None = None,
-        fail_on_rejected: bool = False,
         on_unknown: OnUnknown = "fail",
-        settle_seconds: float | timedelta | None = None,
         # What comes back?
         report: str | PathLike[str] | None = None,
-        max_xcom_responses: int = 1000,
-        raw_responses: bool = False,
         # Which account and ledger?
         sms_conn_id: str = SmsHook.default_conn_name,
         ledger_conn_id: str | None = None,
@@ -220,8 +204,6 @@ class BulkSmsOperator(SmsOperatorBase):
             four_eyes=four_eyes,
             approval_notifiers=approval_notifiers,
             on_unknown=on_unknown,
-            settle_seconds=settle_seconds,
-            raw_responses=raw_responses,
             sms_conn_id=sms_conn_id,
             ledger_conn_id=ledger_conn_id,
             **kwargs,
@@ -255,9 +237,7 @@ class BulkSmsOperator(SmsOperatorBase):
         self.approval_timeout = approval_timeout
         self.send_window = send_window
         self.max_error_rate = max_error_rate
-        self.fail_on_rejected = fail_on_rejected
         self.report = report
-        self.max_xcom_responses = max_xcom_responses
         check_loaded(self, self.argument_checks)
 
     @property

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import BulkOptions, OnInvalid
 from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.operators.base_options import read_settle_seconds
 from airflow_provider_sms.operators.checks import Check, is_number, require_flag, require_whole
 from airflow_provider_sms.operators.durations import read_duration
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
@@ -36,7 +35,6 @@ MAX_CONCURRENCY = 1000
 _NUMBERS = (
     "chunk_size",
     "concurrency",
-    "max_xcom_responses",
     "max_parts_per_message",
     "max_requests_per_second",
     "max_error_rate",
@@ -50,7 +48,6 @@ def read_bulk_options(task: Any) -> BulkOptions:
     """
     task.check_arguments()
     made: dict[str, Any] = {
-        "settle_seconds": read_settle_seconds(task),
         "credit_interval": read_duration("credit_interval", task.credit_interval),
         "approve": read_value(task, "approve"),
         "approval_threshold": threshold_of(task.approve_above),
@@ -102,7 +99,6 @@ def _check_on_invalid(task: Any) -> None:
 def _check_numbers(task: Any) -> None:
     require_whole(task, "chunk_size", 1, MAX_CHUNK)
     require_whole(task, "concurrency", 1, MAX_CONCURRENCY)
-    require_whole(task, "max_xcom_responses", 0)
     if task.max_parts_per_message is not None:
         require_whole(task, "max_parts_per_message", 1)
     rate = task.max_requests_per_second
@@ -143,7 +139,7 @@ def _check_min_interval(task: Any) -> None:
 
 
 def _check_waits(task: Any) -> None:
-    for name in ("check_balance", "wait_for_credit", "fail_on_rejected"):
+    for name in ("check_balance", "wait_for_credit"):
         require_flag(task, name)
     read_duration("credit_interval", task.credit_interval)
     window = task.send_window
@@ -182,7 +178,7 @@ BULK_CHECKS = (
     Check(_check_max_invalid, ("on_invalid",)),
     Check(_check_campaign_group, ("campaign_group",)),
     Check(_check_min_interval, ("min_interval",)),
-    Check(_check_waits, ("check_balance", "wait_for_credit", "fail_on_rejected", "credit_interval", "send_window")),
+    Check(_check_waits, ("check_balance", "wait_for_credit", "credit_interval", "send_window")),
     Check(_check_approve, ("approve", "on_unknown")),
     Check(_check_approve_above, ("approve_above", "on_unknown")),
     *MESSAGE_CHECKS,

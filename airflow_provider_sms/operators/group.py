@@ -13,14 +13,12 @@ from airflow_provider_sms.messages.group_names import read_groups
 from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.base_options import read_settle_seconds
 from airflow_provider_sms.operators.checks import Check, check_loaded
 from airflow_provider_sms.operators.question_options import read_question_options
 from airflow_provider_sms.recipients.values import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import timedelta
 
     from airflow.providers.common.compat.sdk import BaseNotifier
 
@@ -52,11 +50,6 @@ class GroupSmsOperator(SmsOperatorBase):
         account is charged when the service takes a request, and that nobody else spends from it meanwhile, which is
         checked as far as the figures allow; ``resend``: the text is sent again, at the risk of texting people twice;
         ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions.
-    :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
-        request, in seconds or as a timedelta. The task waits that long before it treats the send as not charged. None
-        means until the deadline of the request's claim.
-    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
-        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param sms_conn_id: the connection to send with. (templated)
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
@@ -86,9 +79,6 @@ class GroupSmsOperator(SmsOperatorBase):
         four_eyes: bool = False,
         approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
         on_unknown: OnUnknown = "fail",
-        settle_seconds: float | timedelta | None = None,
-        # What comes back?
-        raw_responses: bool = False,
         # Which account and ledger?
         sms_conn_id: str = SmsHook.default_conn_name,
         ledger_conn_id: str | None = None,
@@ -101,8 +91,6 @@ class GroupSmsOperator(SmsOperatorBase):
             four_eyes=four_eyes,
             approval_notifiers=approval_notifiers,
             on_unknown=on_unknown,
-            settle_seconds=settle_seconds,
-            raw_responses=raw_responses,
             sms_conn_id=sms_conn_id,
             ledger_conn_id=ledger_conn_id,
             **kwargs,
@@ -133,9 +121,7 @@ class GroupSmsOperator(SmsOperatorBase):
             read_groups(self.groups),
             self.send_options,
             self.on_unknown,
-            read_settle_seconds(self),
             read_question_options(self),
-            self.raw_responses,
         )
 
 

@@ -1,6 +1,6 @@
 """The summary that a task returns, and the line of progress in its log.
 
-The summary is JSON, and of bounded size, since Airflow stores it as an XCom: above ``max_xcom_responses`` requests it
+The summary is JSON, and of bounded size, since Airflow stores it as an XCom: above 1,000 requests it
 has no event ids.
 """
 

@@ -47,20 +47,16 @@ _POST_PAID = "The account is post-paid, so its balance does not tell what became
 
 
 @own_decimals()
-def weigh(
-    store: LedgerBackend, key: str, request_ids: Collection[int], *, settle_seconds: float | None = None
-) -> dict[int, Evidence]:
+def weigh(store: LedgerBackend, key: str, request_ids: Collection[int]) -> dict[int, Evidence]:
     """Return what the balances and charges in the ledger prove of unknown requests, by their ids.
 
     A request that has an outcome by now is missing.
 
     :param key: the account's key.
-    :param settle_seconds: seconds after the loss of a response in which its request may still be charged for; None
-        means until the deadline of its claim.
     :raises LedgerError: when the ledger cannot be read.
     """
     found: dict[int, Evidence] = {}
-    for history in read_histories(store, key, request_ids, settle_seconds=settle_seconds):
+    for history in read_histories(store, key, request_ids):
         found.update(judge(history))
     accounts = account_of(store, set(request_ids).difference(found))
     return found | {each: _no_evidence(accounts[each]) for each in accounts if accounts[each] != key}
@@ -79,7 +75,6 @@ class Reconciliation:
 
     :param key: the account's key, see :class:`~airflow_provider_sms.ledger.account.Account`.
     :param read_balance: asks the service, and raises :class:`ServiceError`. Called in several threads.
-    :param settle_seconds: see :func:`weigh`.
     :param stop: when set, nothing is waited for.
     :param sleep: waits for that many seconds.
     """
@@ -92,14 +87,12 @@ class Reconciliation:
         read_balance: Callable[[], Balance],
         *,
         stop: StopFlag,
-        settle_seconds: float | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
         self._campaign_name = campaign_name
         self._key = key
         self._read_balance = read_balance
-        self._settle_seconds = settle_seconds
         self._stop = stop
         self._sleep = sleep
 
@@ -137,11 +130,11 @@ class Reconciliation:
             found = {each: Evidence(UNDECIDED, _POST_PAID) for each in request_ids}
             accounts = account_of(self._store, request_ids)
             return found | {each: _no_evidence(accounts[each]) for each in accounts if accounts[each] != self._key}
-        found = weigh(self._store, self._key, request_ids, settle_seconds=self._settle_seconds)
+        found = weigh(self._store, self._key, request_ids)
         others = _waited_for(found)
         while wait and others and not self._stop.is_set():
             self._sleep(POLL_SECONDS)
-            found = weigh(self._store, self._key, request_ids, settle_seconds=self._settle_seconds)
+            found = weigh(self._store, self._key, request_ids)
             # Never for those that were claimed since: two tasks would wait for each other for ever.
             others &= _waited_for(found)
         return found

@@ -45,7 +45,7 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.sending.counts import reported
-from airflow_provider_sms.service.redaction import FAULT_KEYS, counts_of_response, redacted_response
+from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
 from airflow_provider_sms.service.responses import SendResponse, faulted_number
 
 if TYPE_CHECKING:
@@ -203,27 +203,18 @@ class ResponseHandler:
         return caution.outage if self.claiming() and not self.reconciles else None
 
 
-def outcome_of(
-    request: InFlightRequest,
-    result: SendResponse | BaseException,
-    *,
-    raw_responses: bool = False,
-    response_texts: bool = True,
-) -> Outcome:
+def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -> Outcome:
     """Return the outcome of a POST, as the ledger records it.
 
     A request that was not sent is given back at once, even where it is posted again later, so that a crash in between
     makes nothing unknown.
 
     :param result: the response, or what the POST raised.
-    :param raw_responses: whether the ledger keeps all of a response.
-    :param response_texts: whether the ledger keeps any words of a response.
     """
     if isinstance(result, SendResponse):
-        texts = {"raw_responses": raw_responses, "response_texts": response_texts}
-        return answered(request.request_id, result, request.batch, **texts)
+        return answered(request.request_id, result, request.batch)
     state = NOT_SENT if surely_not_sent(result) else UNKNOWN
-    return failed(request.request_id, state, result, response_texts=response_texts)
+    return failed(request.request_id, state, result)
 
 
 def refuse_contradiction(result: SendResponse | BaseException) -> SendResponse | BaseException:
@@ -238,19 +229,10 @@ def took_none(response: SendResponse) -> bool:
     return not (response.messages or response.parts or response.cost)
 
 
-def answered(
-    request_id: int,
-    response: SendResponse,
-    batch: RequestBatch,
-    *,
-    raw_responses: bool = False,
-    response_texts: bool = True,
-) -> Outcome:
+def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Outcome:
     """Return the outcome of a response that meets the contract: accepted, all or in part; not sent if none was taken.
 
     :param batch: the messages that were posted.
-    :param raw_responses: whether the ledger keeps all of the response.
-    :param response_texts: whether the ledger keeps any words of it; without them, ``raw_responses`` has no meaning.
     """
     none_taken = took_none(response)
     prices = response.part_prices
@@ -262,7 +244,7 @@ def answered(
         messages=response.messages,
         parts=response.parts,
         cost=str(response.cost),
-        response=_kept(response, batch, raw_responses=raw_responses, response_texts=response_texts),
+        response=_kept(response, batch),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
         chunk=batch.chunk,
         remaining_balance=str(response.remaining_balance),
@@ -271,12 +253,11 @@ def answered(
     )
 
 
-def _kept(response: SendResponse, batch: RequestBatch, *, raw_responses: bool, response_texts: bool) -> str | None:
+def _kept(response: SendResponse, batch: RequestBatch) -> str | None:
     """Return a response as the ledger keeps it; None for one that cannot be written, which must not cost the record."""
     try:
-        kept = response.raw if raw_responses and response_texts else _redacted(response, batch)
         # Not orjson, which refuses half an emoji and integers beyond 64 bits.
-        return json.dumps(kept if response_texts else counts_of_response(kept))
+        return json.dumps(_redacted(response, batch))
     except Exception as error:  # noqa: BLE001  # the service may nest its fields too deeply, among others
         log.warning("The ledger keeps the outcome of a request without its response: %s", type(error).__name__)
         return None
@@ -304,28 +285,20 @@ def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
     return isinstance(error, SmsError) and not error.may_have_been_sent
 
 
-def failed(
-    request_id: int, state: RequestState, error: BaseException | None, *, response_texts: bool = True
-) -> Outcome:
+def failed(request_id: int, state: RequestState, error: BaseException | None) -> Outcome:
     """Return the outcome of a request that ended without a response that meets the contract.
 
     :param state: ``unknown`` or ``not_sent``.
     :param error: the reason; None means that the send was stopped before the POST.
-    :param response_texts: whether the ledger keeps any words of a response.
     """
     return Outcome(
         request_id=request_id,
         state=state,
         http_status=error.status if isinstance(error, ServiceError) else None,
-        reason=None if error is None else _reason(error, response_texts=response_texts),
+        reason=None if error is None else _reason(error),
     )
 
 
-def _reason(error: BaseException, *, response_texts: bool) -> str:
-    if not isinstance(error, SmsError):
-        # The words of an error that is not this package's own may quote a number or a text: its type has to do.
-        return type(error).__name__
-    if response_texts or not isinstance(error, ServiceError) or error.status in (None, HTTPStatus.OK.value):
-        return str(error)
-    # The error of another status carries the service's words.
-    return f"HTTP {error.status}" + (f", {error.code}" if error.code else "")
+def _reason(error: BaseException) -> str:
+    # The words of an error that is not this package's own may quote a number or a text: its type has to do.
+    return str(error) if isinstance(error, SmsError) else type(error).__name__

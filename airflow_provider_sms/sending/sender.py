@@ -338,8 +338,6 @@ class Sender:
         outcome = outcome_of(
             request,
             result,
-            raw_responses=self._options.raw_responses,
-            response_texts=self._options.response_texts,
         )
         # First of all: no error in what follows may cost the record of a request.
         self._unrecorded.append(outcome)
@@ -507,13 +505,10 @@ class Sender:
         """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""
         # A request that was posted and has no outcome ran into an error of this code: it is unknown, and never given
         # back.
-        texts = self._options.response_texts
         for request_id, count in self._posted.items():
-            self._unrecorded.append(failed(request_id, UNKNOWN, self.error, response_texts=texts))
+            self._unrecorded.append(failed(request_id, UNKNOWN, self.error))
             self.counts.add_unknown(request_id, count)
-        self._unrecorded.extend(
-            failed(request_id, NOT_SENT, self.error, response_texts=texts) for request_id in self._unposted
-        )
+        self._unrecorded.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
         if not (self._unrecorded or self._ledger_failed):
             self._recovery.remove_all()
             return
@@ -554,8 +549,6 @@ class SendingOptions:
     :param resend_unknown: post messages whose outcome is unknown again: at least once instead of at most once.
     :param resend_requests: the unknown requests whose messages a person wants posted again.
     :param resent: the unknown messages that this attempt has posted again: once in an attempt is enough.
-    :param raw_responses: whether the ledger keeps all of each response; otherwise, it keeps them redacted.
-    :param response_texts: whether the ledger keeps any words of the service; otherwise, it keeps counts alone.
     :param backoff: waits between the POSTs of a request that was surely not processed.
     """
 
@@ -565,8 +558,6 @@ class SendingOptions:
     resend_unknown: bool = False
     resend_requests: frozenset[int] = frozenset()
     resent: frozenset[bytes] = frozenset()
-    raw_responses: bool = False
-    response_texts: bool = True
     backoff: Backoff = field(default_factory=Backoff)
 
     def resends(self, request_id: int, key: bytes) -> bool:

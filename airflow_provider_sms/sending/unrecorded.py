@@ -70,8 +70,6 @@ class RecoveryFile:
 
     :param place: None means that no file is written.
     :param stop: whether the send was told to stop.
-    :param response_texts: whether any words of a response are kept. The file never holds a whole response, whose sample
-        is somebody's text.
     :param monotonic: seconds from any start.
     """
 
@@ -80,12 +78,10 @@ class RecoveryFile:
         place: RecoveryPlace | None,
         stop: StopFlag,
         *,
-        response_texts: bool = True,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._place = place
         self._stop = stop
-        self._response_texts = response_texts
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}
@@ -180,7 +176,7 @@ class RecoveryFile:
 
     def _write_new(self, place: RecoveryPlace, kept: Mapping[int, _Kept]) -> Path:
         outcomes = [
-            outcome_of(each.request, refuse_contradiction(each.result), response_texts=self._response_texts)
+            outcome_of(each.request, refuse_contradiction(each.result))
             for each in kept.values()
             if each.request is not None and each.result is not None
         ]

@@ -1,8 +1,7 @@
-"""Redaction of the service's responses: what of a response the ledger keeps and XComs show by default.
+"""Redaction of the service's responses: what of a response the ledger keeps and XComs show.
 
 A response repeats the text of one person's message, and names the numbers that it found fault with. Anyone who may read
-XComs can read it, and the ledger keeps it as long as the campaign. So both leave these out, unless a task asks for raw
-responses.
+XComs can read it, and the ledger keeps it as long as the campaign. So both leave these out.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_provider_sms.execution.xcom import MAX_RESPONSES
 from benchmarks import __main__ as command
 from benchmarks.airflow import Ran
 from benchmarks.bench import check, ideal
@@ -43,7 +44,7 @@ def test_the_ideal_is_that_of_a_sender_that_costs_nothing():
 @pytest.mark.parametrize("sizes", [FULL, QUICK, FULL.with_rows(2_000_000)])
 def test_xcoms_of_both_tables_are_beyond_their_limit(sizes):
     """Both tables exceed the limit of responses, in a quick run too, so that their XComs are comparable."""
-    assert sizes.small // 100 > sizes.max_xcom_responses
+    assert sizes.small // 100 > MAX_RESPONSES
     assert sizes.bare <= sizes.small
 
 

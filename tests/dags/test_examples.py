@@ -183,15 +183,12 @@ def test_the_update_example_welcomes_who_is_new(bag, run_example, sandbox):
     assert len(sandbox.state.accepted) == 3
 
 
-def test_the_reconcile_example_closes_what_was_lost(run_example, sandbox):
+def test_the_reconcile_example_closes_what_was_lost(run_example, sandbox, short_claims):
     """One lost request was taken and one was not: the task closes both by itself, and texts each person once."""
     import pendulum
 
-    def settle_at_once(dag):
-        dag.get_task("remind").settle_seconds = 0.1
-
     sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "none"}, {"kind": "drop_before"}])
-    ran = run_example("example_sms_reconcile", pendulum.datetime(2026, 2, 5), change=settle_at_once)
+    ran = run_example("example_sms_reconcile", pendulum.datetime(2026, 2, 5))
     summary = ran.xcoms["remind"]["return_value"]
     assert (ran.state, summary["unknown"], summary["not_sent"], summary["reconciled"]) == ("success", 0, 0, 200)
     assert len(sandbox.state.accepted) == summary["accepted"] > 1000

@@ -38,7 +38,7 @@ def sms_sandbox_config():
 @pytest.mark.slow
 @pytest.mark.parametrize("figures", SIZES, ids="-".join)
 def test_the_xcoms_are_as_large_as_the_page_says(run_file, sandbox, tmp_path, figures):
-    """What a task pushes grows with its requests up to ``max_xcom_responses``, and is small beyond."""
+    """What a task pushes grows with its requests up to 100, and is small beyond."""
     rows, requests, returned, responses = (int(figure.replace(",", "")) for figure in figures)
     numbers = [str(27_820_000_000 + number) for number in range(rows)]
     parquet.write_table(pa.table({"destination": numbers}), tmp_path / "people.parquet")

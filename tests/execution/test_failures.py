@@ -77,23 +77,6 @@ def test_a_send_that_went_well_does_not_fail():
     )
 
 
-def test_messages_that_the_service_left_out_fail_a_task_that_says_so():
-    """For good, since no attempt sends them again; with an error that may pass, the next attempt sends the rest."""
-    counts = SendCounts(accepted=9, not_sent=1, partial=1, error_report={"OptedOuts": 1, "Faults": 0})
-    failed = failure("spring", counts, None, stopped=False, resend_unknown=False, fail_on_rejected=True)
-    assert failed.permanent is True
-    assert failed.words == (
-        "Campaign spring: the service left out 1 message of the requests that it accepted (OptedOuts 1 in its error "
-        "reports), and fail_on_rejected=True. All others are sent, and no attempt sends this one again. See "
-        "error_report in the summary, and 'partial' in the row report"
-    )
-    error = NotSentError("refused")
-    failed = failure("spring", counts, error, stopped=False, resend_unknown=False, fail_on_rejected=True)
-    assert (failed.permanent, "left out 1 message" in failed.words) == (False, True)
-    everybody = SendCounts(accepted=10)
-    assert failure("spring", everybody, None, stopped=False, resend_unknown=False, fail_on_rejected=True) is None
-
-
 @pytest.mark.parametrize(("resend", "permanent"), [(False, True), (True, False)])
 def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent):
     """No retry can make known what is unknown; one that resends can get it through."""

@@ -262,7 +262,7 @@ def test_a_ledger_that_cannot_be_read_for_a_moment_lifts_no_limit(send, people, 
 
 
 def test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts(
-    send, people, sandbox, witnessed, balance_tells_later
+    send, people, sandbox, witnessed, balance_tells_later, short_claims
 ):
     """The balance shows that long texts were not sent: the plan did not have them, so they passed no limit."""
     sandbox.state.set_faults([{"kind": "drop_before"}])
@@ -270,7 +270,7 @@ def test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts(
     frame["text"] = ["long " * 80] * 100 + ["short"] * 5
     own_text = {"message": None, "content_column": "text", "campaign": "c", "concurrency": 1}
     assert send(frame.head(100), **own_text).state == "failed"
-    ran = send(frame, **own_text, max_parts_per_message=1, on_unknown="reconcile", settle_seconds=1)
+    ran = send(frame, **own_text, max_parts_per_message=1, on_unknown="reconcile")
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 5, "not_sent": 100})
     assert {text for _, text in witnessed()} == {"short"}
 

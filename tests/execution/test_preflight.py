@@ -114,7 +114,7 @@ def test_a_wait_for_credit_goes_on_where_the_service_calls_the_credit_insufficie
 
 
 def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_retry(
-    send, people, sandbox, monkeypatch
+    send, people, sandbox, monkeypatch, short_claims
 ):
     """There is nothing to send, but the balance would close them: the attempt without a connection is not the last."""
     monkeypatch.setattr(reconciliation, "UNREADABLE_SECONDS", 0.05)
@@ -123,7 +123,7 @@ def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_
     assert counts(send(source, campaign="c", concurrency=1)) == {"accepted": 100, "unknown": 100}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SmsClient, "get_balance", Mock(side_effect=NotSentError("Balance: not sent: timed out")))
-        options = {"retries": 2, "on_unknown": "reconcile", "settle_seconds": 1}
+        options = {"retries": 2, "on_unknown": "reconcile"}
         ran = send(source, campaign="c", **options, on_retry_callback=lambda _: patch.undo())
     assert (ran.state, ran.tries) == ("success", 2)
 
@@ -377,7 +377,6 @@ def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
     ran = send(
         people(300),
         on_unknown="reconcile",
-        settle_seconds=8,
         concurrency=1,
         max_requests_per_second=20,
         send_window=Closes(sandbox, lambda: frame.iloc[200 - opts_out : 200].to_parquet(opted_out)),

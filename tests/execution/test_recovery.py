@@ -96,10 +96,9 @@ def test_a_task_of_another_campaign_records_it_too(folder, monkeypatch):
         assert connection.execute(text("SELECT DISTINCT state FROM sms_request")).scalars().all() == ["accepted"]
 
 
-@pytest.mark.parametrize("raw_responses", [False, True])
-def test_a_file_has_no_text_and_no_token(folder, monkeypatch, raw_responses):
-    """A response quotes somebody's text; the file has none of it, also where the ledger keeps whole responses."""
-    path = leave_a_file(monkeypatch, folder, text="Dear Thandi", raw_responses=raw_responses)
+def test_a_file_has_no_text_and_no_token(folder, monkeypatch):
+    """A response quotes somebody's text; the file has none of it."""
+    path = leave_a_file(monkeypatch, folder, text="Dear Thandi")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     content = path.read_text()
     assert NUMBERS[0] in content

@@ -18,14 +18,6 @@ def bulk(**arguments):
 
 REFUSED = [
     ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, ask, resend, not 'retry'"),
-    (
-        {"on_unknown": "reconcile", "settle_seconds": "5"},
-        "settle_seconds must be a number of seconds from 0 to 86400, a timedelta, or None, not '5'",
-    ),
-    ({"on_unknown": "reconcile", "settle_seconds": 86_401}, "settle_seconds must be a number of seconds"),
-    ({"on_unknown": "reconcile", "settle_seconds": timedelta(days=2)}, "settle_seconds must be a number of seconds"),
-    ({"settle_seconds": 5}, "settle_seconds needs on_unknown='reconcile'"),
-    ({"raw_responses": "yes"}, "raw_responses must be True or False"),
     ({"send_options": "SenderId"}, "send_options must be a dict"),
     ({"send_options": {"Big": 2**70}}, "send_options cannot be written as JSON: Integer exceeds 64-bit range"),
     ({"campaign": ""}, "campaign is empty"),
@@ -36,7 +28,6 @@ REFUSED = [
     ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not '100'"),
     ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),
     ({"concurrency": 2.5}, "concurrency must be a whole number"),
-    ({"max_xcom_responses": None}, "max_xcom_responses must be a whole number"),
     ({"max_parts_per_message": 0}, "max_parts_per_message must be a whole number, at least 1"),
     ({"max_requests_per_second": 0}, "max_requests_per_second must be a number above 0"),
     ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),
@@ -46,7 +37,6 @@ REFUSED = [
     ({"report": " "}, "report must be the path or URI"),
     ({"check_balance": "yes"}, "check_balance must be True or False"),
     ({"wait_for_credit": 1}, "wait_for_credit must be True or False"),
-    ({"fail_on_rejected": "yes"}, "fail_on_rejected must be True or False"),
     ({"credit_interval": 0}, "credit_interval must be a number of seconds above 0, or a timedelta"),
     ({"credit_interval": timedelta(0)}, "credit_interval must be a number of seconds above 0, or a timedelta"),
     ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
@@ -145,7 +135,6 @@ def test_defaults_of_a_dag_are_checked_as_arguments_are():
     """``default_args`` reach every argument, and a wrong one is refused."""
     defaults = {
         "on_unknown": "resend",
-        "settle_seconds": None,
         "sms_conn_id": "other",
         "retries": 2,
         "four_eyes": False,
@@ -161,14 +150,12 @@ def test_defaults_of_a_dag_are_checked_as_arguments_are():
 def test_a_duration_is_seconds_or_a_timedelta(seconds):
     """Of every argument that is one."""
     task = bulk(
-        on_unknown="reconcile",
-        settle_seconds=seconds,
         credit_interval=seconds,
         campaign_group="g",
         min_interval=seconds,
     )
     options = read_bulk_options(task)
-    assert (options.settle_seconds, options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0, 90.0)
+    assert (options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0)
 
 
 def test_the_threshold_is_of_messages_or_of_credits():

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import closing
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -78,15 +77,6 @@ def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
     )
     assert ran.xcoms["responses"] == [ran.summary]
     assert request.send_options == {"SenderId": "ACME"}
-
-
-def test_the_answer_repeats_the_text_only_where_a_task_asks_for_it(text):
-    """The result and ``responses`` have no sample by default, also where another task kept the raw answer."""
-    raw = text(campaign="spring", raw_responses=True)
-    redacted = text(campaign="spring")
-    assert raw.summary["Sample"] == "All hands"
-    assert redacted.summary == {key: value for key, value in raw.summary.items() if key != "Sample"}
-    assert redacted.xcoms["responses"] == [redacted.summary]
 
 
 def test_a_group_is_left_to_the_next_attempt_where_the_service_is_out_of_reach(text, sms_default, monkeypatch):
@@ -178,10 +168,10 @@ def test_resending_is_possible(text, sandbox):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "posts"), [("drop_after", 1), ("drop_before", 2)])
-def test_a_lost_answer_is_closed_by_the_balance(text, sandbox, fault, posts):
+def test_a_lost_answer_is_closed_by_the_balance(text, sandbox, short_claims, fault, posts):
     """A group that was charged for was texted, and one that was not is texted by the same attempt."""
     sandbox.state.set_faults([{"kind": fault}])
-    ran = text(campaign="spring", on_unknown="reconcile", settle_seconds=0.1)
+    ran = text(campaign="spring", on_unknown="reconcile")
     again = text(campaign="spring", on_unknown="reconcile")
     assert (ran.state, again.state, len(sends(sandbox))) == ("success", "success", posts)
     assert len(sandbox.state.accepted) == len({message.destination for message in sandbox.state.accepted})
@@ -230,9 +220,7 @@ def test_a_host_that_is_no_url_is_not_retried(text, sms_default, sandbox):
         ({"message": " "}, "message must be a text"),
         ({"message": " \u200b"}, "message must be a text"),
         ({"message": "None"}, "was there no value to render it from"),
-        ({"raw_responses": "yes"}, "raw_responses must be True or False"),
         ({"on_unknown": "retry"}, "on_unknown must be one of"),
-        ({"settle_seconds": 5}, "settle_seconds needs on_unknown='reconcile'"),
         ({"send_options": "SenderId"}, "send_options must be a dict"),
         ({"campaign": " "}, "campaign is empty"),
         ({"four_eyes": True}, "four_eyes needs a question: set on_unknown='ask'$"),
@@ -268,12 +256,3 @@ def test_one_group_is_named_without_a_list(text, sandbox):
     text(groups="staff", campaign="spring")
     text(groups=["staff"], campaign="spring")
     assert len(sends(sandbox)) == 1
-
-
-def test_a_duration_is_seconds_or_a_timedelta():
-    """The time for a late charge, too."""
-    for settle in (90, timedelta(minutes=1.5)):
-        task = GroupSmsOperator(
-            task_id="text", message="Hi", groups="staff", on_unknown="reconcile", settle_seconds=settle
-        )
-        assert task.read_options().settle_seconds == 90.0

@@ -24,7 +24,7 @@ def paid(sandbox):
 def test_a_lost_request_that_the_balance_closes_is_in_the_cost(send, people, sandbox, paid, cost_per_part):
     """What was paid is what the summary states, whether or not the prices say what the lost request had to cost."""
     sandbox.state.set_faults([{"kind": "none"}, LOST])
-    ran = send(people(400), on_unknown="reconcile", cost_per_part=cost_per_part, settle_seconds=0.1)
+    ran = send(people(400), on_unknown="reconcile", cost_per_part=cost_per_part)
     assert (ran.state, ran.summary["accepted"], ran.summary["reconciled"]) == ("success", 400, 100)
     assert (ran.summary["cost"], ran.summary["requests_of_unknown_cost"]) == (paid(), 0)
 

@@ -174,16 +174,12 @@ def test_event_ids_are_exact(campaign, service, event_id):
     assert [row["event_id"] for row in send.report()] == [event_id]
 
 
-@pytest.mark.parametrize("raw", [False, True], ids=["redacted", "raw"])
 @pytest.mark.parametrize("lowered", [False, True], ids=["plain", "other keys, wrapped"])
-def test_messages_that_the_service_names_as_left_out_are_not_sent(campaign, service, lowered, raw):
-    """Where its faults account for the whole difference, the rest was accepted; numbers in its words are masked.
-
-    Whether the ledger has the numbers of the faults, as one of an older version does, or masks them.
-    """
+def test_messages_that_the_service_names_as_left_out_are_not_sent(campaign, service, lowered):
+    """Where its faults account for the whole difference, the rest was accepted; numbers in its words are masked."""
     service.script = [partly(8, [(3, "bad number 27820000003"), (5, "blocked")], lowered=lowered)]
     send = campaign(table_of(numbers(20)))
-    send.send(concurrency=1, raw_responses=raw)
+    send.send(concurrency=1)
     rows = send.report()
     assert counts(rows) == summed(send.summary) == {"accepted": 18, "not_sent": 2}
     assert [(row["row"], row["reason"]) for row in rows if row["status"] == "not_sent"] == [

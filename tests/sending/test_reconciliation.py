@@ -60,7 +60,9 @@ def ok(service, messages, number):
 
 
 @pytest.fixture
-def service():
+def service(monkeypatch):
+    """The service; a claim has its deadline a moment after its request, and then the request is settled."""
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.MARGIN_SECONDS", 0.3)
     return Prepaid()
 
 
@@ -77,12 +79,10 @@ def ledger(store):
 
 @pytest.fixture
 def reconciliation(store, service):
-    """What reads the service's balance, which is settled a moment after a response was lost."""
+    """What reads the service's balance."""
 
-    def reconciliation(settle_seconds=0.02, stop=None, read_balance=service.get_balance, **options):
-        return Reconciliation(
-            store, "c", KEY, read_balance, stop=stop or StopFlag(), settle_seconds=settle_seconds, **options
-        )
+    def reconciliation(stop=None, read_balance=service.get_balance, **options):
+        return Reconciliation(store, "c", KEY, read_balance, stop=stop or StopFlag(), **options)
 
     return reconciliation
 
@@ -99,7 +99,7 @@ def send(service, ledger, reconciliation):
         sender = Sender(
             into or ledger(),
             service,
-            post_seconds=5.0,
+            post_seconds=0.3,
             ask=sums.observe,
             options=SendingOptions(**{"chunk_size": 10, "backoff": Backoff(attempts=4, base=0.001), **options}),
             stop=stop or StopFlag(),
@@ -222,7 +222,7 @@ def test_somebody_else_who_spends_makes_it_undecided(send, service, store):
 
 def test_nothing_is_taken_for_not_charged_before_it_is_settled(send, service, store, reconciliation):
     """The service may charge late: a request that it charges for within the time counts as taken."""
-    sums = reconciliation(settle_seconds=0.3)
+    sums = reconciliation()
 
     def late(service, messages, number):
         service.taken.update(m.destination for m in messages)
@@ -296,7 +296,7 @@ def test_a_send_that_is_stopped_waits_for_no_verdict(send, service, reconciliati
         raise LOST
 
     service.script = [ok, stopped]
-    sender = send(30, stop=stop, sums=reconciliation(settle_seconds=2.0, stop=stop))
+    sender = send(30, stop=stop, sums=reconciliation(stop=stop))
     assert counts(sender) == {"accepted": 10, "unknown": 10, "not_sent": 10}
 
 
@@ -406,7 +406,7 @@ def test_a_request_of_another_task_is_waited_for(send, service, ledger, store):
         other, request_id = others[0]
         other.commit(outcomes=[Outcome(request_id, NOT_SENT)])
 
-    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), settle_seconds=0.02, sleep=sleep)
+    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), sleep=sleep)
     service.script = [ok, lost_beside_another]
     sender = send(30, sums=sums)
     assert len(naps) == 1
@@ -430,7 +430,7 @@ def test_a_request_that_was_claimed_later_is_not_waited_for(send, service, ledge
         service.take(messages, number)
         raise LOST
 
-    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), settle_seconds=0.02, sleep=sleep)
+    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), sleep=sleep)
     service.script = [ok, lost_beside_another]
     sender = send(30, sums=sums)
     assert len(naps) < 4

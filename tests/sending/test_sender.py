@@ -265,10 +265,10 @@ def test_fewer_messages_than_submitted_are_counted(sender, service, enter):
 
 
 def test_no_answer_costs_the_record_of_a_send(sender, service, enter):
-    """Half an emoji in the sample, or a number beyond 64 bits, does not keep an outcome from being recorded."""
-    strange = {"Sample": "Hi \ud83d", "Other": 2**70}
+    """Half an emoji in the response, or a number beyond 64 bits, does not keep an outcome from being recorded."""
+    strange = {"Remark": "Hi \ud83d", "Other": 2**70}
     service.script = [lambda s, messages, number: replace(s.take(messages, number), raw=strange)]
-    send = sender(raw_responses=True)
+    send = sender()
     send.run([people(5)])
     ledger = enter(2)
     assert (send.error, states(ledger, people(5))) == (None, {ACCEPTED: 5})

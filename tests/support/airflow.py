@@ -184,12 +184,7 @@ def stored_xcoms(home=None, **where):
     other = create_engine(f"sqlite:///{home}/airflow.db", poolclass=NullPool) if home else None
     with Session(other) if home else create_session() as session:
         rows = session.scalars(select(XComModel).filter_by(**where).order_by(XComModel.map_index)).all()
-        return [(row, row.value if _is_link(row) else XComModel.deserialize_value(row)) for row in rows]
-
-
-def _is_link(row):
-    """Return whether a row is stored as text, not as JSON."""
-    return row.key.startswith("_link_")
+        return [(row, XComModel.deserialize_value(row)) for row in rows]
 
 
 def _result(run, task_id, log):

@@ -19,9 +19,7 @@ MORE = {
     "recovery_path": "[a recovery file](deploy.md#a-silent-server)",
     "require_synchronous_standby": "[high availability](deploy.md#high-availability)",
     "unrecorded_seconds": "[other tasks' requests](what-to-do.md#other-tasks-requests)",
-    "keep_response_texts": "[responses](operators.md#responses)",
     "retention_days": "[PurgeLedgerOperator](operators.md#purgeledgeroperator)",
-    "report_url": "[links](observability.md#links)",
 }
 """The page that explains each option."""
 

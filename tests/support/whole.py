@@ -75,7 +75,6 @@ with DAG("approved", schedule=None):
         campaign="approved",
         default_region="ZA",
         approve=True,
-        raw_responses={raw_responses},
     )
 """
 """A DAG that asks a person before it sends."""
@@ -87,7 +86,6 @@ SETTINGS = {
     # Airflow sometimes starts a task before it has marked it as queued, and then treats it as failed.
     "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "2",
     "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
-    "AIRFLOW__SMS__REPORT_URL": "https://files.example.com{path}",
 }
 
 
@@ -116,7 +114,6 @@ class Whole:
     told: dict[str, Any] = field(default_factory=dict)
     run_type: str = ""
     label: str = ""
-    links: dict[str, Any] = field(default_factory=dict)
     form: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] = field(default_factory=dict)
     exported: Any = None
@@ -144,7 +141,7 @@ def run_all(folder):
     )
     (home / "dags" / "own.py").write_text(own)
     asked = people(folder / "asked.parquet", "0842", 30)
-    (home / "dags" / "question.py").write_text(QUESTION.format(source=asked, raw_responses=False))
+    (home / "dags" / "question.py").write_text(QUESTION.format(source=asked))
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
@@ -165,14 +162,14 @@ def run_all(folder):
 
 
 def run_at_debug(folder):
-    """Run a send that asks a person, and shows all of its responses, with Airflow's log level at DEBUG.
+    """Run a send that asks a person, with Airflow's log level at DEBUG.
 
     :param folder: an empty one.
     """
     home = folder / "airflow"
     (home / "dags").mkdir(parents=True)
     source = people(folder / "asked.parquet", "0842", 250)
-    (home / "dags" / "question.py").write_text(QUESTION.format(source=source, raw_responses=True))
+    (home / "dags" / "question.py").write_text(QUESTION.format(source=source))
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("sqlite", folder))
@@ -296,8 +293,6 @@ def _look(airflow, whole):
     text = f"/dags/waits/dagRuns/{RUN}/taskInstances/text"
     (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
     whole.label = instance["rendered_map_index"]
-    links = airflow.call("GET", f"{text}/links?map_index=0")
-    whole.links = links.get("extra_links", links)
     forms = airflow.call("GET", "/connections/hook_meta", root="/ui")
     (whole.form,) = (form for form in forms if form["connection_type"] == "sms")
     if KEEPS_TASK_STATE:

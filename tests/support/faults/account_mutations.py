@@ -19,8 +19,8 @@ ACCOUNT_MUTATIONS = (
     Mutation(
         "a request is settled as soon as its response was lost",
         "ledger/account_history.py",
-        "        return lost_at + self._settle\n",
-        "        return lost_at\n",
+        "            return settles_at\n        return row.deadline\n",
+        "            return settles_at\n        return row.finished_at or row.deadline\n",
         (ACCOUNTS,),
     ),
     Mutation(
@@ -96,7 +96,7 @@ ACCOUNT_MUTATIONS = (
     Mutation(
         "requests from before a history are left out, however long they stay open",
         "ledger/account_history.py",
-        "        long_ago = start - LONGEST_REQUEST_SECONDS - (self._settle or 0.0)\n",
+        "        long_ago = start - LONGEST_REQUEST_SECONDS\n",
         "        long_ago = start\n",
         (ACCOUNTS,),
     ),

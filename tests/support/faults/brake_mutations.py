@@ -12,8 +12,7 @@ DEFERRED = "tests/ledger/test_attempts.py"
 PLAN = "tests/execution/test_planning.py"
 RULES = "tests/execution/test_decision_rules.py"
 _RECORDED = (
-    "        self._record(options, delivery.ledger, self._counts.seen, end.error, "
-    "is_source_silent=end.is_source_silent)\n"
+    "        self._record(delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)\n"
 )
 
 BRAKE_MUTATIONS = (

@@ -235,7 +235,7 @@ ROWS = (
     Row(THREE_OF_TEN, _three_of_ten, decided=True),
     Row("responses lost, 2 and 4 requests at once", _at_once),
     Row("responses lost after 22, 4 requests at once", _once_calm),
-    Row("charged for late, but before it is settled", _late(0.3, 0.9)),
+    Row("charged for late, but before it is settled", _late(0.3, 0.6)),
     Row("process killed while it settles", _killed),
     Row("process stops past its deadline, then goes on", _stopped(OTHER_POINTS)),
     Row("two tasks on the account, both lose responses", _two_tasks),
@@ -243,7 +243,7 @@ ROWS = (
     Row("the same, 4 requests at once", _spent_at_once, by_chance=True),
     Row("others spend or top up just what a request costs", _spent(LIKE_SUMS), assumed=False),
     Row("charged for after it counts as settled", _late(3.0, 1000.0), assumed=False),
-    Row("charged for late though answered", _late(0.9, 3.0, answered=True), assumed=False),
+    Row("charged for late though answered", _late(0.6, 3.0, answered=True), assumed=False),
     Row("process stops past its deadline right before or in its request", _stopped(LATE_POINTS), assumed=False),
 )
 

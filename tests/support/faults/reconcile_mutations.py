@@ -22,12 +22,6 @@ RECONCILE_MUTATIONS = (
         "test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt",
     ),
     _defect(
-        "the time in which an account is charged late is forgotten",
-        "request_ids, settle_seconds=settle_seconds):\n",
-        "request_ids, settle_seconds=0.0):\n",
-        "test_nothing_is_taken_for_not_charged_before_it_is_settled",
-    ),
-    _defect(
         "the balance is not read before it is asked what it proves",
         "            balance = self.observe()\n",
         "            balance = self._read_balance()\n",

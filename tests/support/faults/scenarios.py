@@ -290,7 +290,7 @@ request explains, and nothing near it in time would be proved.
 """
 
 
-@scenario("answers lost, closed by what the balance proves", tries=1, on_unknown="reconcile", settle_seconds=1.0)
+@scenario("answers lost, closed by what the balance proves", tries=1, on_unknown="reconcile")
 def reconcile(stage):
     fates = {**dict.fromkeys(TAKEN_AND_LOST, "drop_after"), **dict.fromkeys(LOST_FIRST, "drop_before")}
     stage.service.set_post_paid(False)

@@ -88,7 +88,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "the end gives back what was posted",
         "sending/sender.py",
-        "            self._unrecorded.append(failed(request_id, UNKNOWN, self.error, response_texts=texts))\n",
+        "            self._unrecorded.append(failed(request_id, UNKNOWN, self.error))\n",
         "",
         first="test_an_error_of_our_own_never_gives_back_what_was_posted",
     ),

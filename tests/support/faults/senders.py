@@ -14,8 +14,6 @@ LOOP, HTTP, OURS = "requests loop", "mapped HttpOperator", "BulkSmsOperator"
 RECONCILING = 'on_unknown="reconcile"'
 WAYS = (LOOP, HTTP, OURS, RECONCILING)
 OWN = (OURS, RECONCILING)
-SETTLE_SECONDS = 1.0
-"""Seconds after which the account is taken to have charged for a request whose response was lost."""
 CHUNK = 100
 RETRIES = 3
 TIMEOUT = 1
@@ -80,7 +78,7 @@ def _ours(table, campaign, **_):
 
 
 def _reconciling(table, campaign, **_):
-    return _operator(table, campaign, on_unknown="reconcile", settle_seconds=SETTLE_SECONDS)
+    return _operator(table, campaign, on_unknown="reconcile")
 
 
 def _operator(table, campaign, **options):

@@ -217,7 +217,7 @@ STORE_MUTATIONS = (
     Mutation(
         "no standby is required, whatever is configured",
         "hooks/ledger.py",
-        '    return _is_on("require_synchronous_standby", default=False)\n',
+        '    return _is_on("require_synchronous_standby")\n',
         "    return False\n",
         (HOOK,),
         first="test_the_configuration_can_require_a_standby",

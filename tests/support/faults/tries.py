@@ -25,7 +25,7 @@ from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.reconciliation import Reconciliation
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender, SendingOptions
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 TOKEN = "sandbox-token-0123"
 PACE = 50.0
 """How many times as fast as usual the clocks run of campaigns that reconcile, so that a charge is soon settled."""
-SETTLE_SECONDS = 1.0
-"""Seconds after the loss of a response in which the account may still be charged for its request, by these clocks."""
+POST_SECONDS = 15.0
+"""The most seconds that a POST may take in campaigns that reconcile, by these clocks."""
+SETTLE_SECONDS = POST_SECONDS + MARGIN_SECONDS
+"""Seconds after its claim in which the account may be charged for a request without a response, by these clocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,6 @@ def attempt(
                 campaign.billed.key,
                 client.get_balance,
                 stop=stop,
-                settle_seconds=SETTLE_SECONDS,
                 sleep=lambda seconds: time.sleep(seconds / PACE),
             )
             if reconciles:
@@ -233,7 +234,7 @@ def attempt(
             sender = Sender(
                 ledger,
                 post,
-                post_seconds=client.longest_call * (PACE if reconciles else 1),
+                post_seconds=POST_SECONDS if reconciles else client.longest_call,
                 ask=reconciliation.observe if reconciles else client.get_balance,
                 options=SendingOptions(
                     chunk_size=campaign.chunk_size,

@@ -47,7 +47,7 @@ with DAG(
         cost_per_part={"276": 0.35, "277": 0.8, "27": 1, "": 2.4},  # credits, as the sandbox charges
         max_cost=1_000,
         max_error_rate=0.1,
-        wait_for_credit=True,
+        on_low_balance="wait",
         # With approve=True, a person sees the plan first.
     )
     # [END howto_operator_bulk_sms_controls]

@@ -353,7 +353,7 @@ class BulkAttempt:
             return client.send_bulk(MessageColumns.of(messages), send_options=options.send_options)
 
         credit = None
-        if options.wait_for_credit and (balance := prepaid(plan.balance)) is not None:
+        if options.on_low_balance == "wait" and (balance := prepaid(plan.balance)) is not None:
             credit = Credit(scanned.prices, plan.cost, balance)
         # If the service did not respond just now, one request goes first.
         caution = Caution(on=plan.balance is None)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
 
+INTERVAL_SECONDS = 30.0
+"""Seconds between two readings of the balance."""
 RESUME_METHOD = "execute_complete"
 """The operator's method that Airflow calls after a deferral; its name is in Airflow's database while a task waits."""
 
@@ -34,18 +36,17 @@ def wait_until(moment: datetime) -> NoReturn:
     raise TaskDeferred(trigger=DateTimeTrigger(moment), method_name=RESUME_METHOD)
 
 
-def wait_for_balance(sms_conn_id: str, min_balance: Decimal, poke_interval: float) -> NoReturn:
+def wait_for_balance(sms_conn_id: str, min_balance: Decimal) -> NoReturn:
     """Release the worker slot until there is credit, however long that takes.
 
     Any number of transient errors (no connection, no usable response, 429) is tolerated. The balance is read at once,
-    then after each interval.
+    then every 30 seconds.
 
     :param sms_conn_id: the connection whose balance is read.
     :param min_balance: the lowest balance that suffices; a post-paid account always does.
-    :param poke_interval: seconds between two readings.
     """
     trigger = BalanceTrigger(
-        sms_conn_id=sms_conn_id, min_balance=str(min_balance), poke_interval=poke_interval, max_failures=None
+        sms_conn_id=sms_conn_id, min_balance=str(min_balance), poke_interval=INTERVAL_SECONDS, max_failures=None
     )
     raise TaskDeferred(trigger=trigger, method_name=RESUME_METHOD)
 

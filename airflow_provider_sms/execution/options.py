@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 OnInvalid: TypeAlias = Literal["fail", "skip"]
 """What happens to rows that cannot be texted."""
+OnLowBalance: TypeAlias = Literal["send", "fail", "wait"]
+"""What happens to a send that costs more than a pre-paid account has."""
 OnUnknown: TypeAlias = Literal["fail", "reconcile", "ask", "resend"]
 """What happens to messages whose response was lost."""
 
@@ -108,9 +110,7 @@ class BulkOptions:
     suppress: Any
     cost_per_part: float | Mapping[str, float]
     max_error_rate: float | None
-    check_balance: bool
-    wait_for_credit: bool
-    credit_interval: float
+    on_low_balance: OnLowBalance
     approve: bool
     send_window: SendWindow | None
     limits: Limits

@@ -104,7 +104,7 @@ class Preflight:
         Where no connection was made, none can be expected for a request either. Airflow may run the next attempt on
         another worker, which may have a way to the service that this one has lost.
         """
-        depends = self.options.check_balance or self.options.wait_for_credit
+        depends = self.options.on_low_balance != "send"
         no_connection = isinstance(error, NotSentError) and error.status is None
         out_of_reach = no_connection and self.task.is_retried and self.task.hook.get_settings().balance_url is None
         return depends or out_of_reach or _refuses_account(error)
@@ -146,7 +146,7 @@ class Preflight:
             self._wait_until(opening)
         if account.error is not None:
             raise account.error
-        if self.options.check_balance or self.options.wait_for_credit:
+        if self.options.on_low_balance != "send":
             self._require_credit(plan)
 
     def wait(self, reason: StopReason) -> NoReturn:
@@ -278,11 +278,11 @@ class Preflight:
         balance = plan.balance
         if balance is None or covers(prepaid(balance), plan.cost):
             return
-        if not self.options.wait_for_credit:
+        if self.options.on_low_balance == "fail":
             raise CreditError(
                 f"The balance is {balance.amount:f}, and the {plan.to_send} "
                 f"{by_count(plan.to_send, 'message costs', 'messages cost')} about {plan.cost:f} "
-                f"{by_count(plan.cost, 'credit')}, so nothing was sent. Top up, or set wait_for_credit=True to wait "
+                f"{by_count(plan.cost, 'credit')}, so nothing was sent. Top up, or set on_low_balance='wait' to wait "
                 "for credit without a slot"
             )
         self._wait_for_credit(plan.cost)
@@ -295,7 +295,7 @@ class Preflight:
     def _wait_for_credit(self, needed: Decimal) -> NoReturn:
         log.info("Waiting for credit: the balance has to be at least %s", needed)
         self.telemetry.note(AttemptState.WAITING_FOR_CREDIT, {"balance_needed": float(needed)})
-        wait_for_balance(self.task.sms_conn_id, needed, self.options.credit_interval)
+        wait_for_balance(self.task.sms_conn_id, needed)
 
 
 def record_decision(context: Context, session: LedgerSession, campaign: str, decision: PlanDecision) -> None:

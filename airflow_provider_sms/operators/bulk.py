@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import BaseNotifier, Context
 
-    from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnUnknown, SendingTask
+    from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnLowBalance, OnUnknown, SendingTask
     from airflow_provider_sms.operators.checks import Check
     from airflow_provider_sms.send_window.window import SendWindow
 
@@ -85,10 +85,9 @@ class BulkSmsOperator(SmsOperatorBase):
     :param cost_per_part: credits that the estimate counts for an SMS part: a number, or numbers by the first digits of
         the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest match counts, and ``""`` stands for all
         others.
-    :param check_balance: fail before the first request if the balance is below the estimate.
-    :param wait_for_credit: before the first request and during the send, give up the slot until the balance covers the
-        rest. That of a post-paid account always does.
-    :param credit_interval: seconds, or a timedelta, between two readings of the balance while waiting.
+    :param on_low_balance: what happens if a pre-paid account has less than the send costs, by estimate. ``send``: it
+        goes on until the service refuses; ``fail``: nothing is sent; ``wait``: before the first request and during the
+        send, the task gives up its slot until the balance covers the rest.
     :param approve: wait, without a slot, until a person has seen the plan and approved it in Airflow's required
         actions. (templated)
     :param approve_above: the same, but only for a plan of more messages than this, or one that exceeds either figure of
@@ -175,9 +174,7 @@ class BulkSmsOperator(SmsOperatorBase):
         max_repeats: int | str | None = None,
         # What does it cost, and is there credit?
         cost_per_part: float | Mapping[str, float] = 1,
-        check_balance: bool = False,
-        wait_for_credit: bool = False,
-        credit_interval: float | timedelta = 60.0,
+        on_low_balance: OnLowBalance = "send",
         # Who approves it?
         approve: bool | str = False,
         approve_above: int | Mapping[str, float] | None = None,
@@ -229,9 +226,7 @@ class BulkSmsOperator(SmsOperatorBase):
         self.max_invalid = max_invalid
         self.max_repeats = max_repeats
         self.cost_per_part = cost_per_part
-        self.check_balance = check_balance
-        self.wait_for_credit = wait_for_credit
-        self.credit_interval = credit_interval
+        self.on_low_balance = on_low_balance
         self.approve = approve
         self.approve_above = approve_above
         self.approval_timeout = approval_timeout

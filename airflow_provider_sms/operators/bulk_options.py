@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.options import BulkOptions, OnInvalid
+from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnLowBalance
 from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.operators.checks import Check, is_number, require_flag, require_whole
+from airflow_provider_sms.operators.checks import Check, is_number, require_whole
 from airflow_provider_sms.operators.durations import read_duration
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.question_options import read_question_options
@@ -48,7 +48,6 @@ def read_bulk_options(task: Any) -> BulkOptions:
     """
     task.check_arguments()
     made: dict[str, Any] = {
-        "credit_interval": read_duration("credit_interval", task.credit_interval),
         "approve": read_value(task, "approve"),
         "approval_threshold": threshold_of(task.approve_above),
         "limits": Limits(
@@ -138,10 +137,12 @@ def _check_min_interval(task: Any) -> None:
         raise InputError("campaign_group and min_interval belong together: set both or neither")
 
 
-def _check_waits(task: Any) -> None:
-    for name in ("check_balance", "wait_for_credit"):
-        require_flag(task, name)
-    read_duration("credit_interval", task.credit_interval)
+def _check_on_low_balance(task: Any) -> None:
+    if task.on_low_balance not in get_args(OnLowBalance):
+        raise InputError(f"on_low_balance must be 'send', 'fail' or 'wait', not {task.on_low_balance!r}")
+
+
+def _check_send_window(task: Any) -> None:
     window = task.send_window
     if window is not None and not hasattr(window, "closed_until"):
         raise InputError("send_window must be a SendWindow, or None for any hours")
@@ -178,7 +179,8 @@ BULK_CHECKS = (
     Check(_check_max_invalid, ("on_invalid",)),
     Check(_check_campaign_group, ("campaign_group",)),
     Check(_check_min_interval, ("min_interval",)),
-    Check(_check_waits, ("check_balance", "wait_for_credit", "credit_interval", "send_window")),
+    Check(_check_on_low_balance, ("on_low_balance",)),
+    Check(_check_send_window, ("send_window",)),
     Check(_check_approve, ("approve", "on_unknown")),
     Check(_check_approve_above, ("approve_above", "on_unknown")),
     *MESSAGE_CHECKS,

@@ -46,7 +46,7 @@ def site(tmp_path_factory, browser):
             "message": "Hi {first_name}, please pay.",
             "campaign": "overdue accounts",
             "sms_conn_id": "sms_low",
-            "wait_for_credit": True,
+            "on_low_balance": "wait",
         },
     }
     services = {"sms_default": {"balance": 5000}, "sms_lossy": {"balance": 5000}, "sms_low": {"balance": 100}}

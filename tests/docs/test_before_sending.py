@@ -82,7 +82,7 @@ def test_the_errors_on_the_page_are_those_of_the_code():
     package = re.sub(r'"\s+f?"', "", sources)
     for words in (
         "Nothing was sent, since people on the list could be texted. Correct these rows",
-        "so nothing was sent. Top up, or set wait_for_credit=True to wait for credit without a slot",
+        "so nothing was sent. Top up, or set on_low_balance='wait' to wait for credit without a slot",
         "Is it the right source? If so, raise max_rows",
         "allows, so sending stopped. See error_report in the summary, and the row report",
         "was neither planned nor approved, so this attempt sent none of it.",

@@ -409,7 +409,7 @@ def test_a_question_in_the_middle_of_a_send_does_not_say_that_nothing_was_sent(s
         pd.concat([frame, pd.DataFrame({"destination": ["27829999999"], "first_name": ["New"]})]).to_parquet(path)
         sandbox.state.set_balance(1000)
 
-    waits = {"wait_for_credit": True, "cost_per_part": 0.5, "credit_interval": 0.1}
+    waits = {"on_low_balance": "wait", "cost_per_part": 0.5}
     with (
         later(change, lambda: sum(request.operation == "balance" for request in sandbox.state.requests) > 2),
         somebody_answers("Send", "Send", "Stop") as questions,
@@ -739,7 +739,7 @@ def test_an_answer_holds_although_the_balance_cannot_be_read_after_it(
         return {}
 
     with somebody_answers((answer, unreadable), "Send") as questions:
-        ran = send(people(120), approve=True, check_balance=True, retries=1)
+        ran = send(people(120), approve=True, on_low_balance="fail", retries=1)
     assert (ran.state, ran.tries, len(questions)) == ("success" if sent else "failed", tries, 1)
     assert len(sandbox.state.accepted) == sent
     assert recorded(ledger_path) == [(answer.lower(), "ann", 120)]

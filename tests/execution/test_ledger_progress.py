@@ -169,7 +169,7 @@ def test_a_wait_is_the_last_that_its_part_says(send, people, sandbox, notes, bal
     sandbox.state.set_balance(250)
     looks = lambda: sum(request.operation == "balance" for request in sandbox.state.requests)  # noqa: E731
     with later(lambda: sandbox.state.set_balance(1000), lambda: looks() > 2):
-        ran = send(people(400), wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1)
+        ran = send(people(400), on_low_balance="wait", cost_per_part=0.5, concurrency=1)
     waited, went_on = notes()
     assert ran.state == "success"
     assert counts(waited) == {"state": "waiting for credit", "total": 400, "done": 200, "not_sent": 0, "invalid": 0}

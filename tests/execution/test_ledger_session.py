@@ -271,8 +271,7 @@ def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_b
             source=source,
             message="Hi",
             concurrency=1,
-            wait_for_credit=True,
-            credit_interval=0.05,
+            on_low_balance="wait",
             cost_per_part=0.1,
         )
     )
@@ -420,8 +419,8 @@ def test_a_purge_while_the_source_is_read_forgets_nobody(sms_default, ledger_pat
 
     waits = goes_on == "after a wait"
     # Half of what the service charges: the credit runs out in the middle.
-    wait = {"wait_for_credit": True, "credit_interval": 0.1, "cost_per_part": 0.5}
-    options = wait if waits else {"check_balance": False}
+    wait = {"on_low_balance": "wait", "cost_per_part": 0.5}
+    options = wait if waits else {"on_low_balance": "send"}
     with later(top_up, lambda: looks() > 2) if waits else nullcontext():
         ran = run_task(
             lambda: (
@@ -565,7 +564,7 @@ def test_the_way_out_leads_to_the_ledger_of_the_task(sms_default, people, sms_le
             task_id="send",
             source=source,
             message="Hi",
-            check_balance=True,
+            on_low_balance="fail",
             ledger_conn_id="{{ 'sms_ledger' if ti.try_number == 1 else 'other' }}",
         ),
         retries=1,

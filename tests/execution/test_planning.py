@@ -59,7 +59,7 @@ def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
 @pytest.mark.parametrize(
     ("options", "answers"),
     [
-        ({"check_balance": True}, ()),
+        ({"on_low_balance": "fail"}, ()),
         ({"approve": True}, ("Stop",)),
     ],
     ids=["no credit", "stop"],

@@ -32,7 +32,7 @@ from airflow_provider_sms.sending import reconciliation
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.service.client import SmsClient
 
-WAITS_IN_THE_MIDDLE = {"wait_for_credit": True, "cost_per_part": 0.5, "credit_interval": 0.1, "concurrency": 1}
+WAITS_IN_THE_MIDDLE = {"on_low_balance": "wait", "cost_per_part": 0.5, "concurrency": 1}
 """Options of a send that waits for credit in the middle, since each message costs twice what is estimated."""
 
 
@@ -63,7 +63,7 @@ def latest(key):
 def test_not_enough_credit_fails_before_the_first_text(send, people, sandbox):
     """The balance is looked at first; a retry may find more of it."""
     sandbox.state.set_balance(99)
-    ran = send(people(100), check_balance=True, retries=1)
+    ran = send(people(100), on_low_balance="fail", retries=1)
     assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 2, [])
     assert "The balance is 99, and the 100 messages cost about 100 credits, so nothing was sent" in ran.log
     assert counts(ran) == {"not_sent": 100}
@@ -93,7 +93,7 @@ def test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent(
 def test_outside_of_the_hours_the_balance_is_not_needed(send, people, sandbox):
     """It is read again when they begin: no retry is used up for it at night."""
     sandbox.state.set_faults([{"kind": "status", "status": 502, "on": "balance"}])
-    ran = send(people(20), check_balance=True, send_window=OpensLater(seconds=2))
+    ran = send(people(20), on_low_balance="fail", send_window=OpensLater(seconds=2))
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 20})
 
 
@@ -109,7 +109,7 @@ def test_a_wait_for_credit_goes_on_where_the_service_calls_the_credit_insufficie
         later(refuse, lambda: looks(sandbox) > 2),
         later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 5),
     ):
-        ran = send(people(100), wait_for_credit=True, credit_interval=0.2, retries=2)
+        ran = send(people(100), on_low_balance="wait", retries=2)
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 100})
 
 
@@ -131,7 +131,7 @@ def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_
 def test_a_post_paid_account_passes(send, people, sandbox):
     """Its balance says nothing about what may be sent."""
     sandbox.state.set_post_paid(True)
-    ran = send(people(100), check_balance=True, wait_for_credit=True, cost_per_part=10**9)
+    ran = send(people(100), on_low_balance="wait", cost_per_part=10**9)
     assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
 
 
@@ -139,7 +139,7 @@ def test_a_task_waits_for_credit_before_the_first_text(send, people, sandbox, wi
     """It gives up its slot, and goes on once there is enough."""
     sandbox.state.set_balance(99)
     with later(lambda: sandbox.state.set_balance(100), lambda: len(sandbox.state.requests) > 2):
-        ran = send(people(100), wait_for_credit=True, credit_interval=0.1)
+        ran = send(people(100), on_low_balance="wait")
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 100})
     assert "Waiting for credit: the balance has to be at least 100" in ran.log
     assert set(witnessed().values()) == {1}
@@ -165,9 +165,8 @@ def test_credit_that_runs_out_in_the_middle_is_waited_for(
     with later(spend, lambda: sandbox.state.accepted), later(top_up, lambda: looks(sandbox) > 1):
         ran = send(
             people(600),
-            wait_for_credit=True,
+            on_low_balance="wait",
             cost_per_part=cost_per_part,
-            credit_interval=0.1,
             concurrency=2,
             max_requests_per_second=10,
         )
@@ -645,7 +644,7 @@ def test_while_it_waits_the_summary_is_the_plan(send, people, sandbox):
         sandbox.state.set_balance(100)
 
     with later(look, lambda: len(sandbox.state.requests) > 2):
-        send(people(100), wait_for_credit=True, credit_interval=0.1)
+        send(people(100), on_low_balance="wait")
     assert [summary["not_sent"] for summary in seen] == [100]
 
 

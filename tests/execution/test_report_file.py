@@ -111,7 +111,7 @@ def test_a_report_before_the_send_leaves_out_which_rows_the_plan_does_not_send(s
     assert send(people(5), "first", campaign="one", **cap).state == "success"
     numbers = [str(27_820_000_000 + n) for n in range(20)]
     sandbox.state.set_balance(9)
-    options = {"campaign": "two", "check_balance": True, "report": str(report), **cap}
+    options = {"campaign": "two", "on_low_balance": "fail", "report": str(report), **cap}
     ran = send(people(23, destination=[*numbers, *numbers[-3:]]), "second", **options)
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 15, "duplicate": 3, "suppressed": 5})
     assert statuses(report) == {"not_sent": 23}

@@ -597,11 +597,11 @@ CASES: dict[str, Case] = {
         "less text, or raise max_cost",
     ),
     "too little credit": Case(
-        {"sms_conn_id": "poor", "check_balance": True},
+        {"sms_conn_id": "poor", "on_low_balance": "fail"},
         RETRIED,
         AirflowException,
         "The balance is 0, and the 1 message costs about 1 credit, so nothing was sent. Top up, or set "
-        "wait_for_credit=True to wait for credit without a slot",
+        "on_low_balance='wait' to wait for credit without a slot",
     ),
     # Connections
     "no connection": Case(

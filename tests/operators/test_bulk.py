@@ -240,13 +240,13 @@ def test_an_attempt_that_gets_no_connection_for_the_balance_posts_nothing(
     assert ": nothing was sent, since the balance cannot be read: Balance: not sent: timed out" in ran.log
 
 
-@pytest.mark.parametrize("check_balance", [False, True])
-def test_a_balance_of_another_host_says_nothing_of_the_way_to_the_service(send, people, sms_default, check_balance):
+@pytest.mark.parametrize("on_low_balance", ["send", "fail"])
+def test_a_balance_of_another_host_says_nothing_of_the_way_to_the_service(send, people, sms_default, on_low_balance):
     """Where only that host is out of reach, the messages go out; where the balance is needed, the error names it."""
     sms_default(extra={"balance_url": "http://127.0.0.1:9/v1"})
-    ran = send(people(2), retries=1, check_balance=check_balance)
-    assert (ran.state, ran.tries) == (("failed", 2) if check_balance else ("success", 1))
-    assert ("(connection 'sms_default', host 127.0.0.1:9)" in ran.log) is check_balance
+    ran = send(people(2), retries=1, on_low_balance=on_low_balance)
+    assert (ran.state, ran.tries) == (("failed", 2) if on_low_balance == "fail" else ("success", 1))
+    assert ("(connection 'sms_default', host 127.0.0.1:9)" in ran.log) is (on_low_balance == "fail")
 
 
 def test_a_table_that_was_sent_needs_no_connection(send, people, sms_default):
@@ -254,7 +254,7 @@ def test_a_table_that_was_sent_needs_no_connection(send, people, sms_default):
     source = people(2)
     send(source, campaign="c")
     sms_default(host="http://127.0.0.1:9/v1")
-    ran = send(source, campaign="c", retries=1, check_balance=True)
+    ran = send(source, campaign="c", retries=1, on_low_balance="fail")
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"already_sent": 2})
 
 

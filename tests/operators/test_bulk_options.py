@@ -35,10 +35,7 @@ REFUSED = [
     ({"max_invalid": 5}, "max_invalid needs on_invalid='skip'"),
     ({"max_invalid": "{{ params.share }}"}, "max_invalid needs on_invalid='skip'"),
     ({"report": " "}, "report must be the path or URI"),
-    ({"check_balance": "yes"}, "check_balance must be True or False"),
-    ({"wait_for_credit": 1}, "wait_for_credit must be True or False"),
-    ({"credit_interval": 0}, "credit_interval must be a number of seconds above 0, or a timedelta"),
-    ({"credit_interval": timedelta(0)}, "credit_interval must be a number of seconds above 0, or a timedelta"),
+    ({"on_low_balance": True}, "on_low_balance must be 'send', 'fail' or 'wait', not True"),
     ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
     ({"campaign_group": "g"}, "campaign_group and min_interval belong together"),
     ({"min_interval": 7}, "campaign_group and min_interval belong together"),
@@ -88,7 +85,7 @@ def test_each_argument_that_no_template_renders_is_refused_by_a_case():
     assert arguments - set(BulkSmsOperator.template_fields) - refused == of_questions
 
 
-@pytest.mark.parametrize("name", ["on_unknown", "chunk_size", "credit_interval", "default_region"])
+@pytest.mark.parametrize("name", ["on_unknown", "chunk_size", "on_low_balance", "default_region"])
 def test_an_argument_that_was_changed_later_is_refused_by_the_task(name):
     """A DAG file may set an attribute of a task, which no ``__init__`` sees."""
     task = bulk()
@@ -150,12 +147,11 @@ def test_defaults_of_a_dag_are_checked_as_arguments_are():
 def test_a_duration_is_seconds_or_a_timedelta(seconds):
     """Of every argument that is one."""
     task = bulk(
-        credit_interval=seconds,
         campaign_group="g",
         min_interval=seconds,
     )
     options = read_bulk_options(task)
-    assert (options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0)
+    assert options.frequency_cap.min_seconds == 90.0
 
 
 def test_the_threshold_is_of_messages_or_of_credits():

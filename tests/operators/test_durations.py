@@ -25,8 +25,8 @@ NONE = ["5", None, True, float("nan"), float("inf"), -float("inf"), 1e300, 10**4
 def test_everything_else_is_no_duration(value):
     """Nor is what no date could be reckoned with."""
     assert seconds_of(value) is None
-    with pytest.raises(InputError, match=r"^credit_interval must be a number of seconds above 0, or a timedelta$"):
-        read_duration("credit_interval", value)
+    with pytest.raises(InputError, match=r"^min_interval must be a number of seconds above 0, or a timedelta$"):
+        read_duration("min_interval", value)
 
 
 @pytest.mark.parametrize("value", [0, -1, 0.0, timedelta(0), timedelta(seconds=-1)], ids=repr)

@@ -60,7 +60,7 @@ def scenario(*, people=PEOPLE, balance=PLENTY, options=None, **same):
 
 
 # The estimate is half of the cost, so the balance runs out in mid-send.
-WAIT_FOR_CREDIT = {"wait_for_credit": True, "credit_interval": 1, "cost_per_part": 0.5}
+WAIT_FOR_CREDIT = {"on_low_balance": "wait", "cost_per_part": 0.5}
 
 
 @scenario(balance=600, concurrency=1, **WAIT_FOR_CREDIT)

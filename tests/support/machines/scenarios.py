@@ -147,7 +147,7 @@ def _give_half_the_credit(stage):
     "tasks that waited for credit go on on other workers",
     before=_give_half_the_credit,
     begins=Stage.is_waiting,
-    operator=lambda: "wait_for_credit=True, credit_interval=2.0",
+    operator=lambda: 'on_low_balance="wait"',
 )
 def credit_elsewhere(stage):
     stage.worker.kill()

@@ -68,7 +68,7 @@ def _dags(folder: Path) -> dict[str, dict[str, Any]]:
             "message": "Hi {first_name}, your statement for October is ready.",
             "campaign": "statements-2026-10",
             "sms_conn_id": "sms_statements",
-            "wait_for_credit": True,
+            "on_low_balance": "wait",
         },
         # The DAG of the README: who has read about its lost response sees two of them here.
         "remind_customers": {

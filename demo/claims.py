@@ -123,12 +123,11 @@ def about_service(first: Evidence, waiting: Seen, topped_up: Decimal) -> Section
         sum(messages for *_, messages in first.ledger),
         ("all accepted, as many as in the witness", first.ledger == in_ledger),
     )
-    event_ids = [response["EventId"] for response in responses]
+    event_ids = [int(response["EventId"]) for response in responses]
     section.add(
         "event ids",
         len(event_ids),
         ("exact: the same as in the witness", {*event_ids} == customers.event_ids),
-        ("and in the summary", [*map(str, event_ids)] == summary["event_ids"]),
     )
     section.footer = "Event ids: " + ", ".join(map(str, event_ids))
     return section

@@ -49,7 +49,7 @@ from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.planning.scan import outgoing_blocks
-from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
+from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise, with_report
 from airflow_provider_sms.sending.counts import SeenRows, SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
@@ -386,7 +386,7 @@ class BulkAttempt:
             it.
         """
         self._push_summary()
-        log.info("%s", one_line(self._summary()))
+        log.info("%s", one_line(self._summary(), self._counts.requests - self._counts.priced))
         try:
             responses = responses_of(ledger)
             push_responses(self._context, responses)
@@ -444,4 +444,4 @@ class BulkAttempt:
             summary = summarise(self._campaign, rows, invalid, self._counts)
         else:
             summary = summary_of_plan(self._unsent, self._counts, self._scanned.scan)
-        return {**summary, "report": self._report.written or (before or summary)["report"]}
+        return with_report(summary, self._report.written or (before or summary)["report"])

@@ -93,7 +93,7 @@ def for_xcom(body: str) -> dict[str, Any]:
         kept = json.loads(body)
     except RecursionError:
         return {"truncated": True}
-    return {storable(key): _harmless(value) for key, value in kept.items() if key != FAULT_KEYS}
+    return _fields({key: value for key, value in kept.items() if key != FAULT_KEYS})
 
 
 def _harmless(value: Any, depth: int = 0) -> Any:
@@ -108,4 +108,12 @@ def _harmless(value: Any, depth: int = 0) -> Any:
         return STARS
     if isinstance(value, list):
         return [_harmless(item, depth + 1) for item in value]
-    return {storable(key): _harmless(item, depth + 1) for key, item in value.items()}
+    return _fields(value, depth + 1)
+
+
+def _fields(fields: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+    # Readers in JavaScript round integers of 64 bits.
+    return {
+        storable(key): str(value) if key.lower() == "eventid" and type(value) is int else _harmless(value, depth)
+        for key, value in fields.items()
+    }

@@ -33,7 +33,6 @@ PATIENCE_SECONDS = 5.0
 """Seconds that a record of progress waits for another process's commit: a send must not wait for it."""
 
 _MAX_CONN_ID = 250
-_COUNTERS = ("NoNetwork", "Duplicates", "OptedOuts", "Faults")
 
 
 def note_progress(
@@ -95,15 +94,12 @@ def note_progress(
 
 
 def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a summary: without event ids, and with no more of the service's own words than is needed.
+    """Return the figures of a summary, with no more of the service's own words than is needed.
 
     :param summary: an attempt's summary, or the part of it that the service stated.
     """
     networks = {mask_numbers_in(network): cost for network, cost in summary["cost_breakdown"].items()}
-    # The service may add counters of any name and value.
-    report = {name: summary["error_report"].get(name, 0) for name in _COUNTERS}
-    figures = {name: value for name, value in summary.items() if name != "event_ids"}
-    return {**figures, "cost_breakdown": networks, "error_report": report}
+    return {**summary, "cost_breakdown": networks}
 
 
 def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, str]:

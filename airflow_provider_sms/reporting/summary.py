@@ -1,11 +1,11 @@
 """The summary that a task returns, and the line of progress in its log.
 
-The summary is JSON, and of bounded size, since Airflow stores it as an XCom: above 1,000 requests it
-has no event ids.
+The summary is JSON below 2 kB, whatever the size of the send, since Airflow stores it as an XCom.
 """
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +25,22 @@ if TYPE_CHECKING:
 
 COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
 """The counts of which each row is in exactly one; they add up to ``rows``."""
+MAX_BYTES = 1_900
+"""Bytes of the summary as JSON."""
+MAX_NAME_BYTES, MAX_PLACE_BYTES = 800, 300
+"""Those of the campaign's name, and of the place of the row report."""
+COUNTERS = ("NoNetwork", "Duplicates", "OptedOuts", "Faults")
+"""Counts of the service's error report. It may add others of any name."""
+OTHERS = "others"
+"""Stands for the networks that cost least, where there are many."""
 
 
 def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dict[str, Any]:
     """Return the summary of one attempt.
 
     ``rows`` equals the sum of the seven counts after it: a row that no request, no earlier claim and no check accounts
-    for was not sent. ``reconciled`` is not one of these. Event ids are text, since JavaScript readers round 64-bit
-    integers; above the counts' limit there are none. Of a request whose response was lost, ``cost`` has what the
-    balance has shown; where there are ``requests_of_unknown_cost``, the attempt cost at least ``cost``.
+    for was not sent. ``reconciled`` is not one of these, and ``left_out`` is a part of ``not_sent``. Of a request whose
+    response was lost, ``cost`` has what the balance has shown.
 
     :param rows: rows of the source.
     :param invalid: how many of these cannot be texted.
@@ -42,8 +49,8 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
     # Until a row is looked up, no count has the messages that earlier legs of this attempt may have sent.
     lost = 0 if counts.seen.until else min(counts.lost, max(0, unreached))
     # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent, and was not compared.
-    return {
-        "campaign": campaign,
+    summary = {
+        "campaign": _fitting(campaign, MAX_NAME_BYTES),
         "rows": rows,
         "accepted": counts.accepted_rows + min(0, unreached),
         "unknown": counts.unresolved + lost,
@@ -53,15 +60,37 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
         "suppressed": counts.suppressed + counts.capped,
         "already_sent": counts.already_sent,
         "reconciled": counts.reconciled,
+        "left_out": counts.partial,
         "requests": counts.requests,
         "parts": counts.parts,
         "cost": float(counts.cost),
-        "requests_of_unknown_cost": counts.requests - counts.priced,
         "remaining_balance": None if counts.remaining_balance is None else float(counts.remaining_balance),
-        "event_ids": _event_ids(counts),
         **told_by_service(counts),
-        "report": None,
     }
+    return with_report(summary, None)
+
+
+def with_report(summary: dict[str, Any], report: str | None) -> dict[str, Any]:
+    """Return a summary with the place of the row report, below 2 kB.
+
+    The networks that cost least go into one, ``others``, as far as it takes that.
+    """
+    kept = {**summary, "report": None if report is None else _fitting(report, MAX_PLACE_BYTES)}
+    networks = kept["cost_breakdown"] = dict(kept["cost_breakdown"])
+    while len(networks) > 1 and len(json.dumps(kept)) > MAX_BYTES:
+        least = sorted(networks.keys() - {OTHERS}, key=lambda each: networks[each]["cost"])
+        gone, others = networks.pop(least[0]), networks.get(OTHERS, {"cost": 0.0, "quantity": 0})
+        networks[OTHERS] = {name: others[name] + gone[name] for name in others}
+    return kept
+
+
+def _fitting(text: str, most: int) -> str:
+    """Return a text that takes at most so many bytes as JSON; a longer one ends with an ellipsis."""
+    if len(json.dumps(text)) <= most:
+        return text
+    while len(json.dumps(text)) + len(r"\u2026") > most:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def told_by_service(counts: SendCounts) -> dict[str, Any]:
@@ -71,34 +100,28 @@ def told_by_service(counts: SendCounts) -> dict[str, Any]:
             network: {"cost": float(cost), "quantity": quantity}
             for network, (cost, quantity) in counts.cost_breakdown.items()
         },
-        "error_report": dict(counts.error_report),
+        "error_report": {name: counts.error_report.get(name, 0) for name in COUNTERS},
     }
 
 
 def facts(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a summary that are of use to other tasks: counts, cost and balance; nothing by request."""
-    costs = ("requests", "parts", "cost", "requests_of_unknown_cost", "remaining_balance")
-    names = ("campaign", "rows", *COUNTS, "reconciled", *costs)
+    names = ("campaign", "rows", *COUNTS, "reconciled", "requests", "parts", "cost", "remaining_balance")
     return {name: summary[name] for name in names}
 
 
-def one_line(summary: dict[str, Any]) -> str:
-    """Return the summary as a line for the log."""
+def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
+    """Return the summary as a line for the log.
+
+    :param of_unknown_cost: requests of which nothing tells the cost.
+    """
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
-    # Missing where an earlier version of this package made the summary, before the task waited.
-    reconciled = summary.get("reconciled")
+    reconciled = summary["reconciled"]
     told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
     requests = f"{summary['requests']} {by_count(summary['requests'], 'request')}"
     parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
-    cost = at_least(str(summary["cost"]), summary.get("requests_of_unknown_cost", 0))
+    cost = at_least(str(summary["cost"]), of_unknown_cost)
     return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
-
-
-def _event_ids(counts: SendCounts) -> list[str]:
-    """Return the event ids in the order of the requests; none where there are too many for an XCom."""
-    if counts.requests > counts.max_event_ids:
-        return []
-    return [str(event_id) for _, event_id in sorted(counts.event_ids.items())]
 
 
 class Progress:

@@ -102,11 +102,9 @@ class SendCounts:
     :param partial: messages that the service left out of requests that it accepted.
     :param none_taken: messages of requests of which the service took none.
     :param texted_twice: messages that two requests have.
-    :param event_ids: the service's event ids, by request.
     :param unknown_requests: the requests that hold the unknown messages, except those in ``unrecorded``.
     :param unrecorded: the requests of other processes that have recorded no outcome in time, each with the number of
         its messages; these are in ``unknown``, too.
-    :param max_event_ids: how many event ids are kept.
     :param left: unknown requests of this task instance of which no row was met, each with its messages; these are not
         in ``unknown``.
     :param opted_out: rows of people who have opted out since, counted as unknown, by message key, and by the request
@@ -137,14 +135,12 @@ class SendCounts:
     parts: int = 0
     cost: Decimal = Decimal(0)
     remaining_balance: Decimal | None = None
-    event_ids: dict[int, int] = field(default_factory=dict)
     cost_breakdown: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
     error_report: dict[str, int] = field(
         default_factory=lambda: {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0}
     )
     unknown_requests: set[int] = field(default_factory=set)
     unrecorded: dict[int, int] = field(default_factory=dict)
-    max_event_ids: int = 1000
     left: dict[int, int] = field(default_factory=dict)
     opted_out: defaultdict[int, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
     seen: SeenRows = field(default_factory=SeenRows)
@@ -245,7 +241,7 @@ class SendCounts:
             self.requests += 1
             self.add_charged(submitted, parts, cost, is_mine=True)
         else:
-            self.add_accepted(request_id, submitted, response)
+            self.add_accepted(submitted, response)
         self.replayed_accepted += self.accepted - before
 
     def replay_lost(self, request_id: int, submitted: int) -> None:
@@ -254,7 +250,7 @@ class SendCounts:
         self.lost_requests.add(request_id)
         self.requests += 1
 
-    def add_accepted(self, request_id: int, submitted: int, response: SendResponse) -> None:
+    def add_accepted(self, submitted: int, response: SendResponse) -> None:
         """Count a request that the service took; it may have taken fewer messages than were submitted."""
         taken = min(submitted, response.messages)
         self.accepted += taken
@@ -265,8 +261,6 @@ class SendCounts:
         self.parts += response.parts
         self.cost += response.cost
         self.remaining_balance = response.remaining_balance
-        if self.requests <= self.max_event_ids:
-            self.event_ids[request_id] = response.event_id
         for line in response.cost_breakdown:
             network = _shown(line.network)
             cost, quantity = self.cost_breakdown.get(network, (Decimal(0), 0))
@@ -357,4 +351,4 @@ def reported(report: ErrorReport) -> dict[str, int]:
 
 def _shown(name: str) -> str:
     """Return a name that the service chose as summaries and logs show it."""
-    return mask_numbers_in(storable(name))
+    return mask_numbers_in(storable(name))[:30]

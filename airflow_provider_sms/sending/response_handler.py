@@ -119,7 +119,7 @@ class ResponseHandler:
     def _answered(self, request: InFlightRequest, response: SendResponse) -> NextStep:
         batch, submitted = request.batch, len(request.batch.messages)
         if response.messages:
-            self.counts.add_accepted(request.request_id, submitted, response)
+            self.counts.add_accepted(submitted, response)
         else:
             # Messages that were taken over are back with the unknown request that had them before.
             before = [batch.take_over[m.key] for m in batch.messages if m.key in batch.take_over]

@@ -51,7 +51,7 @@ def test_every_row_is_in_the_report(send, people, report, sandbox):
     assert table["row"].tolist() == list(range(250))
     assert table["destination"].tolist() == numbers
     assert (table["status"][7], table["status"][9]) == ("invalid", "duplicate")
-    events = {body["EventId"] for body in ran.xcoms["responses"]}
+    events = {int(body["EventId"]) for body in ran.xcoms["responses"]}
     assert set(pq.read_table(report)["event_id"].drop_null().to_pylist()) == events
     assert str(table["sent_at"].dtype) == "datetime64[us, UTC]"
 

@@ -17,8 +17,8 @@ def test_a_field_that_the_ledger_added_is_in_no_xcom():
 def test_any_response_can_be_an_xcom():
     """Airflow's messages take 64-bit integers, its database no NUL or half an emoji, and both few levels."""
     least, most = -(2**63), 2**64 - 1
-    fields = {"Batch": [most, most + 1, least, least - 1, 0.5, True, None], "\ud83d\0": "Hi \ud83d\0"}
-    shown = {"Batch": [most, str(most + 1), least, str(least - 1), 0.5, True, None], "??": "Hi ??"}
+    fields = {"EventId": 7, "Batch": [most, most + 1, least, least - 1, 0.5, True, None], "\ud83d\0": "Hi \ud83d\0"}
+    shown = {"EventId": "7", "Batch": [most, str(most + 1), least, str(least - 1), 0.5, True, None], "??": "Hi ??"}
     assert for_xcom(json.dumps(fields)) == shown
     deep = for_xcom(f'{{"Cost": 1, "Extra": {"[" * 400}{"]" * 400}}}')
     assert (deep["Cost"], json.dumps(deep).count("["), "*****" in json.dumps(deep)) == (1, 50, True)

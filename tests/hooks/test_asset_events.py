@@ -55,7 +55,7 @@ def facts_of(ran):
 def test_the_event_of_an_asset_has_the_counts(send, people):
     """Whoever is scheduled by it sees what became of the send, and nothing of a person."""
     ran = send(people(20), campaign="spring", outlets=[TEXTED])
-    costs = ("requests", "parts", "cost", "requests_of_unknown_cost", "remaining_balance")
+    costs = ("requests", "parts", "cost", "remaining_balance")
     names = ("campaign", "rows", *COUNTS, "reconciled", *costs)
     assert facts_of(ran) == {name: ran.summary[name] for name in names}
     assert (facts_of(ran)["campaign"], facts_of(ran)["accepted"]) == ("spring", 20)

@@ -137,9 +137,8 @@ def test_a_request_has_the_connection_of_its_attempt(store):
 
 
 def test_a_summary_is_noted_without_what_the_service_may_have_made_up(store, notes):
-    """Neither event ids, nor names and values of counters that nobody knows, nor a number in a network's name."""
+    """Neither names and values of counters that nobody knows, nor a number in a network's name."""
     tally = SendCounts(accepted=3, requests=1, cost=Decimal("3.50"))
-    tally.event_ids = {1: 123456789}
     tally.cost_breakdown = {"Local": (Decimal(2), 2), f"of {NUMBER}": (Decimal("1.50"), 1)}
     tally.error_report |= {"OptedOuts": 2, "Text to Ann": int(NUMBER)}
     noted = of_summary(summarise("c", 5, 2, tally))
@@ -148,7 +147,6 @@ def test_a_summary_is_noted_without_what_the_service_may_have_made_up(store, not
         "of 2782*****01": {"cost": 1.5, "quantity": 1},
     }
     assert noted["error_report"] == {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 2, "Faults": 0}
-    assert "event_ids" not in noted
     assert (noted["accepted"], noted["invalid"], noted["rows"], noted["cost"]) == (3, 2, 5, 3.5)
     assert "Ann" not in json.dumps(noted)
 

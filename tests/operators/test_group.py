@@ -72,7 +72,7 @@ def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
     (request,) = sends(sandbox)
     assert (ran.state, ran.summary["EventId"], ran.summary["Messages"]) == (
         "success",
-        request.event_id,
+        str(request.event_id),
         request.accepted,
     )
     assert ran.xcoms["responses"] == [ran.summary]

@@ -48,7 +48,7 @@ def test_names_that_the_service_chose_hold_no_number():
     lines = (NetworkCost("to 27821234567", Decimal(1), 1), NetworkCost("to 2782|9999|967", Decimal(2), 3))
     report = ErrorReport(other={"of 27821234567": 2, "of 2782,9999,967": 3, "NoContents": 1})
     response = replace(answer(1, 9), cost_breakdown=lines, error_report=report)
-    tally.add_accepted(1, 9, response)
+    tally.add_accepted(9, response)
     assert tally.cost_breakdown == {"to 2782*****67": (Decimal(3), 4)}
     expected = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0, "of 2782*****67": 5, "NoContents": 1}
     assert tally.error_report == reported(report) == expected
@@ -59,5 +59,5 @@ def test_names_that_the_service_chose_can_be_stored():
     tally = SendCounts()
     lines = (NetworkCost("Local\ud800", Decimal(1), 1), NetworkCost("Local\0", Decimal(2), 3))
     response = replace(answer(1, 9), cost_breakdown=lines, error_report=ErrorReport(other={"No\ud83d": 2}))
-    tally.add_accepted(1, 9, response)
+    tally.add_accepted(9, response)
     assert (tally.cost_breakdown, tally.error_report["No?"]) == ({"Local?": (Decimal(3), 4)}, 2)

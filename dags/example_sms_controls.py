@@ -1,4 +1,4 @@
-"""A campaign with every control: opt-outs, sending hours, limits, credit, a frequency cap, and approval.
+"""A campaign with every control: opt-outs, sending hours, limits, credit, and a frequency cap.
 
 `text_customers` checks the table, logs the plan of the send, and pushes it as the XCom `plan`. It sends only in South
 Africa's hours for direct marketing. Outside these hours, or without credit, it waits without a worker slot. A plan that
@@ -48,6 +48,5 @@ with DAG(
         max_cost=1_000,
         max_error_rate=0.1,
         on_low_balance="wait",
-        # With approve=True, a person sees the plan first.
     )
     # [END howto_operator_bulk_sms_controls]

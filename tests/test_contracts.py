@@ -22,26 +22,20 @@ from support.airflow import run_task
 from support.sending import claimant
 
 from airflow_provider_sms import exceptions
-from airflow_provider_sms.execution.human_input import FIELD, OPTIONS, RESUME_METHOD
-from airflow_provider_sms.execution.human_input import SEND as SEND_BUTTON
-from airflow_provider_sms.execution.human_input import STOP as STOP_BUTTON
+from airflow_provider_sms.execution.deferral import RESUME_METHOD
 from airflow_provider_sms.execution.ledger_session import Marker
-from airflow_provider_sms.execution.preflight import push_approval
 from airflow_provider_sms.execution.telemetry import PROGRESS, Telemetry
 from airflow_provider_sms.execution.xcom import MARKER
 from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.ledger.approvals import SEND, STOP
 from airflow_provider_sms.ledger.attempts import ADOPTION, HighWater, register
-from airflow_provider_sms.ledger.decisions import FAIL, RESEND, SETTLED
 from airflow_provider_sms.ledger.locks import (
     ADOPTION_LOCK,
     BALANCE_LOCK,
     CLAIMANT_LOCK,
     CONTACT_GROUP_LOCK,
     CREATION_LOCK,
-    DECISION_LOCK,
     PROGRESS_LOCKS,
     READING_LOCK,
     REGISTER_LOCK,
@@ -70,7 +64,6 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 LOCKS = [
     ("creation", CREATION_LOCK, 1398099283),
     ("register", REGISTER_LOCK, 1398099284),
-    ("decision", DECISION_LOCK, 1398099285),
     ("adoption", ADOPTION_LOCK, 1398099286),
     ("claimant", CLAIMANT_LOCK, 1398099287),
     ("contact group is made", CONTACT_GROUP_LOCK, 1398099288),
@@ -113,8 +106,7 @@ def test_progress_is_written_under_the_attempts_own_lock(tmp_path, monkeypatch):
 
 WORDS = {
     "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT), "claimed accepted unknown not_sent"),
-    "decisions": ((ACCEPTED, NOT_SENT, RESEND, FAIL, SETTLED), "accepted not_sent resend fail settled"),
-    "approvals": ((SEND, STOP), "send stop"),
+    "decisions": ((ACCEPTED, NOT_SENT), "accepted not_sent"),
     "attempts of old": ((AttemptState.EARLIER,), "earlier"),
     "rows of a report": (
         (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED, PARTIAL),
@@ -137,7 +129,7 @@ def test_an_adoption_keeps_its_try_number():
 
 def test_the_pages_know_every_stored_state_of_progress():
     """What an attempt notes of itself is read again by the pages, word for word."""
-    waits = {"waiting for approval", "waiting for an answer", "waiting for credit", "waiting for hours"}
+    waits = {"waiting for credit", "waiting for hours"}
     assert set(DEFERRED) == _WAITS.keys() == waits
     assert _BUSY_SECONDS.keys() == {"checking", "sending", "paused"}
 
@@ -191,8 +183,7 @@ TABLES = {
     "evidence",
     "sms_message": "campaign_id message_key destination request_id taken_from",
     "sms_former_holder": "campaign_id message_key request_id",
-    "sms_decision": "id request_id asked_by decision decided_by decided_at",
-    "sms_approval": "id campaign_id plan_id decision decided_by decided_at claimant_id messages cost subset",
+    "sms_decision": "id request_id decision decided_by decided_at",
     "sms_contact_group": "id name",
     "sms_contact": "group_id destination request_id claimed_at before_request_id before_at",
     "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",
@@ -209,7 +200,6 @@ INDEXES = {
     "sms_message_request": "request_id",
     "sms_former_holder_request": "request_id",
     "sms_decision_request": "request_id",
-    "sms_approval_campaign": "campaign_id",
     "sms_contact_request": "request_id",
     "sms_pause_campaign": "campaign_id",
     "sms_progress_campaign": "campaign_id claimant_id",
@@ -225,7 +215,7 @@ def test_the_ledger_keeps_its_tables():
     assert {i.name: " ".join(i.columns.keys()) for table in tables for i in table.indexes} == INDEXES
 
 
-# What Airflow holds: XComs, task state, questions, deferred tasks.
+# What Airflow holds: XComs, task state, deferred tasks.
 
 SUMMARY = (
     "campaign", "rows", "accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent",
@@ -271,16 +261,6 @@ def test_a_send_to_groups_leaves_these_xcoms(sms_default, ledger_path):
     assert kinds(ledger_path) == [("group",)]
 
 
-def test_an_approval_is_pushed_in_this_form():
-    """The XCom ``approval`` says of which plan, what, who and when."""
-    pairs = []
-    ti = types.SimpleNamespace(xcom_push=lambda key, value: pairs.append((key, value)))
-    context = {"task": types.SimpleNamespace(do_xcom_push=True), "ti": ti}
-    push_approval(context, "0123456789ab", "send", "ann", 1_750_000_000.0)
-    value = {"plan": "0123456789ab", "decision": "send", "by": "ann", "at": "2025-06-15T15:06:40+00:00"}
-    assert pairs == [("approval", value)]
-
-
 def test_the_marker_of_the_ledger_keeps_its_form():
     """A later attempt, or the leg after a wait, reads it under this key in the task state store or the XComs."""
     stored = {"ledger": "x", "highest_request": 8, "requests": 3, "noted_at": 1.5, "try_number": 2}
@@ -290,11 +270,9 @@ def test_the_marker_of_the_ledger_keeps_its_form():
     assert Marker.read(before) == marker._replace(try_number=None)
 
 
-def test_questions_keep_their_answers():
-    """A question that was asked before an upgrade is answered after it."""
-    assert OPTIONS == {"Resend": "resend", "Treat as sent": "accepted", "Fail": "fail"}
-    assert (SEND_BUTTON, STOP_BUTTON, FIELD, PLAN_XCOM) == ("Send", "Stop", "plan", "plan")
-    assert RESUME_METHOD == "execute_complete"
+def test_a_deferred_task_is_resumed_by_this_method():
+    """Its name and its arguments are in Airflow's database while a task waits."""
+    assert (RESUME_METHOD, PLAN_XCOM) == ("execute_complete", "plan")
     for method in (BulkSmsOperator.execute_complete, BalanceSensor.execute_complete):
         assert list(inspect.signature(method).parameters)[:3] == ["self", "context", "event"]
 
@@ -338,9 +316,6 @@ OF_EVERY_OPERATOR = {
     "sms_conn_id": "sms_default",
     "campaign": None,
     "on_unknown": "fail",
-    "approvers": None,
-    "four_eyes": False,
-    "approval_notifiers": None,
     "ledger_conn_id": None,
 }
 PARAMETERS = {
@@ -369,9 +344,6 @@ PARAMETERS = {
         "cost_per_part": 1,
         "max_error_rate": None,
         "on_low_balance": "send",
-        "approve": False,
-        "approve_above": None,
-        "approval_timeout": None,
         "send_window": None,
         **OF_EVERY_OPERATOR,
     },
@@ -408,7 +380,7 @@ PARAMETERS = {
 }
 TEMPLATED = {
     BulkSmsOperator: "source message send_options campaign report suppress campaign_group sms_conn_id ledger_conn_id "
-    "dry_run min_rows max_rows max_invalid max_cost max_repeats approve",
+    "dry_run min_rows max_rows max_invalid max_cost max_repeats",
     GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
     BalanceSensor: "min_balance source message sms_conn_id",
     SmsNotifier: "message to sms_conn_id send_options",

@@ -29,7 +29,6 @@ OF_AIRFLOW = {
     "hooks/sql_source.py": {"apache-airflow-providers-common-sql"},
     # A dependency of Airflow itself.
     "execution/deferral.py": {"apache-airflow-providers-standard"},
-    "execution/human_input.py": {"apache-airflow-providers-standard"},
 }
 """What Airflow brings along wherever a module imports it, by module."""
 

@@ -271,7 +271,7 @@ def _write_commands() -> list[ActionCommand]:
             _arg(
                 "--include-waiting",
                 action="store_true",
-                help="Also forget campaigns with a task that waits for a person, sending hours or credit; the task "
+                help="Also forget campaigns with a task that waits for sending hours or credit; the task "
                 "fails when it continues",
             ),
             _YES,

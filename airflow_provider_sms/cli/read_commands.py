@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from airflow_provider_sms.ledger.account import KeptEvidence
-    from airflow_provider_sms.ledger.approvals import Approval
     from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.ledger.statistics import CampaignStatus
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 EXIT_UNKNOWN = 3
 """The exit status of ``unknown --exit-code`` where there are unknown requests."""
-_SENTENCES = ("requests_of_unknown_cost", "approval", "paused", "sent_by")
+_SENTENCES = ("requests_of_unknown_cost", "paused", "sent_by")
 """Fields that a table writes as sentences, or within another field."""
 _STATE_NAMES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
 
@@ -71,22 +70,18 @@ def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:
 @command
 def show_status(args: Namespace) -> None:
     """Show the state of a campaign."""
-    from airflow_provider_sms.ledger.approvals import latest_approval
     from airflow_provider_sms.ledger.campaign_names import campaign_id
     from airflow_provider_sms.ledger.pauses import pause_of
     from airflow_provider_sms.ledger.statistics import status
-    from airflow_provider_sms.monitoring.audit_log import latest_asked_plan
     from airflow_provider_sms.monitoring.campaigns import find_campaign
     from airflow_provider_sms.monitoring.reasons import reasons
 
     with existing_ledger(args) as store:
         found = status(store, args.campaign)
         pause = pause_of(store, args.campaign)
-        approval = latest_approval(store, args.campaign)
-        its_id = campaign_id(store, args.campaign)
-        campaign = find_campaign(store, its_id)
-        asked, now = latest_asked_plan(store, its_id), store.clock()
-    fields = _status_fields(found, None if campaign is None else campaign.state, pause, approval)
+        campaign = find_campaign(store, campaign_id(store, args.campaign))
+        now = store.clock()
+    fields = _status_fields(found, None if campaign is None else campaign.state, pause)
     if args.output in ("table", "plain"):
         sent_by = [
             f"task {task.task_id} of DAG {task.dag_id} ({counted(task.runs, 'run')}, {counted(task.tries, 'attempt')})"
@@ -94,17 +89,12 @@ def show_status(args: Namespace) -> None:
         ]
         in_words = {**fields, "cost": at_least(f"{found.counts.cost}", found.counts.of_unknown_cost)}
         rows = [{"property": name, "value": value} for name, value in in_words.items() if name not in _SENTENCES]
-        if approval is not None:
-            decided = (
-                f"{approval.decision}, by {approval.decided_by} at {iso(approval.decided_at)}, plan {approval.plan_id}"
-            )
-            rows.append({"property": "approval", "value": decided})
         if pause is not None:
             rows.append({"property": "paused", "value": f"by {pause.paused_by} since {iso(pause.paused_at)}"})
         print_rows([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
     else:
         print_rows([fields], args.output)
-    if campaign is not None and (told := reasons(campaign, now, asked, _unknown_words(found, args))):
+    if campaign is not None and (told := reasons(campaign, now, _unknown_words(found, args))):
         print_message(*told)
 
 
@@ -122,15 +112,7 @@ def _unknown_words(found: CampaignStatus, args: Namespace) -> str:
     )
 
 
-def _approval_fields(approval: Approval) -> dict[str, Any]:
-    fields = {**approval._asdict(), "decided_at": iso(approval.decided_at)}
-    del fields["subset"]
-    return fields
-
-
-def _status_fields(
-    found: CampaignStatus, state: str | None, pause: Pause | None, approval: Approval | None
-) -> dict[str, Any]:
+def _status_fields(found: CampaignStatus, state: str | None, pause: Pause | None) -> dict[str, Any]:
     return {
         "campaign": found.campaign,
         "state": state,
@@ -145,7 +127,6 @@ def _status_fields(
         "first_activity": iso(found.first_activity),
         "last_activity": iso(found.last_activity),
         "decisions": found.decisions,
-        "approval": None if approval is None else _approval_fields(approval),
         "paused": None if pause is None else {"by": pause.paused_by, "since": iso(pause.paused_at)},
         "sent_by": [task._asdict() for task in found.senders],
     }

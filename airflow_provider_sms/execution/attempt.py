@@ -7,15 +7,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
-from airflow_provider_sms.execution.decision_rules import DecisionRules
-from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
+from airflow_provider_sms.execution.deferral import require_balance
 from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
 from airflow_provider_sms.execution.failures import describe, nothing_more, saying_nothing_more
-from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import (
     counts_of_plan,
@@ -24,7 +22,7 @@ from airflow_provider_sms.execution.planning import (
     several_runs_in_words,
     summary_of_plan,
 )
-from airflow_provider_sms.execution.preflight import Preflight, record_decision
+from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
     leave_out_report,
@@ -45,7 +43,6 @@ from airflow_provider_sms.execution.xcom import (
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
-from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.planning.scan import outgoing_blocks
@@ -57,8 +54,6 @@ from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopCo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sms.execution.human_input import PlanDecision
-    from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.backend import LedgerBackend
@@ -141,7 +136,7 @@ class BulkAttempt:
     def _dry_run(self, stack: ExitStack) -> None:
         options = self._options()
         with open_ledger_if_present(self._task.ledger_conn_id) as store:
-            scanned = self._scan(options, stack, store, lambda *_: options.on_unknown == "resend")
+            scanned = self._scan(options, stack, store, lambda _: options.on_unknown == "resend")
             try:
                 with self._task.hook.get_settings().client() as client:
                     balance: Balance | None = client.get_balance()
@@ -176,8 +171,8 @@ class BulkAttempt:
         session.hold(self._campaign, task.sms_conn_id)
         options = self._options()
         settings = task.hook.get_settings()
-        rules = DecisionRules.of(self._context, options.question)
-        decision = self._take_event(session, rules)
+        if self._task.resumed:
+            require_balance(self._task.event)
         ledger = session.campaign(
             self._campaign, "bulk", account_of(settings, options.cost_per_part), options.frequency_cap
         )
@@ -192,11 +187,10 @@ class BulkAttempt:
             concurrency=options.concurrency,
             max_requests_per_second=options.max_requests_per_second,
             resend_unknown=options.on_unknown == "resend",
-            resend_requests=to_resend(session.store, self._campaign, session.who),
             resent=ledger.resent_by_earlier_legs() if self._counts.lost else frozenset(),
         )
         scanned = self._check(options, stack, session.store, ledger, sending.resends)
-        preflight = Preflight(task, options, rules, self._campaign, session, reconciliation, self._telemetry)
+        preflight = Preflight(task, options, self._campaign, reconciliation, self._telemetry)
         every_row = SeenRows()
         every_row.until = scanned.scan.rows
         try:
@@ -205,10 +199,9 @@ class BulkAttempt:
             self._unsent = plan
             options.limits.check(plan)
             with self._summary_before_wait():
-                preflight.require(plan, seen, scanned.scan, decision, has_sent=self._counts.has_posted)
+                preflight.require(plan, seen)
         except Exception as error:
-            words = "it was not approved" if isinstance(error, AirflowFailException) else describe(error)
-            self._write_report(every_row, ledger, words, nothing_sent=True)
+            self._write_report(every_row, ledger, describe(error), nothing_sent=True)
             raise
         delivery = Delivery(
             task,
@@ -221,7 +214,6 @@ class BulkAttempt:
             telemetry=self._telemetry,
             reconciliation=reconciliation,
             reconciles=reconciles,
-            asks=rules if options.on_unknown == "ask" else None,
             wait=preflight.wait,
         )
         if plan.is_settled:
@@ -239,31 +231,13 @@ class BulkAttempt:
             replay(ledger, self._counts)
         self._has_replayed = True
 
-    def _take_event(self, session: LedgerSession, rules: DecisionRules) -> PlanDecision | None:
-        """Carry out a person's decision about unknown requests, or record and return the one about the plan.
-
-        A decision by a person who may not decide does not count: the task asks again.
-
-        :raises AirflowFailException: the decision is that the task fails; or the balance cannot be read.
-        """
-        event = self._task.event
-        if event is None or read_event(event) != "decision":
-            return None
-        if is_plan_decision(event):
-            decision = read_plan_decision(event, rules, self._task.deadline)
-            if decision is not None and not decision.expired:
-                record_decision(self._context, session, self._campaign, decision)
-            return decision
-        record_request_decision(session, event, rules)
-        return None
-
     def _check(
         self,
         options: BulkOptions,
         stack: ExitStack,
         store: LedgerBackend | None,
         ledger: CampaignLedger | None,
-        resends: Callable[[int, bytes], bool],
+        resends: Callable[[bytes], bool],
     ) -> ScannedSource:
         """Check every row, and refuse a table that must not be sent.
 
@@ -275,7 +249,7 @@ class BulkAttempt:
         return scanned
 
     def _scan(
-        self, options: BulkOptions, stack: ExitStack, store: LedgerBackend | None, resends: Callable[[int, bytes], bool]
+        self, options: BulkOptions, stack: ExitStack, store: LedgerBackend | None, resends: Callable[[bytes], bool]
     ) -> ScannedSource:
         """Read and check every row.
 
@@ -428,7 +402,7 @@ class BulkAttempt:
         try:
             yield
         except BaseException as signal:
-            if gives_up_slot(signal):
+            if isinstance(signal, TaskDeferred):
                 self._push_summary()
             raise
 

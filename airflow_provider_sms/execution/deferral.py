@@ -2,15 +2,13 @@
 
 A deferral stores the trigger's class and arguments and the method to call next, unencrypted in Airflow's database: a
 moment, or a connection's id, a balance and an interval; never a token or a number. The rest of what the leg after the
-wait has to know is in the ledger, and in the XComs that :mod:`~airflow_provider_sms.execution.xcom` lists. A wait for a
-person stores the question as well, with some texts and masked numbers:
-:mod:`~airflow_provider_sms.execution.human_input`.
+wait has to know is in the ledger, and in the XComs that :mod:`~airflow_provider_sms.execution.xcom` lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 
@@ -51,31 +49,13 @@ def wait_for_balance(sms_conn_id: str, min_balance: Decimal) -> NoReturn:
     raise TaskDeferred(trigger=trigger, method_name=RESUME_METHOD)
 
 
-def read_event(event: object) -> Literal["decision", "balance", "moment"]:
-    """Return the kind of event that ended a deferral.
+def require_balance(event: object) -> None:
+    """Raise the error that ended a wait for credit, if one did.
 
-    :param event: the event, as Airflow brings it back.
-    :returns: ``decision`` for a person's decision, which is not checked here: see
-        :mod:`~airflow_provider_sms.execution.human_input`; ``balance`` if there is credit now; ``moment`` if the moment
-        has come.
+    :param event: the event that ended a deferral, as Airflow brings it back.
     :raises AirflowFailException: the balance cannot be read, and a retry could not help.
     :raises AirflowException: the balance cannot be read.
     """
-    if not isinstance(event, Mapping):
-        # A time, or a time as text, depending on the version of Airflow.
-        return "moment"
-    balance: Mapping[str, Any] = event
-    if "chosen_options" in balance or "status" not in balance:
-        return "decision"
-    if balance["status"] != "success":
-        raise (AirflowFailException if balance.get("permanent") else AirflowException)(balance["message"])
-    return "balance"
-
-
-def gives_up_slot(signal: BaseException) -> bool:
-    """Return whether an exception tells Airflow that the task waits, and is neither an error nor the task's end."""
-    try:
-        from airflow.sdk.exceptions import TaskAwaitingInput
-    except ImportError:  # before 3.3 a trigger waits for a person, too
-        return isinstance(signal, TaskDeferred)
-    return isinstance(signal, (TaskAwaitingInput, TaskDeferred))
+    # A time, or a time as text, depending on the version of Airflow, ends the wait for the hours.
+    if isinstance(event, Mapping) and event["status"] != "success":
+        raise (AirflowFailException if event.get("permanent") else AirflowException)(event["message"])

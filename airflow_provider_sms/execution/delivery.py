@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_sms.exceptions import InputError, LedgerError, NotSentError, ServiceError, SmsError
+from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError
 from airflow_provider_sms.execution.failures import failure, log_unforeseen
-from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.planning import PER_RUN
 from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.campaign_names import default_name
-from airflow_provider_sms.ledger.decisions import ask
-from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
@@ -31,7 +28,6 @@ from airflow_provider_sms.sending.unrecorded import RecoveryFile, RecoveryPlace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from airflow_provider_sms.execution.decision_rules import DecisionRules
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
@@ -75,7 +71,6 @@ class Delivery:
     :param counts: counts the messages by outcome.
     :param reconciliation: tells by the balance what became of requests whose response was lost.
     :param reconciles: whether the balance closes such requests; otherwise its evidence is only shown.
-    :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
     :param wait: gives up the slot until a stopped send may go on; None if no condition stops it.
     :param to_groups: whether it is one text to groups.
     """
@@ -90,7 +85,6 @@ class Delivery:
     telemetry: Telemetry
     reconciliation: Reconciliation
     reconciles: bool
-    asks: DecisionRules | None
     wait: Callable[[StopReason], NoReturn] | None = None
     to_groups: bool = False
 
@@ -195,7 +189,7 @@ class Delivery:
         if end.interruption is not None:
             raise end.interruption
         counts, total, campaign = self.counts, self.total, self.ledger.campaign_name
-        requests = self._unknown_requests(end)  # with evidence, which a question shows, too
+        requests = self._unknown_requests(end)
         unsent = counts.settled < total or counts.not_sent > counts.partial + counts.none_taken
         stopped = self.task.stop.is_set() and unsent
         error = end.error
@@ -207,9 +201,6 @@ class Delivery:
                 except SmsError as refused:
                     error = refused  # the words below say, too, who may have been texted
             counts.left = self._left()
-            to_decide = (counts.unknown_requests | counts.left.keys()) - self.options.resend_requests
-            if error is None and self.asks is not None and to_decide and not counts.unrecorded:
-                self._ask(campaign, self.asks, to_decide)
         failed = failure(
             campaign,
             counts,
@@ -260,19 +251,3 @@ class Delivery:
         except LedgerError as error:
             log.warning("The ledger does not tell who made the requests: %s", error)
             return {}
-
-    def _ask(self, campaign: str, rules: DecisionRules, requests: set[int]) -> NoReturn:
-        counts, session = self.counts, self.session
-        try:
-            asked = ask(session.store, campaign, session.who, session.claimant_id, requests)
-        except InputError as error:
-            ledger = self.task.ledger_conn_id
-            failed = failure(campaign, counts, None, stopped=False, resend_unknown=False, ledger_conn_id=ledger)
-            raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from None
-        if not asked:
-            raise AirflowException("Every unknown request has an outcome since: the next attempt finds it")
-        unknown = sum(each.messages for each in asked)
-        words = "%d %s may have been sent: waiting for a person, in Airflow's required actions"
-        log.warning(words, unknown, by_count(unknown, "message"))
-        self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": unknown})
-        ask_about_requests(self.task.context, rules, campaign, unknown, asked)

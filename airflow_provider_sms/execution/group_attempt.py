@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
-from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import saying_nothing_more
-from airflow_provider_sms.execution.human_input import record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger import account_history
-from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
-from airflow_provider_sms.reporting.summary import facts, replay, summarise
+from airflow_provider_sms.reporting.summary import facts, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
 from airflow_provider_sms.sending.stop_conditions import has_responded
@@ -42,13 +39,13 @@ log = logging.getLogger(__name__)
 
 
 def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> dict[str, Any] | None:
-    """Make one attempt of a :class:`GroupSmsOperator`, or the leg of it that follows a deferral.
+    """Make one attempt of a :class:`GroupSmsOperator`.
 
     :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
     :return: the response; None where the ledger holds none.
     """
     campaign, counts = task.campaign, SendCounts()
-    telemetry = Telemetry(task.context, task.sms_conn_id, campaign, resumed=task.resumed)
+    telemetry = Telemetry(task.context, task.sms_conn_id, campaign)
 
     def summary() -> dict[str, Any]:
         return summarise(campaign, 1, 0, counts)
@@ -57,20 +54,15 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         return client.send_group(options.message, options.groups, send_options=options.send_options)
 
     # The ledger is closed once the end is noted there.
-    may_have_sent = saying_nothing_more(lambda: task.resumed or counts.has_posted)
+    may_have_sent = saying_nothing_more(lambda: counts.has_posted)
     with ExitStack() as stack, telemetry.until_ended(summary), may_have_sent:
-        session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
+        session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=False))
         telemetry.enter(session, campaign)
         session.hold(campaign, task.sms_conn_id)
         options = read_options()
         key = group_key(options.message, options.groups)
         settings = task.hook.get_settings()
-        rules = DecisionRules.of(task.context, options.question)
-        if task.resumed:
-            record_request_decision(session, task.event, rules)
         ledger = session.campaign(campaign, "group", account_of(settings))
-        if task.resumed:
-            replay(ledger, counts)
         reconciliation = reconciliation_of(task, session, settings, campaign)
         reconciles = options.on_unknown == "reconcile"
         if reconciles:
@@ -82,9 +74,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             chunk_size=1,
             concurrency=1,
             resend_unknown=options.on_unknown == "resend",
-            resend_requests=to_resend(session.store, campaign, session.who),
         )
-        asks = rules if options.on_unknown == "ask" else None
         delivery = Delivery(
             task,
             session,
@@ -96,7 +86,6 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             telemetry=telemetry,
             reconciliation=reconciliation,
             reconciles=reconciles,
-            asks=asks,
             to_groups=True,
         )
         delivery.begin()

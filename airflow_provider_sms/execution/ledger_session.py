@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow.providers.common.compat.sdk import conf
+from airflow.providers.common.compat.sdk import TaskDeferred, conf
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
-from airflow_provider_sms.execution.deferral import gives_up_slot
 from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
 from airflow_provider_sms.formatting import by_count
@@ -122,7 +121,7 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
         try:
             yield LedgerSession(store, who, claimant_id, resumed, mark, held)
         except BaseException as signal:
-            if gives_up_slot(signal):
+            if isinstance(signal, TaskDeferred):
                 mark.leave_for_next_leg()
             raise
         finally:

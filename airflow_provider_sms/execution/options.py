@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.decision_rules import QuestionOptions
     from airflow_provider_sms.hooks.sms import SmsHook
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-    from airflow_provider_sms.planning.limits import Limits, Threshold
+    from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.stop_flag import StopFlag
 
@@ -25,7 +23,7 @@ OnInvalid: TypeAlias = Literal["fail", "skip"]
 """What happens to rows that cannot be texted."""
 OnLowBalance: TypeAlias = Literal["send", "fail", "wait"]
 """What happens to a send that costs more than a pre-paid account has."""
-OnUnknown: TypeAlias = Literal["fail", "reconcile", "ask", "resend"]
+OnUnknown: TypeAlias = Literal["fail", "reconcile", "resend"]
 """What happens to messages whose response was lost."""
 
 
@@ -41,7 +39,6 @@ class SendingTask:
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param stop: set when Airflow ends the task.
     :param campaign: the campaign's name; empty if the task's name is refused later.
-    :param deadline: the time by which a person had to decide; None if the task has not asked, or asked without a limit.
     """
 
     context: Context
@@ -50,7 +47,6 @@ class SendingTask:
     ledger_conn_id: str | None
     stop: StopFlag
     campaign: str
-    deadline: datetime | None = None
 
     @property
     def sms_conn_id(self) -> str:
@@ -81,7 +77,6 @@ class GroupOptions:
     groups: Sequence[str]
     send_options: dict[str, Any] | None
     on_unknown: OnUnknown
-    question: QuestionOptions
 
 
 @dataclass(frozen=True)
@@ -90,9 +85,7 @@ class BulkOptions:
 
     :param limits: ``min_rows``, ``max_rows``, ``max_cost``, ``max_invalid``, ``max_parts_per_message`` and
         ``max_repeats``.
-    :param approval_threshold: ``approve_above``; None means that no plan needs approval for its size.
     :param frequency_cap: ``campaign_group`` and ``min_interval``; None means no cap.
-    :param question: ``approvers``, ``four_eyes``, ``approval_notifiers`` and ``approval_timeout``.
     """
 
     message: str | None
@@ -111,20 +104,16 @@ class BulkOptions:
     cost_per_part: float | Mapping[str, float]
     max_error_rate: float | None
     on_low_balance: OnLowBalance
-    approve: bool
     send_window: SendWindow | None
     limits: Limits
-    approval_threshold: Threshold | None
     frequency_cap: FrequencyCap | None
-    question: QuestionOptions
 
     @property
     def plan_binds(self) -> bool:
-        """Whether nothing but the messages of the plan may be sent: a person approves it, or a limit applies to it."""
+        """Whether nothing but the messages of the plan may be sent: a limit applies to it."""
         limits = (
-            self.approval_threshold,
             self.limits.max_cost,
             self.limits.max_repeats,
             self.limits.max_parts_per_message,
         )
-        return self.approve or any(limit is not None for limit in limits)
+        return any(limit is not None for limit in limits)

@@ -95,7 +95,7 @@ def open_scan(
     *,
     campaign: str,
     store: LedgerBackend | None,
-    resends: Callable[[int, bytes], bool],
+    resends: Callable[[bytes], bool],
     is_own: Callable[[int], bool],
     who: Claimant,
     stack: ExitStack,

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.execution.deferral import gives_up_slot
+from airflow.providers.common.compat.sdk import TaskDeferred
+
 from airflow_provider_sms.execution.ledger_progress import LedgerProgress
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.model import AttemptState
@@ -142,7 +143,7 @@ class Telemetry:
             error = raised
             raise
         finally:
-            deferred = error is not None and gives_up_slot(error)
+            deferred = isinstance(error, TaskDeferred)
             self.ended(summary(), deferred=deferred, failed=error is not None, left_out=left_out())
 
     def ended(
@@ -193,9 +194,8 @@ class Telemetry:
     def note(self, state: str, figures: Mapping[str, float | str]) -> None:
         """Note for Airflow and in the ledger that an attempt checks rows, or which condition it waits for.
 
-        :param state: ``checking``, ``waiting for approval``, ``waiting for hours``, ``waiting for credit`` or
-            ``waiting for an answer``. The other methods note ``sending``, ``paused``, ``ended`` and, in the ledger
-            only, ``failed``.
+        :param state: ``checking``, ``waiting for hours`` or ``waiting for credit``. The other methods note
+            ``sending``, ``paused``, ``ended`` and, in the ledger only, ``failed``.
         """
         self._note_in_airflow(state, figures)
         if self._progress is not None:

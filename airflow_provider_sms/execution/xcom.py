@@ -27,8 +27,6 @@ MAX_RESPONSES = 100
 """Responses that an XCom holds; the ledger has them all."""
 PLAN = "plan"
 """The plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it, before anything is sent."""
-APPROVAL = "approval"
-"""Which plan a person approved or refused, who it was, and when."""
 MARKER = "sms_ledger"
 """The ledger that was used and its high-water mark, for the leg after a deferral; also in Airflow's task state store.
 

@@ -7,17 +7,16 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import BALANCE, CHARGED
 from airflow_provider_sms.ledger.account_history import kept_evidence, written_evidence
-from airflow_provider_sms.ledger.attempts import ADOPTION, of_task
+from airflow_provider_sms.ledger.attempts import ADOPTION
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_groups
-from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, campaign_lock
+from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.request_queries import read_requests
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.ledger.transitions import current_state, fitting_cost, lapse, release, take_back
 
@@ -29,13 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant, RequestState
-    from airflow_provider_sms.ledger.request_queries import RequestRow
 
-
-RESEND = "resend"
-FAIL = "fail"
-SETTLED = "settled"
-"""Nobody decided: the request had an outcome by the time of the person's answer."""
 
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
@@ -156,98 +149,8 @@ def _close(
     if state == NOT_SENT:
         release(connection, request_id, groups)
     decided = {"decision": state, "decided_by": who, "decided_at": now}
-    asked = update(decision).where(decision.c.request_id == request_id, decision.c.decision.is_(None))
-    if connection.execute(asked.values(decided)).rowcount == 0:
-        connection.execute(insert(decision).values(request_id=request_id, **decided))
+    connection.execute(insert(decision).values(request_id=request_id, **decided))
     return held
-
-
-def ask(
-    store: LedgerBackend, campaign_name: str, who: Claimant, claimant_id: int, request_ids: Collection[int]
-) -> list[RequestRow]:
-    """Record which requests a person is asked about, in place of those that an earlier attempt asked about.
-
-    Airflow shows the first question of a task instance for ever, whatever it asks later. So a later question may be
-    about the same requests, or some of them, but not about others.
-
-    :param claimant_id: of this attempt.
-    :param request_ids: requests that are unknown, or whose claim has lapsed; at least one.
-    :returns: those that are still unknown, in order.
-    :raises InputError: another question was asked before; says what to do.
-    :raises LedgerError: when it was not committed.
-    """
-    its = decision.c.asked_by.in_(select(claimant.c.id).where(of_task(who)))
-    with store.write(campaign_lock(campaign_name)) as connection:
-        its_campaign = select(campaign.c.id).where(campaign.c.name == campaign_name).scalar_subquery()
-        lapse(connection, request.c.campaign_id == its_campaign, store.clock())
-        shown = set(connection.execute(select(decision.c.request_id).where(its)).scalars())
-        if shown and not shown.issuperset(request_ids):
-            raise InputError(
-                "A person was asked about other requests before, and Airflow would show that question again. "
-                "Close these with airflow-sms ledger resolve, then clear the task"
-            )
-        connection.execute(delete(decision).where(decision.c.decision.is_(None), its))
-        connection.execute(
-            insert(decision), [{"request_id": each, "asked_by": claimant_id} for each in sorted(request_ids)]
-        )
-    return questions(store, who)
-
-
-def questions(store: LedgerBackend, who: Claimant) -> list[RequestRow]:
-    """Return the requests that this task instance asks a person about and that are still unknown, in order.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    asked = select(decision.c.request_id).select_from(decision.join(claimant))
-    asked = asked.where(decision.c.decision.is_(None), of_task(who))
-    with store.read() as connection:
-        unknown = and_(request.c.id.in_(asked), request.c.state == UNKNOWN)
-        return read_requests(connection, unknown, store.clock())
-
-
-def answer(store: LedgerBackend, who: Claimant, said: str, by: str) -> int:
-    """Record and apply a person's decision about all requests that this task instance asked about.
-
-    A request that has an outcome by now keeps it.
-
-    :param said: ``accepted``, ``resend`` or ``fail``.
-    :param by: the person.
-    :returns: how many requests the decision concerned.
-    :raises LedgerError: when it was not committed.
-    """
-    asked = [question.request_id for question in questions(store, who)]
-    for request_id in asked if said == ACCEPTED else ():
-        with suppress(InputError):  # it has an outcome since
-            resolve(store, request_id, ACCEPTED, by)
-    with store.write(DECISION_LOCK) as connection:
-        tries = select(claimant.c.id).where(of_task(who))
-        still_open = and_(decision.c.decision.is_(None), decision.c.asked_by.in_(tries))
-        unknown = decision.c.request_id.in_(select(request.c.id).where(request.c.state == UNKNOWN))
-        if said != ACCEPTED:  # which is recorded already
-            decided = {"decision": said, "decided_by": by, "decided_at": store.clock()}
-            connection.execute(update(decision).where(still_open, unknown).values(decided))
-        # Kept, since Airflow has shown the question.
-        connection.execute(update(decision).where(still_open).values(decision=SETTLED, decided_at=store.clock()))
-    return len(asked)
-
-
-def to_resend(store: LedgerBackend, campaign_name: str, who: Claimant) -> frozenset[int]:
-    """Return the requests of a campaign whose messages a person told this task instance to post again.
-
-    The latest decision about a request counts, whichever task asked for it.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    query = (
-        select(decision.c.request_id, decision.c.decision, decision.c.asked_by)
-        .select_from(decision.join(request, request.c.id == decision.c.request_id).join(campaign))
-        .where(campaign.c.name == campaign_name, decision.c.decision.is_not(None))
-        .order_by(decision.c.decided_at, decision.c.id)
-    )
-    with store.read() as connection:
-        tries = set(connection.execute(select(claimant.c.id).where(of_task(who))).scalars())
-        latest = {request_id: (said, by) for request_id, said, by in connection.execute(query)}
-    return frozenset(request_id for request_id, (said, by) in latest.items() if said == RESEND and by in tries)
 
 
 def _not_unknown(connection: Connection, request_id: int) -> str:

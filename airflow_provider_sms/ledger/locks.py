@@ -14,9 +14,6 @@ CREATION_LOCK = 0x5355_4D53
 REGISTER_LOCK = 0x5355_4D54
 """Held while an attempt is registered, before it knows its campaign."""
 
-DECISION_LOCK = 0x5355_4D55
-"""Held while a person's answer to a task is recorded: its requests may belong to several campaigns."""
-
 ADOPTION_LOCK = 0x5355_4D56
 """Held while a person adopts a ledger for a task instance, which need not have a campaign there."""
 

@@ -55,10 +55,6 @@ class AttemptState(_Stored):
     SENDING = "sending"
     PAUSED = "paused"
     """A person has paused its campaign, and its process waits."""
-    WAITING_FOR_APPROVAL = "waiting for approval"
-    """It is deferred until a person approves or refuses its plan."""
-    WAITING_FOR_ANSWER = "waiting for an answer"
-    """It is deferred until a person decides about requests that are unknown."""
     WAITING_FOR_CREDIT = "waiting for credit"
     WAITING_FOR_HOURS = "waiting for hours"
     """It is deferred until people may be texted."""
@@ -68,12 +64,7 @@ class AttemptState(_Stored):
     """It made requests and recorded no progress, so nothing tells how it ended."""
 
 
-DEFERRED: Final = (
-    AttemptState.WAITING_FOR_APPROVAL,
-    AttemptState.WAITING_FOR_ANSWER,
-    AttemptState.WAITING_FOR_CREDIT,
-    AttemptState.WAITING_FOR_HOURS,
-)
+DEFERRED: Final = (AttemptState.WAITING_FOR_CREDIT, AttemptState.WAITING_FOR_HOURS)
 """States of an attempt that has given up its slot, and goes on later."""
 
 

@@ -41,7 +41,7 @@ class CampaignPreview:
     :param store: the open ledger.
     :param campaign_name: it need not exist.
     :param cap: how often a recipient may be texted; None means no limit.
-    :param resends: takes the id of an unknown request and a key, and returns whether that message is sent again.
+    :param resends: takes the key of an unknown message, and returns whether it is sent again.
     :param is_own: takes the id of a request, and returns whether an earlier leg of this attempt made it.
     :param who: the attempt that asks; None means one of a task that has sent nothing.
     """
@@ -51,7 +51,7 @@ class CampaignPreview:
         store: LedgerBackend,
         campaign_name: str,
         cap: FrequencyCap | None = None,
-        resends: Callable[[int, bytes], bool] = lambda *_: False,
+        resends: Callable[[bytes], bool] = lambda _: False,
         is_own: Callable[[int], bool] = lambda _: False,
         *,
         who: Claimant | None = None,
@@ -108,7 +108,7 @@ class CampaignPreview:
         with self._store.read() as connection:
             for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
                 is_lost = current_state(state, deadline, now) == UNKNOWN
-                if is_lost and self._resends(request_id, bytes(key)):
+                if is_lost and self._resends(bytes(key)):
                     held[bytes(key)] = AGAIN
                     continue
                 accepted, unknown = (OWN, OWN_UNKNOWN) if self._is_own(request_id) else (ACCEPTED, UNKNOWN)

@@ -1,6 +1,6 @@
 """Forgetting campaigns in which nothing has happened for a long time: all rows of the ledger that belong to them.
 
-These are recipients, requests with their responses, decisions, approvals, pauses, progress and attempts.
+These are recipients, requests with their responses, decisions, pauses, progress and attempts.
 
 Frequency caps forget the recipients, too: a cap whose interval is longer than their age no longer protects them.
 
@@ -22,10 +22,9 @@ from airflow_provider_sms.ledger.account_history import close_history
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
 from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import open_pause
 from airflow_provider_sms.ledger.schema import (
-    approval,
     campaign,
     claimant,
     contact,
@@ -137,7 +136,6 @@ def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
         requested.scalar_subquery(),
         decided.scalar_subquery(),
         select(func.max(pauses.c.resumed_at)).where(pauses.c.campaign_id == campaign.c.id).scalar_subquery(),
-        select(func.max(approval.c.decided_at)).where(approval.c.campaign_id == campaign.c.id).scalar_subquery(),
         # An attempt that found nobody left to text relies on what the ledger remembers, and so does a deferred one.
         select(func.max(progress.c.updated_at)).where(progress.c.campaign_id == campaign.c.id).scalar_subquery(),
     )
@@ -159,24 +157,15 @@ def _waits(connection: Connection) -> dict[int, str]:
     """Return the states of attempts that are deferred, by the id of their campaign."""
     # Only the last leg of an attempt waits; earlier ones keep the state of their wait for ever. An adoption is no leg,
     # and a leg that has recorded nothing yet has only begun: until then, the wait before it holds the campaign.
-    has_recorded = or_(
-        claimant.c.id.in_(select(progress.c.claimant_id)),
-        claimant.c.id.in_(select(approval.c.claimant_id).where(approval.c.claimant_id.is_not(None))),
-    )
     newest = (
         select(func.max(claimant.c.id).label("id"))
-        .where(claimant.c.try_number > 0, has_recorded)
+        .where(claimant.c.try_number > 0, claimant.c.id.in_(select(progress.c.claimant_id)))
         .group_by(claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
         .subquery()
     )
     recorded = select(progress.c.campaign_id, progress.c.state).join(newest, newest.c.id == progress.c.claimant_id)
-    # In case the progress could not be recorded.
-    asked = select(approval.c.campaign_id).join(newest, newest.c.id == approval.c.claimant_id)
-    unanswered = connection.execute(asked.where(approval.c.decision.is_(None))).scalars()
-    waits: dict[int, str] = dict.fromkeys(unanswered, AttemptState.WAITING_FOR_APPROVAL)
     rows = connection.execute(recorded.where(progress.c.state.in_(DEFERRED)))
-    waits.update((campaign_id, state) for campaign_id, state in rows)
-    return waits
+    return {row.campaign_id: row.state for row in rows}
 
 
 def forget_campaign(
@@ -228,7 +217,6 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
     some = list(connection.execute(select(request.c.id).where(of_campaign).limit(REQUESTS_AT_ONCE)).scalars())
     if not some:
         connection.execute(delete(pauses).where(pauses.c.campaign_id == old.campaign_id))
-        connection.execute(delete(approval).where(approval.c.campaign_id == old.campaign_id))
         connection.execute(delete(progress).where(progress.c.campaign_id == old.campaign_id))
         connection.execute(delete(campaign).where(here))
         return 0, True
@@ -250,8 +238,6 @@ def forget_claimants(store: LedgerBackend, before: float) -> int:
     unused = and_(
         claimant.c.started_at < before,
         claimant.c.id.not_in(select(request.c.claimant_id)),
-        claimant.c.id.not_in(select(decision.c.asked_by).where(decision.c.asked_by.is_not(None))),
-        claimant.c.id.not_in(select(approval.c.claimant_id).where(approval.c.claimant_id.is_not(None))),
         claimant.c.id.not_in(select(progress.c.claimant_id)),
     )
     with store.read() as connection:

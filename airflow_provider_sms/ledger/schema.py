@@ -130,32 +130,11 @@ decision = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("request_id", ForeignKey("sms_request.id"), nullable=False),
-    # The attempt that asked a person; None where a person decided unasked.
-    Column("asked_by", ForeignKey("sms_claimant.id")),
-    # accepted, not_sent, resend, fail or settled; None while the question is open.
-    Column("decision", String(10)),
-    Column("decided_by", String(250)),
-    Column("decided_at", Float(53)),
+    # accepted or not_sent.
+    Column("decision", String(10), nullable=False),
+    Column("decided_by", String(250), nullable=False),
+    Column("decided_at", Float(53), nullable=False),
     Index("sms_decision_request", "request_id"),
-)
-
-approval = Table(
-    "sms_approval",
-    metadata,
-    Column("id", _Id, primary_key=True),
-    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
-    Column("plan_id", String(64), nullable=False),
-    # send or stop; None in a row that records a question.
-    Column("decision", String(10)),
-    Column("decided_by", String(250)),
-    Column("decided_at", Float(53)),
-    # The attempt that asked.
-    Column("claimant_id", ForeignKey("sms_claimant.id")),
-    Column("messages", BigInteger),
-    Column("cost", String(40)),
-    # Which messages of the table: see messages/subset.py.
-    Column("subset", LargeBinary),
-    Index("sms_approval_campaign", "campaign_id"),
 )
 
 contact_group = Table(

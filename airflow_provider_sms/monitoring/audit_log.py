@@ -1,4 +1,4 @@
-"""What was decided about a campaign: approvals, resolved requests and pauses, with names and times.
+"""What was decided about a campaign: resolved requests and pauses, with names and times.
 
 People decide, or the balance in their place where a task allows that.
 """
@@ -11,13 +11,11 @@ from sqlalchemy import case, select
 
 from airflow_provider_sms.ledger.account import BALANCE
 from airflow_provider_sms.ledger.account_history import kept_evidence
-from airflow_provider_sms.ledger.approvals import SEND, STOP
-from airflow_provider_sms.ledger.schema import approval, decision, pauses, request
+from airflow_provider_sms.ledger.schema import decision, pauses, request
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-    from airflow_provider_sms.ledger.backend import Readable
     from airflow_provider_sms.ledger.reader import LedgerReader
 
 
@@ -26,9 +24,8 @@ class AuditEntry(NamedTuple):
 
     :param user: the person; ``balance`` where the balance decided.
     :param at: seconds since the epoch.
-    :param action: ``approved``, ``refused``, ``was sent``, ``was not sent``, ``resend``, ``fail``, ``paused`` or
-        ``resumed``.
-    :param subject: the request or the plan; None means the campaign.
+    :param action: ``was sent``, ``was not sent``, ``paused`` or ``resumed``.
+    :param subject: the request; None means the campaign.
     :param people: people concerned; None means not recorded, or not known, as with a message to groups.
     :param why: what the balance told, where it decided.
     """
@@ -48,60 +45,10 @@ def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> li
     """
     with ledger.read() as connection:
         entries = [
-            *_approvals(connection, campaign_id),
             *_resolutions(connection, campaign_id, limit),
             *_pauses(connection, campaign_id),
         ]
     return sorted(entries, key=lambda entry: -entry.at)[:limit]
-
-
-class AskedPlan(NamedTuple):
-    """A plan that a person was asked about.
-
-    :param plan_id: the 12 hexadecimal digits by which log, report and question name the plan.
-    :param decision: ``send`` or ``stop``; None means that nobody has decided.
-    :param decided_by: the person.
-    """
-
-    plan_id: str
-    decision: str | None
-    decided_by: str | None
-
-
-def latest_asked_plan(ledger: Readable, campaign_id: int) -> AskedPlan | None:
-    """Return the plan that people were asked about, or decided about, last; None where nobody was asked.
-
-    It says nothing of the messages that it does not have, such as those of another mapped copy.
-
-    :raises SmsError: the ledger cannot be read.
-    """
-    query = (
-        select(approval.c.plan_id, approval.c.decision, approval.c.decided_by)
-        .where(approval.c.campaign_id == campaign_id)
-        .order_by(approval.c.id.desc())
-        .limit(1)
-    )
-    with ledger.read() as connection:
-        last = connection.execute(query).first()
-    return None if last is None else AskedPlan(*last)
-
-
-def _approvals(connection: Connection, campaign_id: int) -> list[AuditEntry]:
-    columns = (approval.c.decided_at, approval.c.decided_by, approval.c.decision, approval.c.plan_id)
-    query = select(*columns, approval.c.messages).where(
-        approval.c.campaign_id == campaign_id, approval.c.decision.is_not(None)
-    )
-    actions = {SEND: "approved", STOP: "refused"}
-    return [
-        AuditEntry(
-            row.decided_at,
-            row.decided_by,
-            actions.get(row.decision, row.decision),
-            f"plan {row.plan_id}",
-            row.messages,
-        )
-        for row in connection.execute(query)
-    ]
 
 
 def _resolutions(connection: Connection, campaign_id: int, limit: int) -> list[AuditEntry]:
@@ -111,13 +58,13 @@ def _resolutions(connection: Connection, campaign_id: int, limit: int) -> list[A
     query = (
         select(decision.c.decided_at, decision.c.decided_by, decision.c.decision, *columns)
         .select_from(decision.join(request, request.c.id == decision.c.request_id))
-        .where(request.c.campaign_id == campaign_id, decision.c.decided_by.is_not(None))
+        .where(request.c.campaign_id == campaign_id)
         .order_by(decision.c.decided_at.desc())
         .limit(limit)
     )
     actions = {"accepted": "was sent", "not_sent": "was not sent"}
     return [
-        AuditEntry(at, user, actions.get(decided, decided), f"request {request_id}", people, _why(user, evidence))
+        AuditEntry(at, user, actions[decided], f"request {request_id}", people, _why(user, evidence))
         for at, user, decided, request_id, people, evidence in connection.execute(query)
     ]
 

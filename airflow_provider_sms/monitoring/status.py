@@ -12,24 +12,21 @@ if TYPE_CHECKING:
 SENDING = "sending"
 CREDIT = "waiting for credit"
 HOURS = "waiting for hours"
-PERSON = "waiting for a person"
 PAUSED = "paused"
 COMPLETE = "complete"
 ATTENTION = "needs attention"
 EARLIER = "sent earlier"
 """Sent by a version of this package that recorded no progress, so nothing tells whether anybody was left out."""
 
-STATES = (ATTENTION, PERSON, CREDIT, HOURS, PAUSED, SENDING, COMPLETE, EARLIER)
+STATES = (ATTENTION, CREDIT, HOURS, PAUSED, SENDING, COMPLETE, EARLIER)
 
-LIVE = frozenset({SENDING, PAUSED, CREDIT, HOURS, PERSON})
+LIVE = frozenset({SENDING, PAUSED, CREDIT, HOURS})
 """States in which more will be sent without anybody clearing a task."""
 
 NO_PROGRESS = AttemptState.EARLIER
 """State of an attempt that made requests and recorded no progress; never stored."""
 
 _WAITS: dict[str, str] = {
-    AttemptState.WAITING_FOR_APPROVAL: PERSON,
-    AttemptState.WAITING_FOR_ANSWER: PERSON,
     AttemptState.WAITING_FOR_CREDIT: CREDIT,
     AttemptState.WAITING_FOR_HOURS: HOURS,
 }
@@ -95,7 +92,6 @@ def campaign_state(
     states = (
         (PAUSED, paused),
         (SENDING, under_way or any(_is_busy(each, now) for each in attempts)),
-        (PERSON, PERSON in waits),
         # Before the waits that end without a person: nobody would notice a failed copy beside them.
         (ATTENTION, failed),
         (CREDIT, CREDIT in waits),

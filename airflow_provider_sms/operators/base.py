@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
@@ -21,30 +19,10 @@ from airflow_provider_sms.operators.sms_hook import HasSmsHook
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from airflow.providers.common.compat.sdk import BaseNotifier, Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.options import OnUnknown
     from airflow_provider_sms.operators.checks import Check
-
-
-@contextmanager
-def _no_retry_after_refusal(task: SendingTask) -> Iterator[None]:
-    """Let no retry follow the leg that a person's no to a plan resumes, however that leg fails.
-
-    The retry would not know of the no. It would ask again, or find a smaller plan that needs no approval, and send it.
-    """
-    try:
-        yield
-    except AirflowFailException:
-        raise
-    except AirflowException as error:
-        from airflow_provider_sms.execution.human_input import is_refusal
-
-        if not is_refusal(task.event, task.deadline):
-            raise
-        raise AirflowFailException(f"{error}. No retry follows, since nobody approved the plan") from error
 
 
 class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
@@ -53,11 +31,7 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
     :param send_options: the service's Send Options, passed through.
     :param campaign: the campaign's name; within a campaign a message goes out at most once. None means one campaign for
         each task and DAG run, ``{dag_id}/{task_id}/{run_id}``.
-    :param on_unknown: ``fail``, ``reconcile``, ``ask`` or ``resend``.
-    :param approvers: users of Airflow who may answer the task's question. None means everybody whom Airflow lets
-        answer.
-    :param four_eyes: whether the person who triggered the run may not answer it.
-    :param approval_notifiers: Airflow notifiers that tell people that the question is waiting.
+    :param on_unknown: ``fail``, ``reconcile`` or ``resend``.
     :param sms_conn_id: the connection to send with.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine.
@@ -69,9 +43,6 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         send_options: dict[str, Any] | None = None,
         campaign: str | None = None,
         on_unknown: OnUnknown = "fail",
-        approvers: Sequence[str | Mapping[str, str]] | None = None,
-        four_eyes: bool = False,
-        approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
         sms_conn_id: str = SmsHook.default_conn_name,
         ledger_conn_id: str | None = None,
         **kwargs: Any,
@@ -82,9 +53,6 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         # Remembered, since the template of a name may render to None, which is then refused.
         self._is_named = campaign is not None
         self.on_unknown = on_unknown
-        self.approvers = approvers
-        self.four_eyes = four_eyes
-        self.approval_notifiers = approval_notifiers
         self.sms_conn_id = sms_conn_id
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
@@ -97,31 +65,29 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         """
         return self._attempt(context, None)
 
-    def execute_complete(self, context: Context, event: Any, deadline: str | None = None) -> Any:
+    def execute_complete(self, context: Context, event: Any) -> Any:
         """Continue after a deferral.
 
-        :param event: the event that ended the deferral: a moment, a balance, or a person's decision.
-        :param deadline: the time by which the person had to decide, in ISO 8601; None means no limit.
+        :param event: the event that ended the deferral: a moment, or a balance.
         """
-        return self._attempt(context, event, None if deadline is None else datetime.fromisoformat(deadline))
+        return self._attempt(context, event)
 
     @abstractmethod
     def send(self, task: SendingTask) -> Any:
         """Make one attempt, or the leg of it that follows a deferral, and return the task's result."""
 
-    def _attempt(self, context: Context, event: Any, deadline: datetime | None = None) -> Any:
+    def _attempt(self, context: Context, event: Any) -> Any:
         self.stop_signal = StopFlag()
         name = self.campaign_name(context)
-        task = SendingTask(context, event, self.hook, self.ledger_conn_id, self.stop_signal, name, deadline)
-        with _no_retry_after_refusal(task):
-            try:
-                return self.send(task)
-            except AirflowException:
-                raise
-            except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
-                log_unforeseen(error)
-                failure = AirflowFailException if is_permanent(error) else AirflowException
-                raise failure(describe(error)) from cause_of(error)
+        task = SendingTask(context, event, self.hook, self.ledger_conn_id, self.stop_signal, name)
+        try:
+            return self.send(task)
+        except AirflowException:
+            raise
+        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
+            log_unforeseen(error)
+            failure = AirflowFailException if is_permanent(error) else AirflowException
+            raise failure(describe(error)) from cause_of(error)
 
     def on_kill(self) -> None:
         """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""

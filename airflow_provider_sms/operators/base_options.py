@@ -12,7 +12,6 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import OnUnknown
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.operators.checks import LEDGER_CONNECTION, SMS_CONNECTION, Check
-from airflow_provider_sms.operators.question_options import QUESTION_CHECKS
 
 
 def _check_on_unknown(task: Any) -> None:
@@ -46,5 +45,4 @@ BASE_CHECKS = (
     Check(_check_send_options, ("send_options",)),
     SMS_CONNECTION,
     LEDGER_CONNECTION,
-    *QUESTION_CHECKS,
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from os import PathLike
 
-    from airflow.providers.common.compat.sdk import BaseNotifier, Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnLowBalance, OnUnknown, SendingTask
     from airflow_provider_sms.operators.checks import Check
@@ -88,17 +88,6 @@ class BulkSmsOperator(SmsOperatorBase):
     :param on_low_balance: what happens if a pre-paid account has less than the send costs, by estimate. ``send``: it
         goes on until the service refuses; ``fail``: nothing is sent; ``wait``: before the first request and during the
         send, the task gives up its slot until the balance covers the rest.
-    :param approve: wait, without a slot, until a person has seen the plan and approved it in Airflow's required
-        actions. (templated)
-    :param approve_above: the same, but only for a plan of more messages than this, or one that exceeds either figure of
-        ``{"rows": 10000, "cost": 500}``. None means that no plan needs approval for its size.
-    :param approval_timeout: how long a person has to decide about the plan, in seconds or as a timedelta; after that,
-        nothing is sent, and the task fails without a retry. None means no limit.
-    :param approvers: users of Airflow who may answer the question of ``approve`` or of ``on_unknown="ask"``, each by
-        id, or as ``{"id": …, "name": …}``. None means everybody whom Airflow lets answer.
-    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
-    :param approval_notifiers: an Airflow notifier, or a list of them, to tell people that the question is waiting. None
-        means that nobody is notified.
     :param send_window: the hours in which messages may go out, a
         :class:`~airflow_provider_sms.operators.sms.SendWindow`; outside them, the task gives up its slot until they
         begin. None means at any hour.
@@ -109,7 +98,7 @@ class BulkSmsOperator(SmsOperatorBase):
         request that was charged for counts as accepted, and one that was not is sent again. This assumes that a
         pre-paid account is charged when the service takes a request, and that nobody else spends from it meanwhile,
         which is checked as far as the figures allow; ``resend``: they are sent again, at the risk of texting people
-        twice; ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions.
+        twice.
     :param report: path or URI of a Parquet file, as text or as a path object. It gets one row for each row of the
         source, in the same order: ``row``, ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``,
         ``sent_at``; written even when the task fails, and replaced by the next attempt. Its name may not have the
@@ -135,7 +124,6 @@ class BulkSmsOperator(SmsOperatorBase):
         "max_invalid",
         "max_cost",
         "max_repeats",
-        "approve",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
     ui_color = "#e3f2ee"
@@ -175,13 +163,6 @@ class BulkSmsOperator(SmsOperatorBase):
         # What does it cost, and is there credit?
         cost_per_part: float | Mapping[str, float] = 1,
         on_low_balance: OnLowBalance = "send",
-        # Who approves it?
-        approve: bool | str = False,
-        approve_above: int | Mapping[str, float] | None = None,
-        approval_timeout: float | timedelta | None = None,
-        approvers: Sequence[str | Mapping[str, str]] | None = None,
-        four_eyes: bool = False,
-        approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
         # When may it send?
         send_window: SendWindow | None = None,
         # What if something goes wrong?
@@ -197,9 +178,6 @@ class BulkSmsOperator(SmsOperatorBase):
         super().__init__(
             send_options=send_options,
             campaign=campaign,
-            approvers=approvers,
-            four_eyes=four_eyes,
-            approval_notifiers=approval_notifiers,
             on_unknown=on_unknown,
             sms_conn_id=sms_conn_id,
             ledger_conn_id=ledger_conn_id,
@@ -227,9 +205,6 @@ class BulkSmsOperator(SmsOperatorBase):
         self.max_repeats = max_repeats
         self.cost_per_part = cost_per_part
         self.on_low_balance = on_low_balance
-        self.approve = approve
-        self.approve_above = approve_above
-        self.approval_timeout = approval_timeout
         self.send_window = send_window
         self.max_error_rate = max_error_rate
         self.report = report

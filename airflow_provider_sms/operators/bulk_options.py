@@ -6,9 +6,7 @@ operator declares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
@@ -17,9 +15,8 @@ from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.operators.checks import Check, is_number, require_whole
 from airflow_provider_sms.operators.durations import read_duration
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
-from airflow_provider_sms.operators.question_options import read_question_options
 from airflow_provider_sms.operators.templated_values import VALUE_CHECKS, read_value
-from airflow_provider_sms.planning.limits import Limits, Threshold
+from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.recipients.paths import require_parquet_name
 from airflow_provider_sms.recipients.values import is_missing
 
@@ -48,8 +45,6 @@ def read_bulk_options(task: Any) -> BulkOptions:
     """
     task.check_arguments()
     made: dict[str, Any] = {
-        "approve": read_value(task, "approve"),
-        "approval_threshold": threshold_of(task.approve_above),
         "limits": Limits(
             max_rows=read_value(task, "max_rows"),
             min_rows=read_value(task, "min_rows"),
@@ -59,26 +54,9 @@ def read_bulk_options(task: Any) -> BulkOptions:
             max_repeats=read_value(task, "max_repeats"),
         ),
         "frequency_cap": _frequency_cap(task.campaign_group, task.min_interval),
-        "question": read_question_options(task),
     }
     taken = {each.name: getattr(task, each.name) for each in fields(BulkOptions) if each.name not in made}
     return BulkOptions(**taken, **made)
-
-
-def threshold_of(value: int | Mapping[str, float] | None) -> Threshold | None:
-    """Return the size above which a plan needs approval.
-
-    :param value: a number of messages, or a mapping with messages as ``rows``, credits as ``cost``, or both; None means
-        that no size needs approval.
-    :raises InputError: names the argument.
-    """
-    if value is None:
-        return None
-    given = value if isinstance(value, Mapping) else {"rows": value}
-    rows, cost = given.get("rows"), given.get("cost")
-    if not given or set(given) - {"rows", "cost"} or not all(is_number(each) and each >= 0 for each in given.values()):
-        raise InputError("approve_above must be a number of messages, or a dict with 'rows', 'cost' or both")
-    return Threshold(None if rows is None else int(rows), None if cost is None else Decimal(str(cost)))
 
 
 def _frequency_cap(group: str | None, interval: float | timedelta | None) -> FrequencyCap | None:
@@ -148,29 +126,6 @@ def _check_send_window(task: Any) -> None:
         raise InputError("send_window must be a SendWindow, or None for any hours")
 
 
-def _check_approve(task: Any) -> None:
-    if read_value(task, "approve"):
-        _require_approval(task, "approve=True")
-
-
-def _check_approve_above(task: Any) -> None:
-    if threshold_of(task.approve_above) is not None:
-        _require_approval(task, "approve_above")
-
-
-def _require_approval(task: Any, argument: str) -> None:
-    """Refuse to ask about a plan if that is not possible.
-
-    :param argument: the argument that asks.
-    :raises InputError: the task would ask two kinds of question.
-    """
-    if task.on_unknown == "ask":
-        raise InputError(
-            f"{argument} and on_unknown='ask' cannot be in one task: Airflow shows the first question of a task "
-            "again, whatever it asks later. Use on_unknown='fail', and airflow-sms ledger resolve"
-        )
-
-
 BULK_CHECKS = (
     Check(_check_on_invalid, ("on_invalid",)),
     Check(_check_numbers, _NUMBERS),
@@ -181,7 +136,5 @@ BULK_CHECKS = (
     Check(_check_min_interval, ("min_interval",)),
     Check(_check_on_low_balance, ("on_low_balance",)),
     Check(_check_send_window, ("send_window",)),
-    Check(_check_approve, ("approve", "on_unknown")),
-    Check(_check_approve_above, ("approve_above", "on_unknown")),
     *MESSAGE_CHECKS,
 )

@@ -1,6 +1,6 @@
 """Durations as arguments: a number of seconds, or a ``datetime.timedelta``.
 
-Apart from each operator, because the options of tasks, of questions to people and of files share the rule.
+Apart from each operator, because the options of tasks and of files share the rule.
 """
 
 from __future__ import annotations

@@ -14,13 +14,10 @@ from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.checks import Check, check_loaded
-from airflow_provider_sms.operators.question_options import read_question_options
 from airflow_provider_sms.recipients.values import is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from airflow.providers.common.compat.sdk import BaseNotifier
+    from collections.abc import Sequence
 
     from airflow_provider_sms.execution.options import OnUnknown, SendingTask
 
@@ -39,17 +36,11 @@ class GroupSmsOperator(SmsOperatorBase):
     :param send_options: the service's Send Options, passed through. (templated)
     :param campaign: the campaign's name; within a campaign the text goes to the groups at most once. None means
         ``{dag_id}/{task_id}/{run_id}``. (templated)
-    :param approvers: users of Airflow who may answer the question of ``on_unknown="ask"``, each by id, or as ``{"id":
-        …, "name": …}``. None means everybody whom Airflow lets answer.
-    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
-    :param approval_notifiers: an Airflow notifier, or a list of them, to tell people that the question is waiting. None
-        means that nobody is notified.
     :param on_unknown: what happens to a send whose response was lost. ``fail``: the task fails, and the text is not
         sent again; ``reconcile``: the task closes the send if the balance tells its outcome, and fails otherwise: a
         send that was charged for counts as accepted, and one that was not is made again. This assumes that a pre-paid
         account is charged when the service takes a request, and that nobody else spends from it meanwhile, which is
-        checked as far as the figures allow; ``resend``: the text is sent again, at the risk of texting people twice;
-        ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions.
+        checked as far as the figures allow; ``resend``: the text is sent again, at the risk of texting people twice.
     :param sms_conn_id: the connection to send with. (templated)
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
@@ -75,9 +66,6 @@ class GroupSmsOperator(SmsOperatorBase):
         send_options: dict[str, Any] | None = None,
         campaign: str | None = None,
         # What if something goes wrong?
-        approvers: Sequence[str | Mapping[str, str]] | None = None,
-        four_eyes: bool = False,
-        approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
         on_unknown: OnUnknown = "fail",
         # Which account and ledger?
         sms_conn_id: str = SmsHook.default_conn_name,
@@ -87,9 +75,6 @@ class GroupSmsOperator(SmsOperatorBase):
         super().__init__(
             send_options=send_options,
             campaign=campaign,
-            approvers=approvers,
-            four_eyes=four_eyes,
-            approval_notifiers=approval_notifiers,
             on_unknown=on_unknown,
             sms_conn_id=sms_conn_id,
             ledger_conn_id=ledger_conn_id,
@@ -121,7 +106,6 @@ class GroupSmsOperator(SmsOperatorBase):
             read_groups(self.groups),
             self.send_options,
             self.on_unknown,
-            read_question_options(self),
         )
 
 

@@ -70,7 +70,6 @@ def _count_or_share(value: Any) -> int | Decimal | None:
 _YES_OR_NO = _Kind(_flag, "true or false", is_limit=False)
 _KINDS = {
     "dry_run": _YES_OR_NO,
-    "approve": _YES_OR_NO,
     "min_rows": _Kind(_count, "a whole number, at least 0, or None for no limit"),
     "max_rows": _Kind(_count, "a whole number, at least 0, or None for no limit"),
     "max_invalid": _Kind(_count_or_share, "a whole number of rows, a share below 1, or None for no limit"),

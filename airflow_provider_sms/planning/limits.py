@@ -1,4 +1,4 @@
-"""Limits of a plan, checked before any of it is sent, and the thresholds above which a person must approve it.
+"""Limits of a plan, checked before any of it is sent.
 
 DAG files load this module, so it is apart from :mod:`~airflow_provider_sms.planning.plan`, which loads Arrow.
 """
@@ -25,7 +25,7 @@ REPEATS_ADVICE = (
 
 
 def repeats_in_words(people: int, campaign: str) -> str:
-    """Return how many people have had another text of a campaign, for a log, a question or an error."""
+    """Return how many people have had another text of a campaign, for a log or an error."""
     return f"{people} {by_count(people, 'person has', 'people have')} had another text of campaign {campaign}"
 
 
@@ -111,20 +111,3 @@ class Limits:
                 f"{by_count(plan.cost, 'credit')}, more than max_cost={self.max_cost:f}. Nothing was sent. Send to "
                 "fewer people or less text, or raise max_cost"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """The most that a plan may send without a person's approval. None means no threshold.
-
-    :param rows: messages to be sent.
-    :param cost: credits, as estimated.
-    """
-
-    rows: int | None = None
-    cost: Decimal | None = None
-
-    def is_exceeded_by(self, plan: Plan) -> bool:
-        """Return whether a plan has more messages or costs more."""
-        too_many = self.rows is not None and plan.to_send > self.rows
-        return too_many or (self.cost is not None and plan.cost > self.cost)

@@ -23,15 +23,12 @@ from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_ha
 from airflow_provider_sms.messages.keys import Fingerprint
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.messages.spool import CheckedSpool
-from airflow_provider_sms.messages.subset import MessageSubset
 from airflow_provider_sms.planning.changed_texts import TableKeys, count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    import numpy.typing as npt
 
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.prepare import Preparation
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.recipients.batches import Source
     from airflow_provider_sms.stop_flag import StopFlag
 
-SAMPLES = 3
-"""Messages that are shown to a person who approves a plan."""
 MAX_EXAMPLES = 10
 """Invalid rows that an error names: a table without one valid row takes no more memory."""
 BLOCK_ROWS = 10_000
@@ -90,8 +85,6 @@ class Scan:
         """A digest of the messages with their texts, in the order of the rows."""
         self._texts = None if keyed_by_text else TableKeys()
         """The keys of all messages but the suppressed ones, with their texts; None where keys are made from texts."""
-        self.samples: list[tuple[str, str]] = []
-        """The destinations and texts of the first messages to send."""
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
         self.repeats = 0
         """People among the recipients of the messages to send who have had another text of the campaign."""
@@ -105,8 +98,6 @@ class Scan:
         """The numbers of the messages to send, where others have sent any message of the campaign."""
         self._free = self.keys if preview is None else TableKeys()
         self._free_rows = 0
-        self._left_out = TableKeys()
-        """The keys of all other messages."""
         self._again = TableKeys()
         """The keys of the messages to send that may have been sent before."""
 
@@ -129,10 +120,6 @@ class Scan:
         if self._texts is None or self._texts.count_distinct() == self.keys.count_distinct():
             return self._fingerprint.hexdigest()
         return self._fingerprint.hexdigest([self._in_order.digest()])
-
-    def subset(self) -> MessageSubset:
-        """Return which of the table's messages go out."""
-        return MessageSubset.of(self._free.sorted(), self._left_out.sorted())
 
     @property
     def duplicate(self) -> int:
@@ -209,16 +196,7 @@ class Scan:
 
     def close(self) -> None:
         """Release the keys and their room on disk; the counts stay."""
-        for each in (
-            self.spool,
-            self.keys,
-            self._texts,
-            self._free,
-            self._left_out,
-            self._own,
-            self._again,
-            self._people,
-        ):
+        for each in (self.spool, self.keys, self._texts, self._free, self._own, self._again, self._people):
             if each is not None:
                 each.close()
 
@@ -241,9 +219,6 @@ class Scan:
         self._free_rows += len(prepared.keys)
         once = _without_duplicates(prepared)
         self.estimate.add(once)
-        if len(self.samples) < SAMPLES:
-            some = prepared.keeping(np.arange(len(prepared.keys)) < SAMPLES - len(self.samples))
-            self.samples += zip(some.destinations, some.contents, strict=True)
 
     def _without_suppressed(self, prepared: PreparedBatch, held: Mapping[bytes, str]) -> PreparedBatch:
         """Leave out suppressed numbers, but for messages that this attempt posted before their recipients opted out."""
@@ -254,7 +229,7 @@ class Scan:
             states = [held.get(key) for key in prepared.keys]
             suppressed &= np.array([state not in (OWN, OWN_UNKNOWN) for state in states], np.bool_)
         self.suppressed += int(np.count_nonzero(suppressed))
-        return self._keeping(prepared, ~suppressed)
+        return prepared.keeping(~suppressed)
 
     def _without_held(
         self, preview: CampaignPreview, prepared: PreparedBatch, held: Mapping[bytes, str]
@@ -269,7 +244,7 @@ class Scan:
             self.already_sent += sent
             free = np.array([state in (None, AGAIN) for state in states], np.bool_)
             self.unknown += len(states) - int(np.count_nonzero(free)) - sent
-            prepared = self._keeping(prepared, free)
+            prepared = prepared.keeping(free)
         destinations = prepared.destinations if preview.caps else []
         if capped := preview.capped(destinations):
             held_back = [destination in capped for destination in destinations]
@@ -282,15 +257,9 @@ class Scan:
             lost = sum(key not in let_through for key in again)
             self.unknown += lost
             self.capped += len(free) - int(np.count_nonzero(free)) - lost
-            prepared = self._keeping(prepared, free)
+            prepared = prepared.keeping(free)
         self._again.add([key for key in prepared.keys if held.get(key) == AGAIN])
         return prepared
-
-    def _keeping(self, prepared: PreparedBatch, kept: npt.NDArray[np.bool_]) -> PreparedBatch:
-        """Leave out the other messages, and note their keys."""
-        if not kept.all():
-            self._left_out.add([key for key, is_kept in zip(prepared.keys, kept, strict=True) if not is_kept])
-        return prepared.keeping(kept)
 
 
 def _without_duplicates(prepared: PreparedBatch) -> PreparedBatch:

@@ -13,7 +13,7 @@ from airflow_provider_sms.hooks.ledger import ledger_reader
 from airflow_provider_sms.ledger.reader import LedgerReader
 from airflow_provider_sms.monitoring import attempts, campaigns, requests
 from airflow_provider_sms.monitoring import status as states
-from airflow_provider_sms.monitoring.audit_log import audit_log, latest_asked_plan
+from airflow_provider_sms.monitoring.audit_log import audit_log
 from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
 from airflow_provider_sms.monitoring.reasons import reasons
 from airflow_provider_sms.plugins import presenter
@@ -108,7 +108,6 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
             *reasons(
                 campaign,
                 ledger.clock(),
-                latest_asked_plan(ledger, campaign_id),
                 presenter.unknown_words(campaign),
             ),
         ],

@@ -1,6 +1,6 @@
 """What the balance tells of unknown requests, in words: pure functions.
 
-Apart from the summary and the row report, because commands, pages, questions and errors share the words.
+Apart from the summary and the row report, because commands, pages and errors share the words.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class PendingMessages:
     A free row waits in its block, and becomes a message only when it is claimed; messages that another request has held
     wait as messages.
 
-    :param resend: takes an unknown request and one of its messages, and returns whether this one is claimed again.
+    :param resend: takes the key of an unknown message, and returns whether it is claimed again.
     :param adopts: takes an unknown request of another attempt, and returns whether it may still be closed, so that its
         messages are kept.
     :param planned: takes keys, and returns which of them the plan has: no other message is sent. None means that the
@@ -54,7 +54,7 @@ class PendingMessages:
         ledger: CampaignLedger,
         counts: SendCounts,
         *,
-        resend: Callable[[int, bytes], bool],
+        resend: Callable[[bytes], bool],
         adopts: Callable[[int], bool] = lambda _: False,
         planned: Callable[[Sequence[bytes]], npt.NDArray[np.bool_]] | None = None,
         arrives: Callable[[], bool] = lambda: True,
@@ -255,7 +255,7 @@ class PendingMessages:
             self._count_accepted(holder)
         elif holder.state == CLAIMED:
             self._wait_for(outgoing, holder)
-        elif is_planned and self._resend(holder.request_id, outgoing.key) and not holder.awaited:
+        elif is_planned and self._resend(outgoing.key) and not holder.awaited:
             self.take_over(outgoing, holder.request_id)
         elif self._adopts(holder.request_id):
             self._adopted.setdefault(holder.request_id, []).append(outgoing)

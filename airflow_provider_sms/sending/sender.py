@@ -547,7 +547,6 @@ class SendingOptions:
     :param concurrency: requests in flight at once, at least 1.
     :param max_requests_per_second: None means no limit.
     :param resend_unknown: post messages whose outcome is unknown again: at least once instead of at most once.
-    :param resend_requests: the unknown requests whose messages a person wants posted again.
     :param resent: the unknown messages that this attempt has posted again: once in an attempt is enough.
     :param backoff: waits between the POSTs of a request that was surely not processed.
     """
@@ -556,10 +555,9 @@ class SendingOptions:
     concurrency: int = 4
     max_requests_per_second: float | None = None
     resend_unknown: bool = False
-    resend_requests: frozenset[int] = frozenset()
     resent: frozenset[bytes] = frozenset()
     backoff: Backoff = field(default_factory=Backoff)
 
-    def resends(self, request_id: int, key: bytes) -> bool:
-        """Return whether a message of an unknown request is posted again."""
-        return (self.resend_unknown and key not in self.resent) or request_id in self.resend_requests
+    def resends(self, key: bytes) -> bool:
+        """Return whether an unknown message is posted again."""
+        return self.resend_unknown and key not in self.resent

@@ -7,7 +7,6 @@ import pytest
 from support.before_scenarios import IN_FLIGHT, LARGE, PEOPLE, SCENARIOS, SUPPRESSED_EACH
 from support.before_sending import play_all
 from support.faults.airflow import TOKEN
-from support.faults.scenarios import WAITS
 
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -86,46 +85,6 @@ def test_closed_hours_are_waited_for(stages, played):
     assert stage.waited[0][0]["state"] == "deferred"
     assert (stage.seen["later"], stage.end["state"], stage.taken()) == ("deferred", "failed", 0)
     assert counts(stage) == {"not_sent": 10}
-
-
-def test_a_person_approves(stages):
-    """Nothing is sent before; who it was is in the XCom and in the ledger."""
-    stage = stages["approved"]
-    (first, taken) = stage.waited[0]
-    assert (first["state"], taken, stage.end["state"], everybody_once(stage)) == (WAITS, 0, "success", True)
-    assert counts(stage) == {"accepted": PEOPLE}
-    assert decided(stage) == ("send", stage.seen["plan"])
-
-
-def test_a_person_refuses(stages):
-    """Nobody is texted, nothing is tried again, and the refusal is on record."""
-    stage = stages["refused"]
-    (first, _) = stage.waited[0]
-    assert tries(stage) == [(WAITS, first["try_number"]), ("failed", first["try_number"])]
-    assert (stage.taken(), counts(stage)) == (0, {"not_sent": PEOPLE})
-    assert decided(stage) == ("stop", stage.seen["plan"])
-
-
-def test_a_table_that_has_changed_is_asked_about_again(stages):
-    """The approval of the first plan sends nothing; that of the second one, which the log names, everything."""
-    stage = stages["changed"]
-    assert [(seen["state"], taken) for seen, taken in stage.waited] == [(WAITS, 0)] * 2
-    assert (stage.end["state"], everybody_once(stage), counts(stage)) == ("success", True, {"accepted": PEOPLE + 1})
-    assert stage.seen["second_plan"] != stage.seen["plan"]
-    assert decided(stage) == ("send", stage.seen["second_plan"])
-    assert "have changed since" in stage.log
-
-
-def decided(stage):
-    """Give the decision and its plan, of which XCom and ledger tell the same."""
-    told, recorded = stage.seen["approval"], stage.seen["status"]["approval"]
-    assert (told["decision"], told["plan"], told["by"]) == (
-        recorded["decision"],
-        recorded["plan_id"],
-        recorded["decided_by"],
-    )
-    assert told["by"]
-    return told["decision"], told["plan"]
 
 
 def test_a_paused_campaign_sends_nothing_until_it_is_resumed(stages):

@@ -15,9 +15,6 @@ OWN_DATA = {
 }
 """XComs that hold people, by DAG, task and key."""
 
-QUESTIONS = ("hitl_detail", "hitl_detail_history")
-"""Tables with the questions to people: that of a plan shows three messages."""
-
 
 @pytest.fixture(scope="module")
 def people(whole):
@@ -38,7 +35,7 @@ def test_airflows_database_holds_them_only_where_it_is_documented(whole, people)
     with closing(sqlite3.connect(whole.home / "airflow.db")) as database:
         database.row_factory = sqlite3.Row
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        for table in sorted(set(tables) - {*OWN_CODE, *QUESTIONS}):
+        for table in sorted(set(tables) - set(OWN_CODE)):
             for row in database.execute(f'SELECT * FROM "{table}"'):
                 if documented(table, row):
                     continue
@@ -55,13 +52,6 @@ def documented(table, row):
         # What a user sets a variable to; Airflow 3.3 leaves it out.
         return "variable" in row["event"]
     return table == "xcom" and (row["dag_id"], row["task_id"], row["key"]) in OWN_DATA
-
-
-def test_a_question_holds_three_texts_and_no_number(whole, people):
-    """Whoever may see Airflow's required actions sees three messages as they will be sent, with masked numbers."""
-    with closing(sqlite3.connect(whole.home / "airflow.db")) as database:
-        (question,) = map(str, database.execute("SELECT subject, body, options FROM hitl_detail"))
-    assert (people.texts_in(question), people.are_numbers_in(question), TOKEN in question) == (3, False, False)
 
 
 def test_look_ups_are_in_the_audit_log_without_their_number(whole, people):

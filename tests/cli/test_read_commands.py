@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import re
-from decimal import Decimal
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +11,6 @@ from airflow_provider_sms.cli.definitions import _STATES
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
-from airflow_provider_sms.ledger.approvals import PlanExtent, latest_approval, record_approval
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
@@ -49,7 +47,6 @@ def test_status_shows_the_state_of_a_campaign(ledger, sent):
         "requests_of_unknown_cost": 1,
         "first_activity": "2023-11-14T22:13:20+00:00",
         "decisions": 0,
-        "approval": None,
         "paused": None,
         "sent_by": [{"dag_id": "d", "task_id": "t", "runs": 1, "tries": 4}],
     }
@@ -144,22 +141,6 @@ def test_status_says_who_paused_a_campaign(ledger, sent, store):
     assert f"by ann since {since}" in ledger("status", "spring").out
     resume(store, "spring", "bob")
     assert "paused" not in ledger("status", "spring").out
-
-
-def test_status_says_who_approved_a_plan(ledger, store):
-    """The last decision about a plan of the campaign, with person and time, even before anything was sent."""
-    record_approval(store, "spring", PlanExtent("a1b2c3", None), "stop", "ann")
-    record_approval(store, "spring", PlanExtent("d4e5f6", 3, cost=Decimal("4.50")), "send", "bob")
-    at = iso(latest_approval(store, "spring").decided_at)
-    assert ledger("status", "spring", "-o", "json").data[0]["approval"] == {
-        "plan_id": "d4e5f6",
-        "decision": "send",
-        "decided_by": "bob",
-        "decided_at": at,
-        "messages": 3,
-        "cost": 4.5,
-    }
-    assert f"send, by bob at {at}, plan d4e5f6" in ledger("status", "spring").out
 
 
 def test_unknown_lists_what_a_person_needs(ledger, sent):

@@ -8,8 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.airflow import as_shown, run_task, serialized
-from support.people import somebody_answers
-from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -270,23 +268,6 @@ def test_a_function_may_skip_the_task(text, sandbox):
 
     ran = text(recipients)
     assert (ran.state, counts(ran), sandbox.state.accepted) == ("skipped", {}, [])
-
-
-@pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
-def test_after_an_answer_the_function_gives_the_source_again(text, sandbox, witnessed):
-    """A person decides, and the rest of the try finds the same people."""
-    sandbox.state.set_faults([{"kind": "drop_before"}])
-    calls = []
-
-    def recipients(rows):
-        calls.append(1)
-        return rows
-
-    with somebody_answers("Resend"):
-        ran = text(recipients, returning([ANN, BEN]), on_unknown="ask")
-    assert (ran.state, ran.tries, counts(ran), len(calls)) == ("success", 1, {"accepted": 2}, 2)
-    assert set(witnessed().values()) == {1}
-    assert as_shown(ran.rendered["op_args"]) == ["list of 2 rows"]
 
 
 @pytest.mark.parametrize(

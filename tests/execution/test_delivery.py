@@ -56,13 +56,6 @@ def test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good(send,
     assert lost in ran.log
 
 
-def test_nobody_is_asked_about_what_may_still_be_recorded(send, people, met):
-    """A person decides about what is unknown; the attempt that only waited fails, and the next one asks."""
-    ran = send(people(5), campaign="spring", on_unknown="ask", retries=0)
-    assert (ran.state, ran.tries, ran.summary["unknown"]) == ("failed", 1, 3)
-    assert "recorded no outcome" in ran.log
-
-
 def test_an_outcome_that_comes_in_time_is_found(send, people, met, ledger_path, monkeypatch):
     """The task ends well, and nobody is texted twice."""
     lapse = CampaignLedger.lapse

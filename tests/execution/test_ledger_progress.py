@@ -13,10 +13,8 @@ from sqlalchemy import create_engine, inspect, text
 from support.airflow import run_task
 from support.forwarder import Forwarder
 from support.later import later
-from support.people import somebody_answers
 from support.sending import Clock, claimant
 from support.sending import people as some
-from support.versions import ASKS_WITHOUT_TRIGGER
 from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError
@@ -41,11 +39,6 @@ from airflow_provider_sms.stop_flag import StopFlag
 
 KILLED_AFTER = 5.0
 """Seconds after which Airflow 3 kills a process that it told to stop."""
-
-needs_an_answer = pytest.mark.skipif(
-    not ASKS_WITHOUT_TRIGGER,
-    reason="before Airflow 3.3 nobody can answer in dag.test(); acceptance/test_asking.py holds that a person is asked",
-)
 
 
 def read(path, query):
@@ -192,19 +185,6 @@ def test_a_wait_before_the_first_text_is_noted(send, people, notes):
     assert (ran.state, went_on["state"]) == ("success", "ended")
     assert counts(waited) == {"state": "waiting for hours", "total": 5, "done": None, "not_sent": None, "invalid": 0}
     assert (waited["figures"], waited["plan"]["to_send"]) == ({"until": hours.opening.isoformat()}, 5)
-
-
-@needs_an_answer
-def test_a_question_is_a_wait(send, people, sandbox, sms_default, notes):
-    """For a person to approve, and for one to say what is to become of unknown messages; also of a group."""
-    with somebody_answers("Send"):
-        send(people(5), approve=True)
-    sandbox.state.set_faults([{"kind": "drop_after"}])
-    with somebody_answers("Treat as sent"):
-        run_task(lambda: GroupSmsOperator(task_id="text", message="Hi all", groups=["staff"], on_unknown="ask"))
-    states = [(note["state"], note["figures"]) for note in notes()]
-    assert [state for state, _ in states] == ["waiting for approval", "ended", "waiting for an answer", "ended"]
-    assert (states[0][1], states[2][1]["unknown"]) == ({"to_send": 5}, 1)
 
 
 @pytest.mark.slow

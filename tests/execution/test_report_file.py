@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, ObjectStoragePath
-from support.people import somebody_answers
-from support.versions import ASKS_WITHOUT_TRIGGER
 from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceError
@@ -226,15 +224,6 @@ def test_a_tilde_is_the_home_folder(send, people, tmp_path, monkeypatch):
     for source, report in (("~/people-2.parquet", tmp_path / "people-2.parquet"), (str(tmp_path), "~/rows.parquet")):
         ran = send(source, report=str(report))
         assert (ran.state, "over the source, or among its files" in ran.log) == ("failed", True)
-
-
-@pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
-def test_a_report_after_an_answer_is_of_the_whole_try(send, people, report, sandbox):
-    """What was sent before the question, and after it, was sent by the same try."""
-    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_before"}])
-    with somebody_answers("Resend"):
-        ran = send(people(250), on_unknown="ask", report=str(report), concurrency=1)
-    assert (ran.state, statuses(report), counts(ran)) == ("success", {"accepted": 250}, {"accepted": 250})
 
 
 @pytest.mark.parametrize("form", [Path, ObjectStoragePath], ids=["Path", "ObjectStoragePath"])

@@ -12,16 +12,10 @@ from airflow_provider_sms.ledger import decisions
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.decisions import (
-    FAIL,
-    RESEND,
     adopt,
-    answer,
-    ask,
     close_by_balance,
-    questions,
     require_unknown,
     resolve,
-    to_resend,
 )
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
@@ -181,87 +175,6 @@ def test_a_number_that_no_request_can_have(store, request_id):
         resolve(store, request_id, ACCEPTED, "ann")
 
 
-@pytest.fixture
-def asking(store, enter):
-    """Ask about requests, as a try of a task does."""
-
-    def asking(*request_ids, **who):
-        return ask(store, "c", claimant(**who), enter(**who)._claimant_id, request_ids)
-
-    return asking
-
-
-def test_a_question_lists_what_is_unknown(asking, unknown, enter):
-    """Requests, messages, when and why; a claim past its deadline is written down as unknown."""
-    left = claim(enter(), people(2, 50)).request_id
-    first, second = asking(unknown, left)
-    assert (first.request_id, first.messages, first.reason) == (unknown, 3, "timeout")
-    assert (second.request_id, second.messages) == (left, 2)
-    assert "deadline" in second.reason
-
-
-def test_an_answer_is_about_what_was_asked_only(store, asking, unknown, first):
-    """What has an outcome by the time of the answer keeps it, and nothing is noted about it."""
-    other = claim(first, people(2, 50)).request_id
-    asking(unknown, other)
-    first.commit(outcomes=[Outcome(other, ACCEPTED, response="{}")])
-    assert answer(store, claimant(), RESEND, "ann") == 1
-    assert to_resend(store, "c", claimant()) == {unknown}
-    assert questions(store, claimant()) == []
-
-
-def test_only_the_task_that_asked_sends_again(store, asking, unknown):
-    """A decision about a request that several tasks hold rows of lets only that task post them, which asked."""
-    asking(unknown)
-    answer(store, claimant(), RESEND, "ann")
-    assert to_resend(store, "c", claimant(2)) == {unknown}
-    assert to_resend(store, "c", claimant(task_id="other")) == frozenset()
-
-
-@pytest.mark.parametrize("who", [{}, {"map_index": 1}], ids=["the same task", "another one"])
-def test_the_latest_decision_counts(store, asking, unknown, who):
-    """Whoever was asked: a later "fail" takes an earlier "resend" back."""
-    asking(unknown)
-    answer(store, claimant(), RESEND, "bob")
-    asking(unknown, **who)
-    answer(store, claimant(**who), FAIL, "ann")
-    assert to_resend(store, "c", claimant()) == frozenset()
-
-
-def test_what_was_treated_as_sent_is_accepted(store, asking, unknown, enter):
-    """The answer closes the request, with the name of who gave it."""
-    asking(unknown)
-    assert answer(store, claimant(), ACCEPTED, "ann") == 1
-    assert {holder.state for holder in enter(2).holders([m.key for m in people(3)]).values()} == {ACCEPTED}
-
-
-def test_a_question_about_other_requests_is_refused(asking, unknown, enter):
-    """Airflow goes on showing the first question of a task: nobody must decide about requests that it does not name."""
-    other = claim(enter(), people(2, 50)).request_id
-    asking(unknown)
-    with pytest.raises(InputError, match="airflow-sms ledger resolve"):
-        asking(unknown, other)
-    assert [question.request_id for question in asking(unknown)] == [unknown]
-
-
-@pytest.mark.parametrize("said", [ACCEPTED, RESEND, FAIL])
-def test_what_was_shown_is_remembered_after_the_answer(store, asking, unknown, enter, said):
-    """Also where all of a question is closed, Airflow would show it again."""
-    asking(unknown)
-    answer(store, claimant(), said, "ann")
-    other = claim(enter(), people(2, 50)).request_id
-    with pytest.raises(InputError, match="airflow-sms ledger resolve"):
-        asking(other)
-
-
-def test_a_decision_on_the_command_line_answers_the_question_too(store, asking, unknown, column):
-    """One decision is kept of a request that was resolved while a task asked about it: of whoever was first."""
-    asking(unknown)
-    resolve(store, unknown, ACCEPTED, "bob")
-    assert answer(store, claimant(), RESEND, "ann") == 0
-    assert column("SELECT decided_by FROM sms_decision") == ["bob"]
-
-
 def test_the_balance_closes_requests(store, first, unknown, column):
     """Those that were charged hold their messages, the others free theirs; the ledger says why, and who: nobody."""
     other, third = (claim(first, people(2, start)).request_id for start in (10, 20))
@@ -322,14 +235,6 @@ def test_an_outcome_is_better_founded_than_the_balance(store, first, unknown, st
     assert column("SELECT reason FROM sms_request") == ["told"]
     assert column("SELECT cost FROM sms_request") + column("SELECT evidence FROM sms_request") == [None, None]
     assert column("SELECT count(*) FROM sms_decision") == [0]
-
-
-def test_the_balance_answers_a_question_too(store, asking, unknown, column):
-    """One decision is kept of a request that was closed while a task asked about it."""
-    asking(unknown)
-    close_by_balance(store, "c", {unknown: (NOT_SENT, PROOF)})
-    assert answer(store, claimant(), RESEND, "ann") == 0
-    assert column("SELECT decided_by FROM sms_decision") == ["balance"]
 
 
 @pytest.mark.parametrize("said", [ACCEPTED, NOT_SENT])

@@ -10,7 +10,6 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import purge
-from airflow_provider_sms.ledger.approvals import PlanExtent, latest_approval, note_question, record_approval
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
@@ -117,18 +116,6 @@ def test_a_paused_campaign_is_kept(store, enter, counts):
     assert counts()[0] == 0
 
 
-def test_what_was_decided_about_a_plan_is_forgotten_with_its_campaign(store, counts):
-    """A decision about a plan is activity; the try that asked for it is kept as long as it."""
-    tried = register(store, claimant(), lambda: 1_000_000.0)
-    record_approval(store, "c", PlanExtent("a1b2", None), "send", "ann", claimant_id=tried)
-    assert old_campaigns(store, LATER) == []
-    assert forget_claimants(store, LATER) == 0
-    (old,) = old_campaigns(store, store.clock() + 1)
-    forget_campaign(store, old)
-    assert forget_claimants(store, LATER) == 1
-    assert (latest_approval(store, "c"), counts()) == (None, (0, 0, 0, 0, 0))
-
-
 def test_a_note_of_how_a_try_goes_is_activity(store, enter, counts):
     """Who has just found that all is sent counts on its being remembered; so does who waits, and has sent nothing."""
     send(enter(campaign="sent"), people(1))
@@ -156,9 +143,9 @@ def test_the_notes_of_a_campaign_are_forgotten_with_it(store, counts):
 
 
 def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
-    """What a try notes between the question and the answer counts, also where it has sent nothing yet."""
+    """What a try notes during the purge's question counts, also where it has sent nothing yet."""
     who = register(store, claimant())
-    note_progress(store, "c", who, "waiting for approval")
+    note_progress(store, "c", who, "waiting for hours")
     (old,) = old_campaigns(store, store.clock() + 1)
     note_progress(store, "c", who, "sending")
     before = counts()
@@ -183,15 +170,6 @@ def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state)
     goes_on = register(store, claimant())
     assert [old.waiting for old in old_campaigns(store, later)] == [state]
     note_progress(store, "c", goes_on, "failed")
-    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == [None]
-
-
-def test_an_attempt_that_asked_waits_whatever_it_noted(store):
-    """The question about its plan is in the ledger, also where the note of the wait was not taken."""
-    asks = register(store, claimant())
-    note_question(store, "c", PlanExtent("a1b2", 5), claimant_id=asks)
-    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == ["waiting for approval"]
-    record_approval(store, "c", PlanExtent("a1b2", None), "send", "ann", claimant_id=register(store, claimant()))
     assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == [None]
 
 
@@ -305,22 +283,17 @@ def test_a_send_that_runs_meanwhile_goes_on(open_store, enter, counts, monkeypat
 
 
 def test_tries_that_are_young_or_referred_to_stay(store, enter, counts):
-    """A try that has only begun has claimed nothing yet; one that asked or sent is named by what it left."""
-    sent, asked = enter(1), enter(2)
-    request_id = send(sent, people(1))
+    """A try that has only begun has claimed nothing yet; one that sent is named by what it left."""
+    send(enter(1), people(1))
     enter(3)
     enter(4, clock=lambda: LATER)
     with store.write(1) as connection:
-        connection.execute(
-            text("INSERT INTO sms_decision (request_id, asked_by) VALUES (:request, :asked)"),
-            {"request": request_id, "asked": asked._claimant_id},
-        )
         # A try may be registered by the store's clock.
         connection.execute(text("UPDATE sms_claimant SET started_at = 1000000 WHERE try_number < 4"))
     assert forget_claimants(store, LATER) == 1
     with store.read() as connection:
         left = connection.execute(text("SELECT try_number FROM sms_claimant ORDER BY try_number")).scalars().all()
-    assert left == [1, 2, 4]
+    assert left == [1, 4]
 
 
 def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):

@@ -1,24 +1,19 @@
 from __future__ import annotations
 
-from decimal import Decimal
-
 from sqlalchemy import update
 from support.told import tell
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
-from airflow_provider_sms.ledger.approvals import PlanExtent, note_question, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.schema import request
-from airflow_provider_sms.monitoring.audit_log import audit_log, latest_asked_plan
+from airflow_provider_sms.monitoring.audit_log import audit_log
 
 
 def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
-    """Approvals, decisions about requests, and pauses, the last first."""
+    """Decisions about requests, and pauses, the last first."""
     sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
-    note_question(store, "spring", PlanExtent("p1", 7), claimant_id=1)
-    record_approval(store, "spring", PlanExtent("p1", 7, cost=Decimal(7)), "send", "ann")
     pause(store, "spring", "bob")
     resume(store, "spring", "cid")
     resolve(store, sent, "accepted", "dan")
@@ -29,7 +24,6 @@ def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
         ("dan", "was sent", f"request {sent}", 3),
         ("cid", "resumed", None, None),
         ("bob", "paused", None, None),
-        ("ann", "approved", "plan p1", 7),
     ]
 
 
@@ -40,20 +34,6 @@ def test_a_decision_about_groups_counts_no_people(store, ledger):
         connection.execute(update(request).values(kind="group"))
     resolve(store, sent, "accepted", "dan")
     assert [(entry.user, entry.people) for entry in audit_log(ledger, 1)] == [("dan", None)]
-
-
-def test_the_last_question_or_decision_about_a_plan_counts(store, ledger):
-    """A plan that nobody was asked about needs no approval."""
-    tell(store, claims=[(3, "accepted")])
-    found = [latest_asked_plan(ledger, 1)]
-    for decision, by in ((None, None), ("stop", "ann"), (None, None), ("send", "bob")):
-        if decision is None:
-            note_question(store, "spring", PlanExtent("p1", 7), claimant_id=1)
-        else:
-            record_approval(store, "spring", PlanExtent("p1", 7), decision, by)
-        found.append(latest_asked_plan(ledger, 1))
-    asked = ("p1", None, None)
-    assert found == [None, asked, ("p1", "stop", "ann"), asked, ("p1", "send", "bob")]
 
 
 def test_what_the_balance_decided_is_listed_with_its_words(store, ledger):

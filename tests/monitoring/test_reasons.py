@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from support.reported import NOW, campaign
 
-from airflow_provider_sms.monitoring.audit_log import AskedPlan
 from airflow_provider_sms.monitoring.reasons import reasons
 
 
@@ -13,8 +12,6 @@ from airflow_provider_sms.monitoring.reasons import reasons
         ("waiting for credit", {"balance_needed": 1200.5}, "waits until the balance is 1,200.50."),
         ("waiting for hours", {"until": "2026-11-23T08:00:00+02:00"}, "waits for its sending hours, until 2026-11-23"),
         ("waiting for hours", {}, "waits for its sending hours."),
-        ("waiting for approval", {"to_send": 97}, "waits for a person to approve 97 messages"),
-        ("waiting for an answer", {"unknown": 7}, "waits for a person to decide about unknown messages"),
         ("failed", {}, "failed. Its log says why."),
     ],
 )
@@ -42,26 +39,6 @@ def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task(rows, words):
     """The reason says what the next attempt does."""
     (reason,) = reasons(campaign("needs attention", not_sent=rows), NOW)
     assert reason == f"{words}. Clear the task: its next attempt sends {'it' if rows == 1 else 'them'}."
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        (("stop", "ann"), "ann refused plan 2bb5bde4a59d. Clear the task: it asks again, or sends if its DAG asks"),
-        (
-            (None, None),
-            "Nobody has approved plan 2bb5bde4a59d. Clear the task: it asks again, or sends if its DAG asks",
-        ),
-        (
-            ("send", "ann"),
-            "Clear the task: it sends what was approved, and asks about the rest; or sends all if its DAG asks",
-        ),
-    ],
-)
-def test_nobody_is_told_that_a_cleared_task_sends_what_no_person_has_approved(asked, words):
-    """Its next attempt asks again: where a person has refused the plan, or approved one without these messages."""
-    (reason,) = reasons(campaign("needs attention", not_sent=3), NOW, AskedPlan("2bb5bde4a59d", *asked))
-    assert reason == f"3 rows not sent. {words} no longer."
 
 
 def test_what_to_do_about_unknown_messages_comes_after_the_waits_and_before_the_failures():

@@ -29,8 +29,6 @@ def state_of(*attempts, unknown=False, under_way=False, paused=False):
         ("checking", "sending"),
         ("sending", "sending"),
         ("paused", "sending"),
-        ("waiting for approval", "waiting for a person"),
-        ("waiting for an answer", "waiting for a person"),
         ("waiting for credit", "waiting for credit"),
         ("waiting for hours", "waiting for hours"),
         ("ended", "complete"),
@@ -57,16 +55,14 @@ def test_work_in_progress_is_shown_before_what_is_wrong():
     assert state_of(reported("failed"), reported("sending"), unknown=True) == "sending"
     assert state_of(reported("waiting for credit"), unknown=True) == "waiting for credit"
     assert state_of(reported(), under_way=True) == "sending"
-    assert state_of(reported("waiting for hours"), reported("waiting for approval")) == "waiting for a person"
     assert state_of(reported("sending"), paused=True) == "paused"
 
 
-def test_a_failure_is_shown_before_a_wait_that_ends_without_a_person():
+def test_a_failure_is_shown_before_a_wait():
     """Nobody would notice a copy that failed while another one waits for days."""
     for wait in ("waiting for credit", "waiting for hours"):
         assert state_of(reported(wait), reported("failed")) == "needs attention"
         assert state_of(reported(wait), reported("sending", ago=1e6)) == "needs attention"
-    assert state_of(reported("waiting for approval"), reported("failed")) == "waiting for a person"
 
 
 @pytest.mark.parametrize(("state", "seconds"), [("sending", 300), ("paused", 300), ("checking", 1800)])

@@ -8,7 +8,7 @@ from airflow.providers.common.compat.sdk import DAG, Asset
 from airflow.providers.common.compat.sdk import task as airflow_task
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.bulk_options import read_bulk_options, threshold_of
+from airflow_provider_sms.operators.bulk_options import read_bulk_options
 from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
 
 
@@ -42,7 +42,6 @@ REFUSED = [
     ({"campaign_group": " ", "min_interval": None}, "campaign_group must be a name"),
     ({"campaign_group": "None", "min_interval": 7}, "campaign_group is 'None': was there no value to render it from"),
     ({"campaign_group": "g", "min_interval": "7"}, "min_interval must be a number of seconds above 0, a timedelta, or"),
-    ({"approve_above": {"people": 3}}, "approve_above must be a number of messages"),
     ({"content_column": "text"}, "exactly one of message and content_column"),
     ({"content_column": "text", "message": "{{ params.text }}"}, "exactly one of message and content_column"),
     ({"message": None}, "exactly one of message and content_column"),
@@ -78,11 +77,10 @@ def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(arguments, w
 
 
 def test_each_argument_that_no_template_renders_is_refused_by_a_case():
-    """Those of questions to people have cases of their own, in ``test_question_options.py``."""
+    """So none is forgotten."""
     arguments = set(inspect.signature(BulkSmsOperator.__init__).parameters) - {"self", "kwargs"}
-    of_questions = {"approval_timeout", "approvers", "four_eyes", "approval_notifiers"}
     refused = {name for case, _ in REFUSED for name in case}
-    assert arguments - set(BulkSmsOperator.template_fields) - refused == of_questions
+    assert arguments - set(BulkSmsOperator.template_fields) <= refused
 
 
 @pytest.mark.parametrize("name", ["on_unknown", "chunk_size", "on_low_balance", "default_region"])
@@ -98,7 +96,7 @@ def test_what_a_template_renders_waits_for_the_task():
     """Whatever the template is, the DAG loads; of the rest, nothing waits with it."""
     template = "{{ params.x }}"
     task = bulk(message=template, campaign=template, report=template, send_options=template, campaign_group="g",
-                min_interval=60, approve=template, four_eyes=True, approval_timeout=60)  # fmt: skip
+                min_interval=60)  # fmt: skip
     assert task.campaign == template
     bulk(source=SqlSource(template, template, template))
     bulk(source=template, suppress=[template], sms_conn_id=template, ledger_conn_id=template)
@@ -134,7 +132,6 @@ def test_defaults_of_a_dag_are_checked_as_arguments_are():
         "on_unknown": "resend",
         "sms_conn_id": "other",
         "retries": 2,
-        "four_eyes": False,
     }
     with DAG("d", schedule=None, default_args=defaults):
         task = bulk()
@@ -154,29 +151,13 @@ def test_a_duration_is_seconds_or_a_timedelta(seconds):
     assert options.frequency_cap.min_seconds == 90.0
 
 
-def test_the_threshold_is_of_messages_or_of_credits():
-    """A number alone is one of messages."""
-    assert threshold_of(None) is None
-    assert (threshold_of(10).rows, threshold_of(10).cost) == (10, None)
-    assert str(threshold_of({"cost": 0.1}).cost) == "0.1"
-
-
-@pytest.mark.parametrize("argument", [{"approve": True}, {"approve_above": 5}])
-def test_one_task_asks_one_kind_of_question(argument):
-    """Airflow would show the first question for the second one."""
-    (name,) = argument
-    with pytest.raises(InputError, match=f"{name}.* and on_unknown='ask' cannot be in one task"):
-        bulk(on_unknown="ask", **argument)
-
-
 def test_options_hold_every_argument_of_the_operator():
     """An attempt is given each argument as it was rendered, or the value that is made of it, and never the operator."""
-    made = {"min_rows", "max_rows", "max_invalid", "max_parts_per_message", "max_cost", "approve_above"}
-    made |= {"campaign_group", "min_interval", "approval_timeout", "approvers", "four_eyes", "approval_notifiers"}
+    made = {"min_rows", "max_rows", "max_invalid", "max_parts_per_message", "max_cost"}
+    made |= {"campaign_group", "min_interval"}
     made |= {"max_repeats", "campaign", "sms_conn_id", "ledger_conn_id"}
-    task = bulk(max_rows=5, approve_above=7, report="r.parquet")
+    task = bulk(max_rows=5, report="r.parquet")
     options = read_bulk_options(task)
     names = set(inspect.signature(BulkSmsOperator.__init__).parameters) - made - {"self", "kwargs", "source", "dry_run"}
     assert {name: getattr(options, name) for name in names} == {name: getattr(task, name) for name in names}
-    threshold = options.approval_threshold
-    assert (options.limits.max_rows, threshold and threshold.rows, options.frequency_cap) == (5, 7, None)
+    assert (options.limits.max_rows, options.frequency_cap) == (5, None)

@@ -7,8 +7,6 @@ from contextlib import closing
 import pytest
 from airflow.providers.common.compat.sdk import DAG
 from support.airflow import run_task, serialized
-from support.people import latest_question, somebody_answers
-from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
@@ -101,19 +99,6 @@ def test_the_plan_and_the_send_see_the_same_rows(send, sandbox, replace_one, wit
     ran = send(SqlSource("people_db", SELECT), campaign="one")
     assert (ran.state, ran.summary["accepted"]) == ("success", 3)
     assert ("27820000000", "Hi Name0") in witnessed()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
-def test_rows_that_were_not_approved_are_asked_about_again(send, replace_one, witnessed):
-    """A task that was away while a person decided keeps no rows; the query runs again, and its rows are compared."""
-    with somebody_answers(("Send", replace_one), ("Send", lambda: {"plan": latest_question()})) as questions:
-        ran = send(SqlSource("people_db", SELECT), approve=True, campaign="one")
-    assert (ran.state, ran.summary["accepted"], len(questions)) == ("success", 3, 2)
-    assert ("27830000009", "Hi Name0") in witnessed()
-    with somebody_answers("Send") as questions:
-        ran = send(SqlSource("people_db", SELECT), approve=True, campaign="two")
-    assert (ran.state, ran.summary["accepted"], len(questions)) == ("success", 3, 1)
 
 
 def test_a_query_in_a_stored_dag():

@@ -6,8 +6,6 @@ from decimal import Decimal
 
 import pytest
 from support.airflow import run_task
-from support.people import somebody_answers
-from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
@@ -16,9 +14,6 @@ from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.operators.templated_values import read_value
 
 ROWS = [{"destination": "27820000001"}, {"destination": "27820000002"}]
-NEEDS_ANSWERS = pytest.mark.skipif(
-    not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()"
-)
 
 
 def task(**arguments):
@@ -36,14 +31,14 @@ FLAGS = [(True, True), (False, False), ("True", True), ("False", False), (" fals
 FLAGS += [("1", True), ("0", False), (1, True), (0, False)]
 
 
-@pytest.mark.parametrize("name", ["dry_run", "approve"])
+@pytest.mark.parametrize("name", ["dry_run"])
 @pytest.mark.parametrize(("value", "means"), FLAGS, ids=repr)
 def test_a_flag_is_read_from_its_text(name, value, means):
     """A text that says false is false."""
     assert read_value(rendered(name, value), name) is means
 
 
-@pytest.mark.parametrize("name", ["dry_run", "approve"])
+@pytest.mark.parametrize("name", ["dry_run"])
 @pytest.mark.parametrize("value", ["", "None", "yes", "no", "off", "2", None, 2, 1.0, [], "{}"], ids=repr)
 def test_every_other_flag_is_refused(name, value):
     """The error names the argument."""
@@ -117,7 +112,7 @@ def test_an_error_shows_no_number():
 
 
 @pytest.mark.parametrize(
-    "argument", [{"dry_run": "nope"}, {"dry_run": None}, {"approve": 5}, {"max_rows": 1.5}, {"max_cost": "-3"}], ids=str
+    "argument", [{"dry_run": "nope"}, {"dry_run": None}, {"max_rows": 1.5}, {"max_cost": "-3"}], ids=str
 )
 def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(argument):
     """Not at nine in the morning."""
@@ -141,9 +136,9 @@ def test_what_is_rendered_later_is_left_alone_when_the_dag_is_loaded():
 def test_options_hold_the_values_that_were_read():
     """Nothing below the operator meets a text."""
     given = {"max_rows": "5", "max_invalid": "0.5", "max_cost": "7", "max_repeats": "3"}
-    options = read_bulk_options(task(on_invalid="skip", approve="False", **given))
+    options = read_bulk_options(task(on_invalid="skip", **given))
     limits = options.limits
-    assert (options.approve, limits.max_rows, limits.max_invalid, limits.max_cost) == (False, 5, Decimal("0.5"), 7)
+    assert (limits.max_rows, limits.max_invalid, limits.max_cost) == (5, Decimal("0.5"), 7)
     assert limits.max_repeats == 3
 
 
@@ -237,19 +232,3 @@ def test_a_mapped_group_of_tasks_may_have_no_limit(sms_default, ledger_path, san
     run = run_task(make, only=None)
     states = sorted((ti.map_index, str(ti.state)) for ti in run.get_task_instances())
     assert states == [(0, "success"), (1, "failed")]
-
-
-@NEEDS_ANSWERS
-def test_a_rendered_approval_is_asked_for(sms_default, ledger_path, sandbox):
-    """A person says no."""
-    with somebody_answers("Stop"):
-        ran = run_with_params({"approve": "{{ not params.dry }}"}, native=False)
-    assert (ran.state, sandbox.state.accepted) == ("failed", [])
-
-
-def test_an_approval_that_renders_to_false_asks_nobody(sms_default, ledger_path, sandbox):
-    """And an argument about its question is refused."""
-    ran = run_with_params({"approve": "{{ params.dry }}"}, native=False)
-    assert (ran.state, len(sandbox.state.accepted)) == ("success", 2)
-    ran = run_with_params({"approve": "{{ params.dry }}", "four_eyes": True}, native=False)
-    assert "four_eyes needs a question" in ran.log

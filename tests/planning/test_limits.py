@@ -8,7 +8,7 @@ from support.planning import number, planned, scanned, texted
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LimitError
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.planning.limits import Limits, Threshold
+from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import Scan
 from airflow_provider_sms.recipients.batches import Source
@@ -95,12 +95,3 @@ def test_invalid_rows_are_limited_by_number_or_share(limit, refused):
             Limits(max_invalid=limit).check_invalid(scan)
     else:
         Limits(max_invalid=limit).check_invalid(scan)
-
-
-@pytest.mark.parametrize(
-    ("threshold", "is_exceeded"), [({"rows": 2}, True), ({"rows": 3}, False), ({"cost": Decimal(1)}, True)]
-)
-def test_a_plan_beyond_the_threshold_needs_approval(threshold, is_exceeded):
-    """More messages, or more credits, than may go out unseen."""
-    plan = planned(texted([number(1), number(2), number(3)]))
-    assert Threshold(**threshold).is_exceeded_by(plan) is is_exceeded

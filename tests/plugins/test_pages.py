@@ -12,7 +12,6 @@ from support.told import tell
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
-from airflow_provider_sms.ledger.approvals import PlanExtent, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.pauses import pause
 from airflow_provider_sms.monitoring import campaigns
@@ -103,7 +102,6 @@ def test_a_campaigns_page_shows_all_that_happened(vic, store):
     """Outcome, cost, decisions, attempts and requests."""
     figures = {"rows": 105, "suppressed": 3, "duplicate": 0}
     note = {"total": 100, "done": 97, "invalid": 5, "not_sent": 3, "figures": figures}
-    record_approval(store, "spring", PlanExtent("p1", 97), "send", "bob")
     (request, _) = tell(store, claims=[(90, "accepted"), (7, "unknown")], note=note)
     seen = text(vic.get("/campaigns/1"))
     for part in (
@@ -112,7 +110,6 @@ def test_a_campaigns_page_shows_all_that_happened(vic, store):
         "at least 135.00, and nothing is known of 1 request",
         "accepted 90",
         "t r 1",
-        "bob approved plan p1 97",
         str(2**62 + request),
         "suppressed 3",
     ):
@@ -162,7 +159,6 @@ def test_without_evidence_a_page_sends_to_the_service(vic, store):
     ("claims", "state", "words"),
     [
         ([(3, "unknown")], "failed", "Nobody has decided yet."),
-        ([], "waiting for approval", "Nobody has decided yet."),
         ([(3, "accepted")], "ended", "No decision was needed."),
     ],
 )
@@ -170,25 +166,6 @@ def test_a_decision_that_is_still_to_come_is_needed(vic, store, claims, state, w
     """Only where nothing waits for a person was none needed."""
     tell(store, claims=claims, state=state)
     assert f"Who decided {words}" in text(vic.get("/campaigns/1"))
-
-
-def test_a_person_who_said_no_is_not_overruled(vic, store):
-    """Nothing on the page says that clearing the task texts the people."""
-    tell(store, state="failed", note={"total": 9, "done": 0, "not_sent": 9})
-    record_approval(store, "spring", PlanExtent("p1", 9), "stop", "ann")
-    seen = text(vic.get("/campaigns/1"))
-    words = "9 rows not sent. ann refused plan p1. Clear the task: it asks again, or sends if its DAG asks no longer."
-    assert words in seen
-    assert "its next attempt sends" not in seen
-
-
-def test_a_refusal_is_not_overruled_by_the_approval_of_another_plan(vic, store):
-    """Of two mapped copies one was refused: the page does not promise that a cleared task sends its rows."""
-    tell(store, state="failed", note={"total": 100, "done": 0, "not_sent": 100}, claims=[(10, "accepted")])
-    record_approval(store, "spring", PlanExtent("p1", 100), "stop", "ann")
-    record_approval(store, "spring", PlanExtent("p2", 10), "send", "ann")
-    seen = text(vic.get("/campaigns/1"))
-    assert "100 rows not sent. Clear the task: it sends what was approved, and asks about the rest" in seen
 
 
 def test_no_words_contradict_the_balance(vic, store):

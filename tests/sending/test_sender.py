@@ -879,17 +879,6 @@ def test_an_unknown_state_of_earlier_tries_is_named(sender, enter):
     assert send.counts.unknown_requests == {request_id}
 
 
-def test_only_the_requests_that_a_person_named_are_posted_again(sender, service, enter):
-    """Of two unknown requests, the one that is to be sent again is; the other one stays unknown."""
-    earlier = enter(1)
-    named = hold(earlier, people(10), UNKNOWN)
-    other = hold(earlier, people(10, 10), UNKNOWN)
-    send = sender(enter(2), resend_requests=frozenset({named}))
-    send.run([people(20)])
-    assert (counts(send.counts), send.counts.unknown_requests) == ({"accepted": 10, "unknown": 10}, {other})
-    assert service.taken.keys() == {m.destination for m in people(10)}
-
-
 def test_whoever_is_capped_is_counted_once_and_left_alone(sender, service, store, clock):
     """A claim that leaves people out is not made again for them; they are in one count, and nobody posts to them."""
     cap = FrequencyCap("marketing", 100.0)

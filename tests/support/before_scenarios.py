@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import requests
 
-from support.before_sending import EVERY, RUN_SECONDS, until
-from support.faults.scenarios import WAITS
+from support.before_sending import RUN_SECONDS, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +47,7 @@ SCENARIOS: list[Scenario] = []
 
 
 def scenario(*, people=PEOPLE, balance=PLENTY, options=None, **same):
-    """Register a scenario, unless it asks a person and this Airflow cannot."""
+    """Register a scenario."""
 
     def add(play):
         SCENARIOS.append(Scenario(play, people, balance, options or (lambda _: dict(same))))
@@ -135,50 +132,6 @@ def hours_closed(stage):
     stage.seen["later"] = stage.instance()["state"]
     stage.airflow.mark(stage.dag_id, "once", "send", "failed")
     stage.await_end()
-
-
-@scenario(approve=True)
-def approved(stage):
-    """A person decides to send."""
-    yield from _ask(stage)
-    stage.answer("Send", plan=stage.named_in_form())
-    _await_decided(stage)
-
-
-@scenario(approve=True)
-def refused(stage):
-    """A person decides not to send."""
-    yield from _ask(stage)
-    stage.answer("Stop", plan=stage.named_in_form())
-    _await_decided(stage)
-
-
-@scenario(approve=True)
-def changed(stage):
-    """The table has changed when the person decides to send."""
-    yield from _ask(stage)
-    stage.people.append(str(int(stage.people[-1]) + 1))
-    stage.write_source()
-    stage.answer("Send", plan=stage.named_in_form())
-    until(lambda: stage.xcom("plan")["id"] != stage.seen["plan"], seconds=RUN_SECONDS, what="another plan", every=EVERY)
-    stage.await_wait(WAITS)
-    stage.seen["second_plan"] = stage.xcom("plan")["id"]
-    stage.answer("Send", plan=stage.named_in_form())
-    _await_decided(stage)
-
-
-def _ask(stage):
-    stage.trigger()
-    stage.await_wait(WAITS)
-    stage.seen["plan"] = stage.xcom("plan")["id"]
-    yield
-
-
-def _await_decided(stage):
-    stage.await_end()
-    stage.seen["status"] = stage.status()
-    with suppress(requests.HTTPError):
-        stage.seen["approval"] = stage.xcom("approval")
 
 
 @scenario(chunk_size=5, concurrency=IN_FLIGHT, max_requests_per_second=40)

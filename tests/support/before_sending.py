@@ -1,4 +1,4 @@
-"""A real Airflow in which sends wait for credit, send windows and people, and are paused and killed, all at once."""
+"""A real Airflow in which sends wait for credit and send windows, and are paused and killed, all at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from support.faults.airflow import TOKEN, a_ledger, leaks
 from support.faults.campaigns import MESSAGE
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.standalone import running_airflow
-from support.people import named_in_form
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,9 +153,9 @@ class Stage:
         (instance,) = self.airflow.instances(self.dag_id, RUN)
         return instance
 
-    def await_wait(self, state="deferred"):
+    def await_wait(self):
         """Wait until the task waits or has ended; a later check tells which."""
-        self.waited.append((self._await_state(state, *ENDED), self.taken()))
+        self.waited.append((self._await_state("deferred", *ENDED), self.taken()))
         what = f"the scheduler knows that {self.dag_id} waits"
         until(lambda: self._processes_ended() >= len(self.waited), seconds=RUN_SECONDS, what=what, every=EVERY)
 
@@ -184,16 +183,6 @@ class Stage:
 
     def xcom(self, key):
         return self.airflow.xcom(self.dag_id, RUN, TASK, key)
-
-    def answer(self, option, **fields):
-        """Answer the task's question with these form fields."""
-        with _ONE_AT_A_TIME:
-            self.airflow.answer(self.dag_id, RUN, TASK, option, **fields)
-
-    def named_in_form(self):
-        """Return what belongs in the field of the form to approve the plan asked about last."""
-        with self.ledger.connect() as connection:
-            return named_in_form(connection, f"{self.dag_id}/{TASK}/{RUN}")
 
     def command(self, name, *options):
         """Run a ledger command for the campaign."""

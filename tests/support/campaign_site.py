@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -83,19 +82,6 @@ class CampaignSite:
         """Wait until a campaign's task is in one of some states, by default until it has ended."""
         wanted = states or ENDED
         until(lambda: self.state(dag_id) in wanted, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
-
-    def await_question(self, dag_id: str, times: int = 1) -> None:
-        """Wait until a campaign's task waits for a person, for the nth time, and accepts an answer."""
-        self.await_state(dag_id, "awaiting_input", "deferred")
-        # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
-        output = self.airflow.home / "standalone-0.out"
-        known = re.compile(rf"Received executor event.*dag_id='{dag_id}'")
-        what = f"the scheduler knows that {dag_id} waits"
-
-        def is_known() -> bool:
-            return len(known.findall(output.read_text(errors="replace"))) >= times
-
-        until(is_known, seconds=RUN_SECONDS, what=what, every=0.5)
 
     def await_texted(self, conn_id: str, people: int) -> None:
         """Wait until a sandbox has accepted more messages than this."""

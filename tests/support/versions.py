@@ -12,12 +12,6 @@ EXECUTES_CALLBACKS = AIRFLOW >= (3, 2)
 """An executor may run the callback of a deadline."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """The command ``airflow sms`` exists."""
-ASKS_WITHOUT_TRIGGER = AIRFLOW >= (3, 3)
-"""A task that waits for a person has its own state; in older versions, a trigger waits for the answer.
-
-In a run by ``dag.test()`` a trigger cannot be answered, so tests that need an answer require this ability;
-``acceptance/test_asking.py`` tests the question on the other versions.
-"""
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can store a value that its later attempts find."""
 READS_POLARS = tuple(map(int, version("pyarrow").split(".")[:1])) >= (18,)

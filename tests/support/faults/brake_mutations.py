@@ -5,24 +5,21 @@ from __future__ import annotations
 from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutation
 
 ALIVE = "tests/execution/test_replaced_attempt.py"
-APPROVAL = "tests/execution/test_human_input.py"
-APPROVALS = "tests/ledger/test_approvals.py"
 MARKDOWN = "tests/execution/test_markdown.py"
 DEFERRED = "tests/ledger/test_attempts.py"
 PLAN = "tests/execution/test_planning.py"
-RULES = "tests/execution/test_decision_rules.py"
 _RECORDED = (
     "        self._record(delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)\n"
 )
 
 BRAKE_MUTATIONS = (
     Mutation(
-        "a plan that a person approved binds nothing",
+        "the plan of a send within limits binds nothing",
         "execution/attempt.py",
         "scanned.scan.planned if options.plan_binds else None",
         "None",
-        (APPROVAL,),
-        first="test_nothing_but_the_approved_plan_is_sent",
+        (PLAN,),
+        first="test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts",
     ),
     Mutation(
         "a message that a cap held back from the plan counts as not sent",
@@ -39,22 +36,6 @@ BRAKE_MUTATIONS = (
         "blake2b(text_key, ",
         ("tests/planning/test_plan.py",),
         first="test_the_plan_is_named_by_its_messages",
-    ),
-    Mutation(
-        "after a no, a plan that has become small is sent unasked",
-        "execution/preflight.py",
-        "        return latest is not None and latest.decision == STOP\n",
-        "        return False\n",
-        ("tests/execution/test_human_input.py",),
-        first="test_after_a_no_a_small_plan_is_asked_about_too",
-    ),
-    Mutation(
-        "after a question, a plan that has become small is sent unasked",
-        "execution/preflight.py",
-        "        if above.is_exceeded_by(plan) or asked(self.session.store, self.session.who):\n",
-        "        if above.is_exceeded_by(plan):\n",
-        ("tests/execution/test_human_input.py",),
-        first="test_after_a_decision_that_does_not_count_a_small_plan_is_asked_about_too",
     ),
     Mutation(
         "an approval holds where another text of a message comes first",
@@ -98,60 +79,12 @@ BRAKE_MUTATIONS = (
         first="test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts",
     ),
     Mutation(
-        "a person is asked again about people who are not to be texted",
-        "execution/delivery.py",
-        "(counts.unknown_requests | counts.left.keys()) - self.options.resend_requests\n",
-        "(counts.unknown_requests | counts.left.keys())\n",
-        (APPROVAL,),
-        first="test_people_who_are_not_texted_again_are_asked_about_once",
-    ),
-    Mutation(
         "an attempt that waits posts unknown messages again once more",
         "sending/sender.py",
-        "(self.resend_unknown and key not in self.resent)",
+        "self.resend_unknown and key not in self.resent",
         "self.resend_unknown",
         ("tests/execution/test_preflight.py",),
         first="test_resend_posts_once_more_in_one_attempt",
-    ),
-    Mutation(
-        "a second click on the first question approves what was asked last",
-        "execution/preflight.py",
-        "            if shown and all(each.covers(extent) for each in shown):\n",
-        "            if questions and questions[-1].covers(extent):\n",
-        (APPROVAL,),
-        first="test_an_approval_is_of_no_more_people_than_were_shown",
-    ),
-    Mutation(
-        "an answer without the field approves what any question showed",
-        "execution/preflight.py",
-        "            if shown and all(each.covers(extent) for each in shown):\n",
-        "            if any(each.covers(extent) for each in shown):\n",
-        (APPROVAL,),
-        first="test_nobody_is_texted_whom_the_question_that_airflow_shows_left_out",
-    ),
-    Mutation(
-        "plans of different messages have the same name in the form",
-        "ledger/approvals.py",
-        "blake2b(subset, digest_size=4)",
-        "blake2b(bytes(), digest_size=4)",
-        (APPROVAL,),
-        first="test_an_approval_is_of_no_more_people_than_were_shown",
-    ),
-    Mutation(
-        "a retry follows a person's no",
-        "operators/base.py",
-        "        if not is_refusal(task.event, task.deadline):\n",
-        "        if True:\n",
-        (APPROVAL,),
-        first="test_a_no_counts_even_if_the_leg_after_it_fails_before_its_plan",
-    ),
-    Mutation(
-        "a person's decision is on record only once there is a plan",
-        "execution/attempt.py",
-        "                record_decision(self._context, session, self._campaign, decision)\n",
-        "                pass\n",
-        (APPROVAL,),
-        first="test_an_approval_is_on_record_before_anything_else_can_fail",
     ),
     Mutation(
         "messages whose rows are gone hide rows that were not sent",
@@ -200,22 +133,6 @@ BRAKE_MUTATIONS = (
         '    text = str(path).removeprefix("file://")\n',
         ("tests/execution/test_report_file.py",),
         first="test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused",
-    ),
-    Mutation(
-        "a decision about another mapped copy takes an approval back",
-        "execution/preflight.py",
-        "        latest = latest_approval(session.store, self.campaign, {plan.id})\n",
-        "        latest = latest_approval(session.store, self.campaign)\n",
-        (APPROVAL,),
-        first="test_what_is_decided_about_another_mapped_copy_says_nothing_of_this_one",
-    ),
-    Mutation(
-        "an approval holds although a person has stopped the campaign since",
-        "ledger/approvals.py",
-        "or_(approval.c.plan_id.in_(plan_ids), approval.c.decision == STOP)",
-        "or_(approval.c.plan_id.in_(plan_ids))",
-        (APPROVAL,),
-        first="test_after_a_stop_an_earlier_approval_is_asked_for_again",
     ),
     Mutation(
         "a request that its hours drop keeps its credit",
@@ -336,54 +253,6 @@ BRAKE_MUTATIONS = (
         "            pass\n",
         (CLEARANCE,),
         first="test_the_counts_are_of_the_whole_try",
-    ),
-    Mutation(
-        "who approved one plan has approved any",
-        "execution/preflight.py",
-        "            if shown and all(each.covers(extent) for each in shown):\n",
-        "            if decision.send:\n",
-        (APPROVAL,),
-        first="test_a_source_that_has_changed_is_asked_about_again",
-    ),
-    Mutation(
-        "who approved some messages has approved more",
-        "execution/preflight.py",
-        "            if shown and all(each.covers(extent) for each in shown):\n",
-        "            if shown and all(each.plan_id == plan.id for each in shown):\n",
-        (APPROVAL,),
-        first="test_an_approval_is_of_no_more_people_than_were_shown",
-    ),
-    Mutation(
-        "an approval holds for other messages of the table, too",
-        "ledger/approvals.py",
-        "        return self.subset.includes(plan.subset)\n",
-        "        return True\n",
-        (APPROVALS,),
-        first="test_an_approval_is_of_one_plan_and_of_its_messages_alone",
-    ),
-    Mutation(
-        "an approval holds for any plan",
-        "ledger/approvals.py",
-        "        if self.plan_id != plan.plan_id or self.subset",
-        "        if self.subset",
-        (APPROVALS,),
-        first="test_an_approval_is_of_one_plan_and_of_its_messages_alone",
-    ),
-    Mutation(
-        "an approval without its messages holds for all",
-        "ledger/approvals.py",
-        "self.subset is None or plan.subset is None:\n            return False\n",
-        "self.subset is None or plan.subset is None:\n            return self.plan_id == plan.plan_id\n",
-        (APPROVALS,),
-        first="test_an_approval_without_its_messages_is_asked_for_again",
-    ),
-    Mutation(
-        "an approval does not know whom the plan left out",
-        "planning/scan.py",
-        "        if not kept.all():\n",
-        "        if False:\n",
-        (APPROVAL,),
-        first="test_an_approval_is_of_none_of_the_people_whom_the_list_held_back",
     ),
     Mutation(
         "a limit does not hold where the ledger cannot be read for a moment",
@@ -524,54 +393,6 @@ BRAKE_MUTATIONS = (
         "        state=ACCEPTED,\n",
         (SENDER,),
         first="test_a_request_of_which_nobody_was_taken_is_not_sent",
-    ),
-    Mutation(
-        "anybody may approve, whoever is named",
-        "execution/decision_rules.py",
-        "        if self.options.approvers is not None and key not in allowed:\n",
-        "        if False:\n",
-        (RULES, APPROVAL),
-        first="test_only_approvers_may_decide_and_their_ids_tell_them_apart",
-    ),
-    Mutation(
-        "whoever triggered the run may approve it",
-        "execution/decision_rules.py",
-        "_triggered_by(context) if options.four_eyes else None",
-        "None",
-        (RULES, APPROVAL),
-        first="test_an_approver_who_triggered_the_run_is_not_assigned",
-    ),
-    Mutation(
-        "a run of somebody whom Airflow does not name excludes nobody",
-        "execution/decision_rules.py",
-        "    if kind in RUN_BY_NOBODY:\n",
-        "    if True:\n",
-        (RULES,),
-        first="test_a_run_of_somebody_whom_airflow_does_not_name_is_refused",
-    ),
-    Mutation(
-        "a decision that does not count is carried out",
-        "execution/human_input.py",
-        "    return refusal is None\n",
-        "    return True\n",
-        (APPROVAL,),
-        first="test_a_person_who_may_not_decide_sends_nothing",
-    ),
-    Mutation(
-        "an approval on record counts, whoever made it",
-        "execution/preflight.py",
-        "            refusal = self.rules.refusal_of_earlier(latest.decided_by)\n",
-        "            refusal = None\n",
-        (APPROVAL,),
-        first="test_an_approval_on_record_counts_only_if_it_is_an_approvers",
-    ),
-    Mutation(
-        "a decision after the time for it counts",
-        "execution/human_input.py",
-        " or (deadline is not None and _decided_at(event) > deadline)\n",
-        "\n",
-        (APPROVAL,),
-        first="test_a_decision_after_the_time_does_not_count",
     ),
     Mutation(
         "a backtick in a name ends its code",

@@ -8,7 +8,6 @@ ATTEMPTS = "tests/ledger/test_attempts.py"
 CHANGED_TEXTS = "tests/planning/test_changed_texts.py"
 DECISIONS = "tests/ledger/test_decisions.py"
 TRACE = "tests/execution/test_ledger_session.py"
-QUESTION = "tests/execution/test_human_input.py"
 
 GUARD_MUTATIONS = (
     Mutation(
@@ -68,19 +67,5 @@ GUARD_MUTATIONS = (
         ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n        .values(state=state",
         ".where(request.c.id == request_id)\n        .values(state=state",
         (DECISIONS,),
-    ),
-    Mutation(
-        "to have one request sent again has all sent again",
-        "sending/sender.py",
-        " or request_id in self.resend_requests\n",
-        " or bool(self.resend_requests)\n",
-        first="test_only_the_requests_that_a_person_named_are_posted_again",
-    ),
-    Mutation(
-        "nobody is asked, and what is unknown is sent again",
-        "execution/attempt.py",
-        'resend_unknown=options.on_unknown == "resend"',
-        'resend_unknown=options.on_unknown != "fail"',
-        (QUESTION,),
     ),
 )

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from support.faults.rest import RUN_SECONDS, until
-from support.versions import ASKS_WITHOUT_TRIGGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-WAITS = "awaiting_input" if ASKS_WITHOUT_TRIGGER else "deferred"
-"""The state of a task that waits for a person."""
 SLOW_SECONDS = 1.2
 """Seconds of each response in scenarios whose send must outlast the detection of a dead scheduler."""
 
@@ -95,23 +91,6 @@ class Stage:
             return instance["state"] == state and instance["try_number"] >= tries
 
         until(there, seconds=RUN_SECONDS, what=f"the task is {state} in try {tries}")
-
-    def await_deferred(self, run_id):
-        """Wait until a task waits for a person, and nothing of its process is left: neither it nor news of its end.
-
-        A scheduler that hears of that end after the answer takes the task, which is to go on, for failed. It has heard
-        of it when it has gone all the way round since.
-        """
-        self.await_tries(run_id, WAITS)
-        self.await_no_sender()
-        for _ in range(2):
-            beat = self._scheduler_beat()
-            until(
-                lambda seen=beat: self._scheduler_beat() != seen, seconds=RUN_SECONDS, what="the scheduler goes round"
-            )
-
-    def _scheduler_beat(self):
-        return self.airflow.health()["scheduler"]["latest_scheduler_heartbeat"]
 
     def senders(self):
         """Return the living processes that entered the campaign's ledger."""
@@ -231,52 +210,6 @@ def marked(stage):
     stage.await_end(run)
     stage.airflow.clear(stage.dag_id, run)
     stage.await_end(run)
-    return [run]
-
-
-def _lose_answers(stage, kind):
-    stage.service.set_faults([{"kind": "none", "times": 3}, {"kind": kind, "times": 2}])
-    run = stage.trigger()
-    stage.await_tries(run, WAITS)
-    return run
-
-
-def _answer(stage, run, option):
-    """Answer until the run has ended: a task that Airflow mistook for failed asks again in its next attempt."""
-
-    def ended():
-        (instance,) = stage.airflow.instances(stage.dag_id, run)
-        if instance["state"] == WAITS:
-            stage.await_deferred(run)
-            stage.airflow.answer(stage.dag_id, run, "send", option)
-        return instance["state"] in ("success", "failed")
-
-    until(ended, seconds=RUN_SECONDS, what="the task that asked has ended")
-    stage.await_end(run)
-
-
-@scenario("answers lost, a person has them sent again", on_unknown="ask")
-def ask_resend(stage):
-    run = _lose_answers(stage, "drop_before")
-    _answer(stage, run, "Resend")
-    return [run]
-
-
-@scenario("answers lost, a person treats them as sent, cleared", tries=3, on_unknown="ask")
-def ask_sent(stage):
-    run = _lose_answers(stage, "drop_after")
-    _answer(stage, run, "Treat as sent")
-    stage.airflow.clear(stage.dag_id, run)
-    stage.await_end(run)
-    return [run]
-
-
-@scenario("answers lost, cleared while it waits for a person", on_unknown="ask")
-def ask_cleared(stage):
-    run = _lose_answers(stage, "drop_after")
-    stage.airflow.clear(stage.dag_id, run)
-    stage.await_tries(run, WAITS, tries=2)
-    _answer(stage, run, "Fail")
     return [run]
 
 

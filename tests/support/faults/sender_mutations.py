@@ -123,7 +123,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "an unknown of an earlier try is posted again",
         "sending/pending.py",
-        "        elif is_planned and self._resend(holder.request_id, outgoing.key) and not holder.awaited:\n",
+        "        elif is_planned and self._resend(outgoing.key) and not holder.awaited:\n",
         "        elif not holder.awaited:\n",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
     ),

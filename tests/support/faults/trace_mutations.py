@@ -67,14 +67,14 @@ TRACE_MUTATIONS = (
     Mutation(
         "what a leg waits for is not seen",
         "ledger/purge.py",
-        "    waits.update((campaign_id, state)",
-        "    dict((campaign_id, state)",
+        "    return {row.campaign_id: row.state",
+        "    return {} and {row.campaign_id: row.state",
         (PURGE,),
     ),
     Mutation(
         "a leg that has only begun lets go of its campaign",
         "ledger/purge.py",
-        ".where(claimant.c.try_number > 0, has_recorded)",
+        ".where(claimant.c.try_number > 0, claimant.c.id.in_(select(progress.c.claimant_id)))",
         ".where(claimant.c.try_number > 0)",
         (PURGE,),
     ),

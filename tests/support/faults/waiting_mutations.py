@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.faults.mutation import LAPSE, PENDING, SCHEDULES, SENDER, SQLITE, Mutation
 
 OTHERS = "tests/sending/test_pending_others.py"
-ASKING = "tests/execution/test_human_input.py"
+PREFLIGHT = "tests/execution/test_preflight.py"
 POSTGRES = "tests/ledger/test_postgres.py"
 FAILURES = "tests/execution/test_failures.py"
 TRANSITIONS = "tests/ledger/test_transitions.py"
@@ -92,8 +92,8 @@ WAITING_MUTATIONS = (
     _defect(
         "what another task may still record is sent again",
         "sending/pending.py",
-        "        elif is_planned and self._resend(holder.request_id, outgoing.key) and not holder.awaited:\n",
-        "        elif is_planned and self._resend(holder.request_id, outgoing.key):\n",
+        "        elif is_planned and self._resend(outgoing.key) and not holder.awaited:\n",
+        "        elif is_planned and self._resend(outgoing.key):\n",
         "test_what_is_sent_again_is_waited_for_first",
     ),
     _defect(
@@ -138,14 +138,6 @@ WAITING_MUTATIONS = (
         "    may_pass = False and not",
         "test_what_another_task_has_not_recorded_is_worth_a_retry",
         (FAILURES,),
-    ),
-    _defect(
-        "a person is asked about what may still be recorded",
-        "execution/delivery.py",
-        "            if error is None and self.asks is not None and to_decide and not counts.unrecorded:\n",
-        "            if error is None and self.asks is not None and (to_decide or counts.unrecorded):\n",
-        "test_nobody_is_asked_about_what_may_still_be_recorded",
-        (LAPSE,),
     ),
     _defect(
         "the configured wait is not used",
@@ -216,24 +208,24 @@ WAITING_MUTATIONS = (
         "ledger/preview.py",
         "if self._is_own(request_id) else (ACCEPTED, UNKNOWN)\n",
         "if True else (ACCEPTED, UNKNOWN)\n",
-        "test_what_an_earlier_attempt_lost_and_a_person_calls_sent_repeats_nothing",
-        (ASKING,),
+        "test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent",
+        (PREFLIGHT,),
     ),
     _defect(
         "what this attempt sent before it waited counts as others'",
         "ledger/preview.py",
         "if self._is_own(request_id) else (ACCEPTED, UNKNOWN)\n",
         "if False else (ACCEPTED, UNKNOWN)\n",
-        "test_a_person_treats_what_is_unknown_as_sent",
-        (ASKING,),
+        "test_the_counts_are_of_the_whole_try",
+        (PREFLIGHT,),
     ),
     _defect(
         "rows that repeat what this attempt sent are not counted",
         "execution/planning.py",
         "plan.duplicate + scan.own - (counts.listed or 0)",
         "plan.duplicate",
-        "test_rows_that_repeat_a_message_of_before_the_wait_are_repeats",
-        (ASKING,),
+        "test_two_rows_of_an_unknown_message_are_one_message",
+        (PREFLIGHT,),
     ),
     _defect(
         "people who may have been texted count as not sent where they are not texted again",

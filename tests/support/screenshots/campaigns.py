@@ -60,7 +60,6 @@ def _dags(folder: Path) -> dict[str, dict[str, Any]]:
             "source": people("appointments", 2400, invalid=12),
             "message": "Dear {first_name}, your appointment is tomorrow at 10:00. Reply STOP to opt out.",
             "campaign": "appointment reminders, 24 November",
-            "approve_above": 1000.0,
             "cost_per_part": 1.0,
         },
         "send_statements": {
@@ -107,8 +106,6 @@ def _let_happen(site: CampaignSite) -> None:
     site.services["sms_reminders"].set_faults([{"kind": "none", "times": 3}, lost, {"kind": "none"}, lost])
     for dag_id in ("appointment_reminders", "send_statements", "remind_customers"):
         site.send(dag_id)
-    site.await_question("appointment_reminders")
-    site.airflow.answer("appointment_reminders", RUN, TASK, "Send")
     site.await_state("appointment_reminders")
     site.await_state("remind_customers")
     site.await_state("send_statements", "deferred")

@@ -57,7 +57,7 @@ def _copied(path: Any) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    remove_partial_files(path.parent, re.escape(path.name))
+    _remove_partial_files(path)
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(_RANDOM_BYTES)}{_PARTIAL}")
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -128,15 +128,10 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
-def remove_partial_files(folder: Path, name: str) -> None:
-    """Remove the hidden files that dead processes have left; one that cannot be removed harms no other file.
-
-    The next write of a file does so for that file. For names that are never used again, somebody must call this.
-
-    :param name: a regular expression for the names of the files.
-    """
-    hidden = re.compile(rf"\.(?:{name})\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}{re.escape(_PARTIAL)}")
-    with suppress(OSError), os.scandir(folder) as entries:
+def _remove_partial_files(path: Path) -> None:
+    """Remove the hidden files of a path that dead processes have left; one that cannot be removed harms no other."""
+    hidden = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}{re.escape(_PARTIAL)}")
+    with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
             if hidden.fullmatch(entry.name):
                 with suppress(OSError):

@@ -79,16 +79,6 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "/var/lib/airflow/sms_ledger.db",
                         "default": "",
                     },
-                    "recovery_path": {
-                        "description": "Folder in which a task keeps the outcomes of its requests while it cannot "
-                        "write to the ledger. The next task that sends on the machine records them, or the command "
-                        "``airflow-sms ledger recover``. Empty: ``sms_recovery`` in AIRFLOW_HOME. It must outlive the "
-                        "task's process: in Kubernetes, a volume.",
-                        "version_added": "0.1.0",
-                        "type": "string",
-                        "example": "/var/lib/airflow/sms_recovery",
-                        "default": "",
-                    },
                     "require_synchronous_standby": {
                         "description": "Whether a ledger in PostgreSQL is refused unless its commits wait for a "
                         "standby server: without one, a failover can lose the last claims, and people are texted "
@@ -99,17 +89,15 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "True",
                         "default": "False",
                     },
-                    "unrecorded_seconds": {
-                        "description": "Seconds for which a task waits for the outcome of another attempt's request, "
-                        "counted from the request's claim. The wait lasts at least until the claim's deadline, and "
-                        "everything else is sent meanwhile. Without an outcome by then, the task fails so that Airflow "
-                        "may retry it. The next attempt finds the outcome, or treats the request as unknown. If a "
-                        "later try has replaced the other attempt, the request is unknown when the wait ends, and the "
-                        "task does what ``on_unknown`` says.",
+                    "ledger_patience": {
+                        "description": "Seconds for which a task that cannot write to the ledger goes on trying to "
+                        "record its outcomes, without claiming anything more. So for as long after its claim another "
+                        "task expects the outcome of a lapsed claim, and fails so that Airflow retries it; then the "
+                        "request is unknown.",
                         "version_added": "0.1.0",
                         "type": "float",
                         "example": "60",
-                        "default": "90",
+                        "default": "300",
                     },
                     "retention_days": {
                         "description": "Days without activity after which ``PurgeLedgerOperator`` forgets a campaign, "

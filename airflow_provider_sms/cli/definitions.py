@@ -241,12 +241,6 @@ def _write_commands() -> list[ActionCommand]:
             _arg("--map-index", type=parse_map_index, default=-1, metavar="INDEX", help="Index of a mapped task"),
             _YES,
         ),
-        _command(
-            "recover",
-            "recover_command.recover_files",
-            "Record the outcomes that a task kept in a file while it could not write to the ledger",
-            _arg("files", nargs="+", metavar="FILE", help="File to record; the task's log names it"),
-        ),
         _command("pause", "write_commands.pause_campaign", "Pause a campaign", _CAMPAIGN),
         _command("resume", "write_commands.resume_campaign", "Resume a paused campaign", _CAMPAIGN),
         _command(

@@ -1,6 +1,6 @@
 """The ledger that a command works on, and a hint if it has no campaign of the name that was typed.
 
-Apart from the commands, because commands that read, write, resolve and recover all open a ledger this way.
+Apart from the commands, because commands that read, write and resolve all open a ledger this way.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from airflow_provider_sms.execution.planning import PER_RUN
 from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.campaign_names import default_name
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
@@ -23,7 +22,6 @@ from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, Silence, StopConditions
 from airflow_provider_sms.sending.threads import run_uninterrupted
-from airflow_provider_sms.sending.unrecorded import RecoveryFile, RecoveryPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -89,11 +87,7 @@ class Delivery:
     to_groups: bool = False
 
     def begin(self) -> None:
-        """Record lapsed claims of the campaign as unknown, and note that sending begins.
-
-        The configuration says how long the send waits for other tasks' requests without a recorded outcome.
-        """
-        self.ledger.unrecorded_seconds = configured_unrecorded_seconds()
+        """Record lapsed claims of the campaign as unknown, and note that sending begins."""
         self.ledger.lapse()
         campaign = self.ledger.campaign_name
         scope = f" ({PER_RUN})" if campaign == default_name(self.session.who) else ""
@@ -139,9 +133,7 @@ class Delivery:
             paused = sender.stop_conditions.paused is not None
             self.telemetry.log_sending(progress, counts, self.total, paused=paused)
 
-        place = RecoveryPlace(recovery_folder(), self.ledger.origin(), self.task.ledger_conn_id)
         with (
-            RecoveryFile(place, stop) as recovery,
             self.settings.client(pool_size=self.options.concurrency) as client,
             span("sms.send") as figures,
         ):
@@ -153,7 +145,6 @@ class Delivery:
                 options=self.options,
                 stop=stop,
                 reconciliation=self.reconciliation if self.reconciles else None,
-                recovery=recovery,
                 counts=counts,
                 stop_conditions=stop_conditions,
                 planned=None if planned is None else planned.contain,

@@ -1,7 +1,4 @@
-"""The session of an attempt with its ledger: it checks for earlier attempts, and leaves a trace before any claim.
-
-First it records the outcomes that earlier attempts on this machine kept in files when their ledger did not take them.
-"""
+"""The session of an attempt with its ledger: it checks for earlier attempts, and leaves a trace before any claim."""
 
 from __future__ import annotations
 
@@ -20,18 +17,16 @@ from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.hooks.ledger import open_ledger, recovery_folder
+from airflow_provider_sms.hooks.ledger import configured_ledger_patience, open_ledger
 from airflow_provider_sms.ledger.attempts import HighWater, adopted_at, has_trace, high_water, raised, register
 from airflow_provider_sms.ledger.backend import again_if_busy
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.ledger.recovery import files_in, read_file, record, remove_half_written
 from airflow_provider_sms.sending.threads import run_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -96,6 +91,7 @@ class LedgerSession:
             resumed=self.resumed,
             cap=cap,
             account=account,
+            patience=configured_ledger_patience(),
         )
 
 
@@ -112,7 +108,6 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
     """
     who = claimant_of(context)
     with closing(open_ledger(ledger_conn_id)) as store:
-        record_files(store)
         held = high_water(store, who)
         refuse_without_trace(context, store, who, held, resumed=resumed, ledger_conn_id=ledger_conn_id)
         claimant_id = register(store, who)
@@ -353,34 +348,3 @@ def _markers_outlive_clears() -> bool:
 
     version = tuple(int(number) for number in __version__.split(".")[:2])
     return version < DISCARDS_ON_CLEAR and not conf.getboolean("state_store", "clear_on_success", fallback=False)
-
-
-def record_files(store: LedgerBackend) -> None:
-    """Record all files that are found, whoever wrote them, and remove the recorded ones. Never raises.
-
-    A file that does not fit the ledger may fit another one that tasks use; it stays, and the log says so.
-    """
-    folder = recovery_folder()
-    remove_half_written(folder)
-    for path in files_in(folder):
-        try:
-            _record(store, path)
-        except Exception as error:  # noqa: BLE001  # an old file must not keep a campaign from being sent
-            if not path.exists():
-                continue  # another task of this machine has recorded it meanwhile
-            log.warning("The outcomes in %s are not recorded. %s", path, describe(error))
-
-
-def _record(store: LedgerBackend, path: Path) -> None:
-    unrecorded = read_file(path)
-    recorded = record(store, unrecorded)
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        log.warning("%s is recorded, and cannot be removed: %s. It holds numbers", path, error.strerror)
-    states = ", ".join(f"request {request_id} is {state}" for request_id, state in sorted(recorded.states.items()))
-    log.info(
-        "Recorded what an earlier attempt kept in %s, of campaign %s: %s", path, unrecorded.origin.campaign, states
-    )
-    for twice in recorded.texted_twice:
-        log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)

@@ -16,7 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 
 from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
 from airflow_provider_sms.hooks.stored_connection import stored_connection
-from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
+from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
 from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_numbers_in, quoted
 
 if TYPE_CHECKING:
@@ -193,23 +193,18 @@ def configured_retention_days() -> int:
     return int(configured)
 
 
-def recovery_folder() -> Path:
-    """Return the folder of this machine in which tasks keep outcomes that the ledger does not take."""
-    return _in_home(conf.get("sms", "recovery_path", fallback="") or "sms_recovery")
-
-
-def configured_unrecorded_seconds() -> float:
-    """Return how long after the claim of another attempt's request a task waits for its outcome, in seconds.
+def configured_ledger_patience() -> float:
+    """Return for how many seconds a task tries to record an outcome, and others expect it after the claim.
 
     :raises InputError: the option is not a number of seconds.
     """
-    configured = conf.get("sms", "unrecorded_seconds", fallback="").strip()
+    configured = conf.get("sms", "ledger_patience", fallback="").strip()
     try:
-        seconds = float(configured) if configured else UNRECORDED_SECONDS
+        seconds = float(configured) if configured else PATIENCE_SECONDS
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise InputError(f"[sms] unrecorded_seconds must be a number of seconds, 0 or more; not {configured!r}")
+        raise InputError(f"[sms] ledger_patience must be a number of seconds, 0 or more; not {configured!r}")
     return seconds
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,15 +16,13 @@ from airflow_provider_sms.ledger.schema import claimant, former_holder, message,
 from airflow_provider_sms.messages.integer_set import key_halves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
     import numpy.typing as npt
-    from sqlalchemy.engine import Connection
     from sqlalchemy.sql import Select
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Claimant
 
 
@@ -48,23 +45,6 @@ class _Attempt(NamedTuple):
     map_index: int
     try_number: int
     plan_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The attempt and the ledger to which outcomes kept outside the ledger belong.
-
-    :param ledger: its description.
-    :param campaign: the name of the campaign.
-    :param claimant: the attempt's row in the ledger, by column: a ledger with a different row there is a different
-        ledger, or has gone back.
-    :param cap: the frequency cap that applied; None means none.
-    """
-
-    ledger: str
-    campaign: str
-    claimant: Mapping[str, Any]
-    cap: FrequencyCap | None = None
 
 
 class HeldBlock(NamedTuple):
@@ -146,21 +126,6 @@ def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> froze
     earlier = and_(of_task(who), claimant.c.try_number == who.try_number, claimant.c.id < claimant_id)
     with store.read() as connection:
         return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
-
-
-def replaced(connection: Connection, claimant_ids: Collection[int]) -> set[int]:
-    """Return which claimants a later try of their task instance has replaced.
-
-    Airflow has given up on their processes. On a machine that is cut off, these may live on and record outcomes later.
-    """
-    earlier = claimant.alias()
-    same = (earlier.c[name] == claimant.c[name] for name in ("dag_id", "task_id", "run_id", "map_index"))
-    later = and_(*same, claimant.c.try_number > earlier.c.try_number)
-    found: set[int] = set()
-    for piece in in_pieces(sorted(claimant_ids)):
-        query = select(earlier.c.id).distinct().join_from(earlier, claimant, later).where(earlier.c.id.in_(piece))
-        found.update(connection.execute(query).scalars())
-    return found
 
 
 class EarlierClaims:

@@ -22,7 +22,6 @@ from sqlalchemy import and_, delete, select, update
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 from airflow_provider_sms.ledger.attempts import (
     EarlierClaims,
-    Origin,
     earlier_legs,
     of_task,
     register,
@@ -45,7 +44,7 @@ from airflow_provider_sms.ledger.pauses import open_pause
 from airflow_provider_sms.ledger.request_queries import KeptResponses, read_records, requests_of_legs, resent_by
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
-    UNRECORDED_SECONDS,
+    PATIENCE_SECONDS,
     fitting_cost,
     lapse,
     late_responses,
@@ -95,6 +94,7 @@ class CampaignLedger:
     :param resumed: whether this is a later leg of the attempt: then the requests of its earlier legs count as its own.
     :param cap: how often the campaigns of a group may text a recipient; None means no limit.
     :param account: the account that it is sent with; None means that nothing about it is recorded.
+    :param patience: seconds for which it tries to record its outcomes, and expects those of others after their claims.
     """
 
     def __init__(
@@ -110,6 +110,7 @@ class CampaignLedger:
         resumed: bool = False,
         cap: FrequencyCap | None = None,
         account: Account | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
@@ -126,8 +127,7 @@ class CampaignLedger:
         """When the claims of the last commit lapse, by :attr:`elapsed`: a deadline moves where a clock is set."""
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
-        self.unrecorded_seconds = UNRECORDED_SECONDS
-        """How long after its claim the outcome of another attempt's request is waited for."""
+        self.patience = patience
         self.texted_twice: list[TextedTwice] = []
         """Messages of requests that were accepted after another request had claimed them."""
         self._last_claimed: int | None = None
@@ -156,7 +156,7 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read, or the campaign was purged.
         """
         with self._store.read() as connection:
-            holders = self._holders.find(connection, keys, wait_seconds=self.unrecorded_seconds)
+            holders = self._holders.find(connection, keys, patience=self.patience)
             # After the query: it must not have found the messages of another campaign.
             self._require_campaign(connection)
         return holders
@@ -238,41 +238,26 @@ class CampaignLedger:
         self._last_claimed = max((claim.request_id or 0 for claim in claims), default=0) or self._last_claimed
         return claims
 
-    def finish(self, outcomes: Sequence[Outcome], unposted: Collection[int] = ()) -> None:
+    def finish(self, outcomes: Sequence[Outcome]) -> None:
         """Record the last outcomes, and release the claims whose own commit raised although it became durable.
 
         Nothing was posted under these, so they are released even where another task has called them unknown meanwhile.
         A request that may have been posted is never released: if its outcome was recorded and it is open again, the
         ledger has gone back.
 
-        :param unposted: further requests that were surely not posted; the ledger need not have them.
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
-        unposted = {*self._in_doubt, *unposted}
         # This is repeated, with waits in between: none may wait as long for other processes as a claim does.
         with self._write(patience=FINISH_PATIENCE) as connection:
             # Only here: a commit that claims some of them may have ended while this one waited for the lock.
-            states = self._own_states(connection, outcomes, unposted)
-            given_back = [Outcome(each, NOT_SENT) for each in unposted if states.get(each) in (CLAIMED, UNKNOWN)]
+            states = self._own_states(connection, outcomes, self._in_doubt)
+            given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) in (CLAIMED, UNKNOWN)]
             known = [outcome for outcome in outcomes if outcome.request_id in states]
             twice = self._record(connection, [*known, *given_back], states)
         self.texted_twice += twice
         self._in_doubt = ()
         self._require_whole(states, outcomes)
-
-    @property
-    def in_doubt(self) -> Sequence[int]:
-        """The requests of a commit that raised; they may be in the ledger, and nothing was posted under them."""
-        return tuple(self._in_doubt)
-
-    def origin(self) -> Origin:
-        """Return what identifies this attempt, for outcomes that are kept outside the ledger.
-
-        :raises LedgerError: when the ledger cannot be read, or does not have the attempt.
-        """
-        row = self._require_registered(self._registered)
-        return Origin(self._store.description, self.campaign_name, row, self._cap)
 
     def _require_registered(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return this attempt's row in the ledger, by column.
@@ -290,7 +275,7 @@ class CampaignLedger:
     def known_events(self, events: Mapping[int, int]) -> set[int]:
         """Return the requests whose event id is recorded for another request of the campaign, too.
 
-        :param events: the event id of each request; a recovery file may have recorded it already.
+        :param events: the event id of each request.
         :raises LedgerError: when the ledger cannot be read.
         """
         holders: dict[int, set[int]] = {}

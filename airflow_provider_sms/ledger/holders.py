@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sms.ledger.attempts import replaced
 from airflow_provider_sms.ledger.transitions import current_state, may_be_recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from sqlalchemy.engine import Connection
 
-    from airflow_provider_sms.ledger.backend import HolderRow, LedgerBackend
+    from airflow_provider_sms.ledger.backend import LedgerBackend
 
 
 class Holder(NamedTuple):
@@ -27,8 +26,6 @@ class Holder(NamedTuple):
     :param of_earlier_leg: whether an earlier leg of this attempt made it.
     :param awaited: whether another process, whichever attempt it runs, may still record its outcome, even if its claim
         has lapsed.
-    :param final: whether its state stays once it is not awaited: its outcome is recorded, or Airflow has replaced the
-        attempt.
     """
 
     request_id: int
@@ -36,7 +33,6 @@ class Holder(NamedTuple):
     mine: bool
     of_earlier_leg: bool = False
     awaited: bool = False
-    final: bool = False
 
 
 class Holders:
@@ -66,33 +62,22 @@ class Holders:
         """Return the id of the request that holds each message, by message key; a key that is free is missing."""
         return {key: request_id for key, request_id, *_ in self._store.holders(connection, self._campaign_id, keys)}
 
-    def find(self, connection: Connection, keys: Sequence[bytes], *, wait_seconds: float) -> dict[bytes, Holder]:
+    def find(self, connection: Connection, keys: Sequence[bytes], *, patience: float) -> dict[bytes, Holder]:
         """Return the request that holds each message, by message key; a key that is free is missing.
 
-        :param wait_seconds: how long after its claim the outcome of another attempt's request is waited for.
+        :param patience: how long after its claim the outcome of another attempt's request is expected, in seconds.
         """
         now = self._clock()
-        rows = list(self._store.holders(connection, self._campaign_id, keys))
-        awaited = self._awaited(rows, now, wait_seconds)
-        overdue = {row[1]: row[4] for row in rows if row[6] is None and row[1] not in awaited}
-        gone = replaced(connection, set(overdue.values())) if overdue else set()
         return {
             key: Holder(
                 request_id,
                 current_state(state, deadline, now),
                 claimant_id == self._claimant_id,
                 claimant_id in self._earlier_legs,
-                request_id in awaited,
-                finished_at is not None or overdue.get(request_id) in gone,
+                claimant_id != self._claimant_id
+                and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=patience),
             )
-            for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in rows
-        }
-
-    def _awaited(self, rows: Iterable[HolderRow], now: float, wait_seconds: float) -> set[int]:
-        """Return the requests of others whose process may still record their outcome."""
-        return {
-            request_id
-            for _, request_id, _, deadline, claimant_id, claimed_at, finished_at in rows
-            if claimant_id != self._claimant_id
-            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=wait_seconds)
+            for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in self._store.holders(
+                connection, self._campaign_id, keys
+            )
         }

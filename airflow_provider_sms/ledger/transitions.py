@@ -1,7 +1,7 @@
 """How a request goes from one state to the next, each within a transaction of the caller's.
 
 Only this module decides when a claim has *lapsed*: past its deadline it counts as unknown, for every process, whether
-that is written down or not. Other tasks wait a while longer for its outcome before they take it for unknown.
+that is written down or not. For a while its process may still record the outcome.
 """
 
 from __future__ import annotations
@@ -48,11 +48,9 @@ def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
     return (state == CLAIMED) & (deadline < now)
 
 
-UNRECORDED_SECONDS = 90.0
-"""Seconds after its claim for which others wait for the outcome of a request, unless the configuration says otherwise.
-
-A process that was cut off from the ledger goes on trying to record its outcomes for about as long.
-"""
+PATIENCE_SECONDS = 300.0
+"""Seconds for which a process that cannot write to the ledger tries to record its outcomes, unless the configuration
+says otherwise; others expect the outcome of a request for as long after its claim."""
 
 
 def may_be_recorded(
@@ -60,12 +58,11 @@ def may_be_recorded(
 ) -> bool:
     """Return whether an outcome may still be recorded for a request that another process makes.
 
-    Nobody has recorded one yet, and the process may have the response but be cut off from the ledger: past the deadline
-    nothing more is posted, but the outcome may still be recorded.
+    Past the deadline nothing more is posted, but the process may have a response, and be cut off from the ledger.
 
     :param finished_at: when its outcome was recorded; None while there is none.
     :param now: seconds since the epoch.
-    :param seconds: how long after its claim an outcome is waited for, at least until its deadline.
+    :param seconds: how long after its claim an outcome is expected, at least until its deadline.
     """
     return finished_at is None and now <= max(deadline, claimed_at + seconds)
 

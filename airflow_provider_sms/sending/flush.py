@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerLostError
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FLUSH_WAITS = (0.2, 1.0, 3.0, *[5.0] * 14)
-"""Seconds between attempts to record outcomes when the ledger fails."""
-FLUSH_SECONDS = 75.0
-"""Seconds after which no attempt to record begins: a server that restarts or fails over is back by then."""
+FIRST_WAITS = (0.2, 1.0, 3.0)
+"""Seconds between the first attempts to record outcomes when the ledger fails."""
+LAST_WAIT = 5.0
+"""Seconds between all further attempts."""
 STOPPED_SECONDS = 3.0
-"""The same once the send was told to stop: Airflow kills its process five seconds later."""
+"""Seconds after which no attempt begins once the send was told to stop: Airflow kills it five seconds later."""
 STOPPED_WAIT = 0.5
 """The longest wait between two of these attempts."""
 _LOOK_SECONDS = 0.2
@@ -38,13 +39,14 @@ def flush(
 ) -> Exception | None:
     """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
 
+    No attempt begins after the ledger's ``patience``; the log then names each request, for ``airflow-sms resolve``.
+
     :param stop: whether the send was told to stop.
     :param sleep: waits for that many seconds.
     :param monotonic: seconds from any start.
     :returns: the last error; None when everything is recorded.
     """
-    failed: Exception | None = None
-    until, stopped = monotonic() + FLUSH_SECONDS, False
+    until, stopped = monotonic() + ledger.patience, False
 
     def last_begin() -> float:
         nonlocal until, stopped
@@ -52,17 +54,15 @@ def flush(
             until, stopped = monotonic() + STOPPED_SECONDS, True
         return until
 
-    for wait in (*FLUSH_WAITS, None):
+    for wait in chain(FIRST_WAITS, repeat(LAST_WAIT)):
         last_begin()
         try:
             ledger.finish(outcomes)
         except LedgerLostError as error:
-            failed = error
+            failed: Exception = error
             break
         except Exception as error:  # noqa: BLE001  # whatever it is: what was received must not be lost
             failed = error
-            if wait is None:
-                break
             seconds = min(wait, STOPPED_WAIT) if stop.is_set() else wait
             if monotonic() + seconds > last_begin():
                 break

@@ -1,8 +1,8 @@
 """The messages that are still to be claimed: those of the source, less those that a request holds already.
 
-A message that another task or a second copy of this one has claimed is left to that task or copy: here it waits for the
-outcome, and counts as already sent, unknown, or free again. Where no outcome is recorded in time, a later attempt looks
-again, so such a request is counted separately.
+A message that another task or a second copy of this one has claimed is left to that task or copy: here it waits until
+the claim has an outcome or has lapsed, and counts as already sent, unknown, or free again. While the process of a
+lapsed claim may still record its outcome, the request is counted separately: a later attempt looks again.
 """
 
 from __future__ import annotations
@@ -73,10 +73,6 @@ class PendingMessages:
         self._take_over: dict[bytes, int] = {}
         self._held: dict[bytes, tuple[Outgoing, int]] = {}
         """Messages that requests of other processes hold, each with the request."""
-        self._waited_for: set[int] = set()
-        """The ones among these requests whose outcome was waited for until a moment ago."""
-        self._overdue: set[int] = set()
-        """Requests for which the log says that their outcome is awaited past their deadline."""
         self.exhausted = False
 
     @property
@@ -254,28 +250,13 @@ class PendingMessages:
         elif holder.state == ACCEPTED:
             self._count_accepted(holder)
         elif holder.state == CLAIMED:
-            self._wait_for(outgoing, holder)
+            self._held[outgoing.key] = (outgoing, holder.request_id)
         elif is_planned and self._resend(outgoing.key) and not holder.awaited:
             self.take_over(outgoing, holder.request_id)
         elif self._adopts(holder.request_id):
             self._adopted.setdefault(holder.request_id, []).append(outgoing)
-        elif holder.awaited:
-            self._wait_for(outgoing, holder)
         else:
             self._count_unknown(holder)
-
-    def _wait_for(self, outgoing: Outgoing, holder: Holder) -> None:
-        """Keep a message until its request has an outcome, or none is waited for any longer."""
-        self._held[outgoing.key] = (outgoing, holder.request_id)
-        self._waited_for.add(holder.request_id)
-        if holder.state != CLAIMED and holder.request_id not in self._overdue:
-            self._overdue.add(holder.request_id)
-            log.warning(
-                "Request %d of another attempt is past its deadline and has no outcome: waiting until one is recorded, "
-                "for at most %.0f s",
-                holder.request_id,
-                self._ledger.unrecorded_seconds,
-            )
 
     def _count_accepted(self, holder: Holder) -> None:
         if holder.request_id in self._counts.replayed_requests:
@@ -284,8 +265,7 @@ class PendingMessages:
             self._counts.already_sent += 1
 
     def _count_unknown(self, holder: Holder) -> None:
-        met = holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded
-        if met and not holder.final:
+        if holder.awaited:
             self._counts.add_unrecorded(holder.request_id, 1)
         else:
             self._counts.add_unknown(holder.request_id, 1)
@@ -322,7 +302,6 @@ class PendingMessages:
             except LedgerError:
                 self._held = held
                 raise
-            self._waited_for.intersection_update(request_id for _, request_id in self._held.values())
 
     def count_remaining(self, may_look: Callable[[], bool], may_wait: Callable[[], bool] = lambda: True) -> None:
         """Count every message that was not claimed, looking each up as long as allowed; nothing more is claimed.

@@ -42,7 +42,6 @@ from airflow_provider_sms.sending.response_handler import ResponseHandler, faile
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import LEAVE_SECONDS, Prefetcher, WorkerPool
-from airflow_provider_sms.sending.unrecorded import RecoveryFile
 from airflow_provider_sms.service.elapsed import ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
@@ -88,7 +87,6 @@ class Sender:
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
     :param reconciliation: closes requests whose response was lost by what the balance proves, before anything else is
         claimed; None leaves them unknown.
-    :param recovery: keeps what the ledger does not take; None means that only the log does.
     :param counts: where messages are counted.
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
@@ -105,7 +103,6 @@ class Sender:
         options: SendingOptions,
         stop: StopFlag,
         reconciliation: Reconciliation | None = None,
-        recovery: RecoveryFile | None = None,
         counts: SendCounts | None = None,
         stop_conditions: StopConditions | None = None,
         planned: Callable[[Sequence[bytes]], npt.NDArray[np.bool_]] | None = None,
@@ -122,7 +119,6 @@ class Sender:
         self._options = options
         self._stop = stop
         self._planned = planned
-        self._recovery = RecoveryFile(None, stop) if recovery is None else recovery
         self._monotonic = monotonic
         self._sleep = sleep
         self._scheduler = RequestScheduler(
@@ -149,8 +145,7 @@ class Sender:
         self._posted: dict[int, int] = {}
         """Requests whose end is not handled yet, each with its messages."""
         self._unposted: set[int] = set()
-        """Requests that are claimed, and whose POST has not begun. Each worker removes the request that it begins."""
-        self._recovery.unposted = lambda: {*ledger.in_doubt, *self._unposted.copy()}
+        """Requests that are claimed, and not submitted to a worker yet."""
         self._unrecorded: list[Outcome] = []
         self._ledger_failed = False
         self._busy = 0
@@ -330,7 +325,6 @@ class Sender:
         :param repeated: requests whose response another request has, too.
         """
         self._in_flight -= 1
-        self._unposted.discard(request.request_id)
         # A connection can carry a response twice.
         if request.request_id in repeated:
             result = UnknownOutcomeError(REPEATED_EVENT)
@@ -398,10 +392,8 @@ class Sender:
             if not self._tries_again(error):
                 self._fail(error)
                 self._ledger_failed = True
-                self._recovery.add_unposted(self._ledger.in_doubt)
             self._defer(batches)
             return
-        self._recovery.remove(self._unrecorded)
         self._unrecorded, self._busy = [], 0
         self._report_texted_twice()
         self._unposted.update(claim.request_id for claim in claims if claim.request_id is not None)
@@ -420,6 +412,7 @@ class Sender:
                 self._in_flight += 1
                 self._posted[claim.request_id] = len(batch.messages)
                 workers.submit(request)
+                self._unposted.discard(claim.request_id)
 
     def _tries_again(self, error: Exception) -> bool:
         """Return whether a commit that failed is tried again, because other processes have kept it waiting."""
@@ -456,8 +449,6 @@ class Sender:
         try:
             if request.asks:
                 self._require_answer()
-            # Before the flag is read: the recovery file gives back what is unposted once the flag is set.
-            self._unposted.discard(request.request_id)
             if self._stop.is_set():
                 raise HeldBackError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
             # The commit of the claim may have waited for a busy ledger since the hours were looked at.
@@ -474,8 +465,6 @@ class Sender:
                 result = self._post(request.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
             result = error
-        # Here already: the sender's thread may be waiting for the ledger.
-        self._recovery.add(request, result)
         self._ended.put((request, result))
 
     def _require_answer(self) -> None:
@@ -510,15 +499,9 @@ class Sender:
             self.counts.add_unknown(request_id, count)
         self._unrecorded.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
         if not (self._unrecorded or self._ledger_failed):
-            self._recovery.remove_all()
             return
-        self._recovery.add_unposted(self._unposted)
-        if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep)) is not None:
+        if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep, self._monotonic)) is not None:
             self._fail(error)
-            self._recovery.tell()
-        else:
-            self._unposted.clear()
-            self._recovery.remove_all()
         self._report_texted_twice()
 
     def _report_texted_twice(self) -> None:

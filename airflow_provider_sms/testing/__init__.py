@@ -36,7 +36,6 @@ def sms_ledger_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "ledger.db"
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "")  # the configured one would outrank the path
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(path))
-    monkeypatch.setenv("AIRFLOW__SMS__RECOVERY_PATH", str(tmp_path / "recovery"))
     return path
 
 

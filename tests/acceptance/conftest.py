@@ -63,7 +63,7 @@ class Airflow:
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__SMS__LEDGER_PATH": str(ledger),
             # Each start is a run of its own: it waits for the claims of one that was killed until their deadline.
-            "AIRFLOW__SMS__UNRECORDED_SECONDS": "0",
+            "AIRFLOW__SMS__LEDGER_PATIENCE": "0",
             "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(connection),
         }
         self.processes = []

@@ -26,7 +26,6 @@ def test_the_metadata_names_the_commands():
         "migrate",
         "pause",
         "purge",
-        "recover",
         "resolve",
         "resume",
         "status",

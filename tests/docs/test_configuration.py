@@ -6,8 +6,6 @@ import re
 from support.configuration import MORE, PAGE, options, table, with_table
 from support.pages import ROOT, blocks
 
-from airflow_provider_sms.hooks.ledger import recovery_folder
-
 COMMAND = "PYTHONPATH=tests:. .venv/bin/python -m support.configuration"
 
 
@@ -53,7 +51,3 @@ def test_both_ways_to_set_an_option_say_the_same(airflow_home, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert {name: conf.get("sms", name) for name in parser["sms"]} == dict(parser["sms"])
-    assert str(recovery_folder()) == parser["sms"]["recovery_path"]
-    monkeypatch.setenv("AIRFLOW__SMS__RECOVERY_PATH", "kept")
-    monkeypatch.setenv("AIRFLOW_HOME", "/srv/airflow")
-    assert str(recovery_folder()) == "/srv/airflow/kept"

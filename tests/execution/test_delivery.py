@@ -7,7 +7,7 @@ from sqlalchemy import text
 from support.keys import message_keys
 from support.sending import claimant
 
-from airflow_provider_sms.execution import delivery
+from airflow_provider_sms.execution import ledger_session
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
@@ -15,7 +15,7 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, people, ledger_path, monkeypatch):
     """Whoever reads the ledger after a try finds no claim that nobody will ever record an outcome of."""
-    monkeypatch.setenv("AIRFLOW__SMS__UNRECORDED_SECONDS", "0")
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0")
     dead = [str(27_820_000_000 + n) for n in range(3)]
     with closing(open_sqlite(ledger_path)) as store:
         ledger = CampaignLedger(store, "spring", claimant())
@@ -42,7 +42,7 @@ def met(ledger_path, monkeypatch):
                 claimed.extend(ledger.commit(chunks=[Chunk(keys, others)], claim_seconds=0.3))
         return 0.5
 
-    monkeypatch.setattr(delivery, "configured_unrecorded_seconds", claim)
+    monkeypatch.setattr(ledger_session, "configured_ledger_patience", claim)
     return claimed
 
 

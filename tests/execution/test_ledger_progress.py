@@ -1,41 +1,27 @@
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
-import threading
-import time
 from contextlib import closing
 from decimal import Decimal
 
 import pytest
 from sqlalchemy import create_engine, inspect, text
 from support.airflow import run_task
-from support.forwarder import Forwarder
 from support.later import later
 from support.sending import Clock, claimant
-from support.sending import people as some
 from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import ledger_progress
 from airflow_provider_sms.execution.ledger_progress import BalanceNotes, LedgerProgress
-from airflow_provider_sms.execution.ledger_session import HighWaterMark
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.ledger.attempts import HighWater, register
-from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.recovery import files_in
+from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.reporting.summary import summarise
-from airflow_provider_sms.sending import unrecorded
 from airflow_provider_sms.sending.counts import SendCounts
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
-from airflow_provider_sms.sending.threads import run_uninterrupted
-from airflow_provider_sms.sending.unrecorded import RecoveryFile, RecoveryPlace
 from airflow_provider_sms.service.responses import Balance
-from airflow_provider_sms.stop_flag import StopFlag
 
 KILLED_AFTER = 5.0
 """Seconds after which Airflow 3 kills a process that it told to stop."""
@@ -459,74 +445,3 @@ def test_an_interruption_gets_through_the_record_of_a_balance(made, balance_note
     monkeypatch.setattr(ledger_progress, "open_existing_ledger", interrupt)
     with pytest.raises(KeyboardInterrupt):
         balance_notes.record(Decimal(5))
-
-
-@pytest.fixture
-def told_soon():
-    """Tell a flag to stop by a signal in a moment, as Airflow's task runner does; return when that was."""
-    told = []
-
-    def soon(stop):
-        signal.signal(signal.SIGALRM, lambda *_: stop.set())
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        told.append(time.monotonic() + 0.2)
-
-    before = signal.getsignal(signal.SIGALRM)
-    yield soon, told
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("waits_in", ["note", "mark"])
-def test_a_stop_is_not_kept_waiting_by_a_note_to_a_silent_ledger(
-    waits_in, postgres_ledger_url, service, told_soon, tmp_path, monkeypatch
-):
-    """Its driver waits in C, where no signal is handled; Airflow kills the process five seconds after the signal.
-
-    What was answered is in the recovery file by then, though the task's own thread still waits for the server.
-    """
-    # The stop alone has the file written, and the server is waited for longer than Airflow waits.
-    monkeypatch.setattr(unrecorded, "PATIENCE_SECONDS", 60.0)
-    soon, told = told_soon
-    stop, silent, kept_at = StopFlag(), threading.Event(), []
-    with Forwarder(f"{postgres_ledger_url.query['host']}/.s.PGSQL.5432") as way:
-        url = postgres_ledger_url.set(host=way.host, port=way.port, query={"connect_timeout": "2"})
-
-        def post(messages):
-            way.fall_silent()
-            silent.set()
-            return service(messages)
-
-        with closing(open_postgres(url, wait_seconds=4 * KILLED_AFTER)) as store:
-            with store.read(), store.read():
-                pass  # one connection for each of the two threads, which are asked whether they stand
-            claimant_id = register(store, claimant())
-            ledger = CampaignLedger(store, "c", claimant(), claimant_id=claimant_id)
-            place = RecoveryPlace(tmp_path / "recovery", ledger.origin())
-            notes = LedgerProgress(store, claimant_id, "c", "sms_default")
-            mark = HighWaterMark({"task_state_store": object()}, store, claimant_id, HighWater())
-
-            def heartbeat():
-                if silent.is_set() and not told:
-                    soon(stop)
-                    notes.saw(Balance(Decimal(5), post_paid=False)) if waits_in == "note" else mark.beat(last=True)
-
-            def speak_once_it_is_kept():
-                until = time.monotonic() + 3 * KILLED_AFTER
-                while not files_in(place.folder) and time.monotonic() < until:
-                    time.sleep(0.02)
-                kept_at.append(time.monotonic())
-                way.speak()
-
-            watching = threading.Thread(target=speak_once_it_is_kept)
-            with RecoveryFile(place, stop) as recovery:
-                options = SendingOptions(chunk_size=10, concurrency=1)
-                send = Sender(ledger, post, post_seconds=5.0, options=options, stop=stop, recovery=recovery)
-                watching.start()
-                interruption = run_uninterrupted(
-                    lambda: send.run([some(10)]), on_interrupt=stop.set, heartbeat=heartbeat, every=0.05
-                )
-            watching.join()
-    assert (interruption, kept_at[0] - told[0] < KILLED_AFTER) == (None, True)
-    assert (send.counts.accepted, service.duplicates) == (10, 0)

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import Connection
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.hooks.ledger import (
     LIBPQ_EXTRAS,
-    configured_unrecorded_seconds,
+    configured_ledger_patience,
     open_existing_ledger,
     open_ledger,
     postgres_url,
@@ -231,17 +231,17 @@ def test_a_person_may_look_where_tasks_run_on_several_machines(ledger_path, monk
     open_existing_ledger(None).close()
 
 
-@pytest.mark.parametrize(("configured", "seconds"), [(None, 90.0), ("", 90.0), ("0", 0.0), ("120.5", 120.5)])
-def test_the_wait_for_other_tasks_is_configured(monkeypatch, configured, seconds):
-    """A minute and a half unless somebody says otherwise."""
+@pytest.mark.parametrize(("configured", "seconds"), [(None, 300.0), ("", 300.0), ("0", 0.0), ("120.5", 120.5)])
+def test_the_patience_with_a_ledger_is_configured(monkeypatch, configured, seconds):
+    """Five minutes unless somebody says otherwise."""
     if configured is not None:
-        monkeypatch.setenv("AIRFLOW__SMS__UNRECORDED_SECONDS", configured)
-    assert configured_unrecorded_seconds() == seconds
+        monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", configured)
+    assert configured_ledger_patience() == seconds
 
 
 @pytest.mark.parametrize("configured", ["-1", "inf", "nan", "two minutes"])
-def test_a_wait_that_is_none_or_has_no_end_is_refused(monkeypatch, configured):
-    """Two tasks that wait for each other would never end."""
-    monkeypatch.setenv("AIRFLOW__SMS__UNRECORDED_SECONDS", configured)
-    with pytest.raises(InputError, match="unrecorded_seconds must be a number of seconds"):
-        configured_unrecorded_seconds()
+def test_a_patience_that_is_none_or_has_no_end_is_refused(monkeypatch, configured):
+    """A task whose ledger is gone would never end."""
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", configured)
+    with pytest.raises(InputError, match="ledger_patience must be a number of seconds"):
+        configured_ledger_patience()

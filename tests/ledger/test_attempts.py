@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.sending import claimant, people
 
-from airflow_provider_sms.ledger.attempts import has_trace, register, replaced
+from airflow_provider_sms.ledger.attempts import has_trace, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.reporting.summary import replay
@@ -15,19 +15,6 @@ def test_a_trace_is_one_of_the_same_task_instance(enter, store):
     assert has_trace(store, claimant(2))
     for other in ({"task_id": "x"}, {"run_id": "x"}, {"dag_id": "x"}, {"map_index": 3}):
         assert not has_trace(store, claimant(2, **other))
-
-
-def test_a_later_try_of_the_same_task_instance_replaces_an_attempt(store, clock):
-    """Neither a copy of the attempt does, nor an earlier try that began after it, nor a later one of another task."""
-    others = ({"task_id": "x"}, {"run_id": "x"}, {"dag_id": "x"}, {"map_index": 3})
-    tries = [(1, {}), (2, {}), (2, {}), (1, {}), *((3, other) for other in others)]
-    first, second, copy, straggler, *of_others = (
-        register(store, claimant(each, **more), clock) for each, more in tries
-    )
-    asked = {first, second, copy, straggler, *of_others}
-    with store.read() as connection:
-        assert replaced(connection, asked) == {first, straggler}
-        assert replaced(connection, asked - {first}) == {straggler}
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_a_process_that_was_stopped_posts_nothing_although_the_time_is_set_back(
 
     def ask():
         # The process is stopped, with the answer to its free question in its hands.
-        wall.now, up.now = wall.now + 200.0, up.now + 200.0
+        wall.now, up.now = wall.now + 400.0, up.now + 400.0
         sender_of(2, resend_unknown=True).run([people(20)])
         wall.now -= HOUR
 

@@ -4,7 +4,7 @@ import pytest
 from support.sending import people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
+from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
 
 CLAIM_SECONDS = 60.0
 PERSON = people(1)[0]
@@ -63,27 +63,16 @@ def test_another_attempts_outcome_is_awaited_for_a_bounded_time(enter, clock):
     claim(first, people(1))
     began = clock.now
     found = []
-    for after in (0.0, UNRECORDED_SECONDS, UNRECORDED_SECONDS + 1):
+    for after in (0.0, PATIENCE_SECONDS, PATIENCE_SECONDS + 1):
         clock.now = began + after
         found.append((held(first).awaited, held(second).awaited))
     assert found == [(False, True), (False, True), (False, False)]
 
 
 @pytest.mark.parametrize("state", [ACCEPTED, UNKNOWN])
-def test_a_recorded_outcome_is_final(enter, state):
-    """Nobody waits for it, and no later attempt need look again."""
+def test_a_recorded_outcome_is_not_awaited(enter, state):
+    """No later attempt need look again."""
     first, second = enter(1), enter(1)
     request_id = claim(first, people(1))
-    assert not held(second).final
     first.commit(outcomes=[Outcome(request_id, state)])
-    assert (held(second).state, held(second).awaited, held(second).final) == (state, False, True)
-
-
-@pytest.mark.parametrize("replaced", [True, False])
-def test_a_request_without_an_outcome_is_final_once_its_attempt_is_replaced(enter, clock, replaced):
-    """Airflow has given its process up, so no later look finds more; until then one may."""
-    claim(enter(1, task_id="other"), people(1))
-    if replaced:
-        enter(2, task_id="other")
-    clock.now += UNRECORDED_SECONDS + 1
-    assert (held(enter()).awaited, held(enter()).final) == (False, replaced)
+    assert (held(second).state, held(second).awaited) == (state, False)

@@ -17,7 +17,6 @@ from support.sending import Clock, people
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger import postgres
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.sending import flush
 
 WAIT = 0.5
 """Seconds that these ledgers wait for the server."""
@@ -155,9 +154,8 @@ def test_a_server_that_hangs_ends_the_wait_though_its_machine_answers(store, pos
     assert seconds_until_it_fails(freeze) < BOUND
 
 
-def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, sender, enter, monkeypatch, caplog):
+def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, sender, enter, caplog):
     """What is in flight is awaited and stands in the log; the next try texts nobody of them again."""
-    monkeypatch.setattr(flush, "FLUSH_SECONDS", 1.0)
 
     def fall_silent(service, messages, number):
         way.fall_silent()
@@ -166,7 +164,7 @@ def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, send
     service.script = [None, None, fall_silent]
     clock = Clock(time.time())
     began = time.monotonic()
-    send = sender(enter(into=store, clock=clock), concurrency=1)
+    send = sender(enter(into=store, clock=clock, patience=1.0), concurrency=1)
     send.run([people(100)])
     # The bound of the statement; one attempt that asks, and one that connects. A busy machine takes longer for each,
     # but not as long as the many attempts that there are otherwise.

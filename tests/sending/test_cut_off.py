@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import closing
 
 import pytest
@@ -14,7 +13,7 @@ from airflow_provider_sms.execution.failures import failure
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.request_queries import claimants_of
-from airflow_provider_sms.sending import flush, sender
+from airflow_provider_sms.sending import sender
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -69,48 +68,22 @@ def sender_of(ledger, post):
     return Sender(ledger, post, post_seconds=0.5, options=options, stop=StopFlag())
 
 
-def wait_until(condition):
-    give_up = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
-
-
-def test_a_task_that_is_back_in_time_fails_no_other(postgres_ledger_url, way, service, cut_off, caplog):
-    """The other one waits past the deadline, and finds that the people were texted: nobody is unknown or twice."""
+def test_a_task_that_meets_another_ones_lapsed_claims_is_named_and_worth_a_retry(
+    postgres_ledger_url, way, service, cut_off
+):
+    """The one that was cut off records its outcome once the network is back, and then nobody is unknown or twice."""
     first, thread = cut_off()
     with closing(open_postgres(postgres_ledger_url)) as store:
         second = sender_of(CampaignLedger(store, "c", claimant(task_id="healthy")), service)
-        other = threading.Thread(target=second.run, args=([people(COUNT)],))
-        other.start()
-        wait_until(lambda: "is past its deadline and has no outcome" in caplog.text)
-        way.speak()
-        for each in (thread, other):
-            each.join(PATIENCE)
-    assert (first.counts.accepted, first.counts.unknown) == (30, 0)
-    assert (second.error, second.counts.unknown, second.counts.unrecorded) == (None, 0, {})
-    assert (second.counts.accepted, second.counts.already_sent) == (20, 30)
-    assert (len(service.taken), service.duplicates) == (COUNT, 0)
-
-
-@pytest.mark.slow
-def test_a_task_that_stays_away_is_named_and_worth_a_retry(postgres_ledger_url, service, cut_off, monkeypatch):
-    """The other one ends at the bound; who makes the next attempt takes the request for unknown, and texts nobody."""
-    monkeypatch.setattr(flush, "FLUSH_SECONDS", 1.0)
-    _, thread = cut_off()
-    with closing(open_postgres(postgres_ledger_url)) as store:
-        ledger = CampaignLedger(store, "c", claimant(task_id="healthy"))
-        ledger.unrecorded_seconds = 3.0
-        second = sender_of(ledger, service)
         second.run([people(COUNT)])
         claimants = claimants_of(store, second.counts.unrecorded)
+        way.speak()
+        thread.join(PATIENCE)
         again = sender_of(CampaignLedger(store, "c", claimant(2, task_id="healthy")), service)
-        again._ledger.unrecorded_seconds = 3.0
         again.run([people(COUNT)])
-    thread.join(PATIENCE)
     assert (second.error, second.counts.accepted, second.counts.unrecorded) == (None, 20, {3: CHUNK})
     failed = failure("c", second.counts, None, stopped=False, resend_unknown=False, claimants=claimants)
     assert (failed.permanent, "task cut of DAG d, run r, on host worker-1" in failed.words) == (False, True)
-    assert (again.counts.unknown_requests, again.counts.unrecorded) == ({3}, {})
-    assert failure("c", again.counts, None, stopped=False, resend_unknown=False).permanent is True
+    assert (first.counts.accepted, first.counts.unknown) == (30, 0)
+    assert (again.error, again.counts.already_sent, again.counts.unknown) == (None, COUNT, 0)
     assert (len(service.taken), service.duplicates) == (COUNT, 0)

@@ -39,6 +39,7 @@ from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.response_handler import outcome_of
 from airflow_provider_sms.sending.sender import POLL_SECONDS
+from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
 from airflow_provider_sms.sending.threads import LEAVE_SECONDS, Prefetcher
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.stop_flag import StopFlag
@@ -476,6 +477,32 @@ def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, serv
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
 
 
+def test_a_request_that_has_not_begun_when_the_send_is_told_to_stop_is_given_back(sender, enter, service):
+    """Nothing is posted that could not be recorded in the seconds that are left."""
+    ledger, stop = enter(1), StopFlag()
+    real = ledger.commit
+
+    def commit(**arguments):
+        claims = real(**arguments)
+        stop.set()
+        return claims
+
+    ledger.commit = commit
+    send = sender(ledger, stop=stop)
+    send.run([people(30)])
+    assert (service.requests, send.counts.not_sent) == ([], 30)
+    assert enter(2).holders([m.key for m in people(30)]) == {}
+
+
+def test_a_request_is_not_posted_after_a_question_during_which_the_send_was_told_to_stop(sender, enter, service):
+    """A free question can take as long as a request."""
+    stop, caution = StopFlag(), Caution(on=True)
+    caution.lost(alone=True)
+    send = sender(enter(1), ask=stop.set, stop=stop, stop_conditions=StopConditions(caution=caution))
+    send.run([people(10)])
+    assert (stop.is_set(), service.requests, send.counts.not_sent) == (True, [], 10)
+
+
 def test_stopping_gives_back_what_waits_to_be_posted_again(sender, service, enter):
     """A request that was surely not processed is released when there is no more time to post it again."""
     stop = StopFlag()
@@ -514,9 +541,7 @@ def test_what_another_live_process_gives_back_is_sent(sender, service, enter):
 def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, service, enter):
     """Everything else is sent meanwhile; the claims of the dead are waited for, at least until their own deadline."""
     hold(enter(1, clock=time.time), people(10), deadline=time.time() + 0.3)
-    ledger = enter(2, clock=time.time)
-    ledger.unrecorded_seconds = 0.0
-    send = sender(ledger)
+    send = sender(enter(2, clock=time.time, patience=0.0))
     send.run([people(30)])
     assert counts(send.counts) == {"accepted": 20, "unknown": 10}
 
@@ -1015,9 +1040,7 @@ def test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own(
     with pytest.raises(LedgerLostError):
         mine.commit(outcomes=[Outcome(first.request_id, ACCEPTED)])
     with pytest.raises(LedgerLostError):
-        mine.finish([Outcome(first.request_id, ACCEPTED)], [first.request_id])
-    with pytest.raises(LedgerLostError):
-        mine.origin()
+        mine.finish([Outcome(first.request_id, ACCEPTED)])
     assert states(enter(2), people(1)) == {CLAIMED: 1}
 
 

@@ -16,9 +16,8 @@ MORE = {
     "ledger_conn_id": "[PostgreSQL](deploy.md#the-database)",
     "allow_local_ledger": "[several machines](deploy.md)",
     "ledger_path": "[the ledger](ledger.md)",
-    "recovery_path": "[a recovery file](deploy.md#a-silent-server)",
     "require_synchronous_standby": "[high availability](deploy.md#high-availability)",
-    "unrecorded_seconds": "[other tasks' requests](what-to-do.md#other-tasks-requests)",
+    "ledger_patience": "[a silent server](deploy.md#a-silent-server)",
     "retention_days": "[PurgeLedgerOperator](operators.md#purgeledgeroperator)",
 }
 """The page that explains each option."""

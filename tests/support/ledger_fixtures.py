@@ -9,6 +9,7 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.stop_flag import StopFlag
@@ -69,17 +70,28 @@ def enter(store, clock):
     """Enter the campaign as another try."""
 
     def enter(
-        try_number=1, *, campaign="c", into=store, clock=clock, resumed=False, cap=None, claimant_id=None, **changes
+        try_number=1,
+        *,
+        campaign="c",
+        into=store,
+        clock=clock,
+        resumed=False,
+        cap=None,
+        claimant_id=None,
+        patience=PATIENCE_SECONDS,
+        **changes,
     ):
         who = claimant(try_number, **changes)
-        return CampaignLedger(into, campaign, who, clock=clock, resumed=resumed, cap=cap, claimant_id=claimant_id)
+        options = {"resumed": resumed, "cap": cap, "claimant_id": claimant_id, "patience": patience}
+        return CampaignLedger(into, campaign, who, clock=clock, **options)
 
     return enter
 
 
 @pytest.fixture
 def sender(service, enter):
-    """Make a sender whose waits take no time."""
+    """Make a sender whose waits take no time, though its clock goes on."""
+    slept = [0.0]
 
     def sender(
         ledger=None,
@@ -88,8 +100,7 @@ def sender(service, enter):
         post=service,
         ask=None,
         stop_conditions=None,
-        recovery=None,
-        monotonic=time.monotonic,
+        monotonic=lambda: time.monotonic() + sum(slept),
         **options,
     ):
         options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
@@ -101,9 +112,8 @@ def sender(service, enter):
             options=SendingOptions(**options),
             stop=stop or StopFlag(),
             stop_conditions=stop_conditions,
-            recovery=recovery,
             monotonic=monotonic,
-            sleep=lambda seconds: None,
+            sleep=slept.append,
         )
 
     return sender

@@ -233,7 +233,7 @@ LEDGER_MUTATIONS = (
     Mutation(
         "the end gives back every claim that is open",
         "ledger/claims.py",
-        " for each in unposted if states.get(each) in (CLAIMED, UNKNOWN)]\n",
+        " for each in self._in_doubt if states.get(each) in (CLAIMED, UNKNOWN)]\n",
         " for each in connection.execute(still_open).scalars()]\n",
         (SENDER, LEDGER),
         also=(

@@ -29,7 +29,6 @@ from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.plan_mutations import PLAN_MUTATIONS
 from support.faults.proxy_mutations import PROXY_MUTATIONS
 from support.faults.reconcile_mutations import RECONCILE_MUTATIONS
-from support.faults.recovery_mutations import RECOVERY_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 from support.faults.store_mutations import STORE_MUTATIONS
@@ -59,7 +58,6 @@ MUTATIONS = (
     + VALUE_MUTATIONS
     + EVIDENCE_MUTATIONS
     + RECONCILE_MUTATIONS
-    + RECOVERY_MUTATIONS
     + WAITING_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]

@@ -205,7 +205,7 @@ def _connections(url, folder):
         "AIRFLOW_CONN_HTTP_DEFAULT": json.dumps({"conn_type": "http", "host": url}),
         "AIRFLOW__SMS__LEDGER_PATH": str(folder / "ledger.db"),
         # A process that was killed on this machine records nothing any more.
-        "AIRFLOW__SMS__UNRECORDED_SECONDS": "0",
+        "AIRFLOW__SMS__LEDGER_PATIENCE": "0",
     }
 
 

@@ -81,8 +81,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "the last outcomes are recorded in one attempt only",
         "sending/flush.py",
-        "    for wait in (*FLUSH_WAITS, None):\n",
-        "    for wait in (None,):\n",
+        "            if monotonic() + seconds > last_begin():\n",
+        "            if True:\n",
         first="test_outcomes_are_recorded_once_the_ledger_answers_again",
     ),
     Mutation(
@@ -221,6 +221,22 @@ SENDER_MUTATIONS = (
         "            elif self._arrives() or True:\n",
         (SENDER,),
         first="test_a_source_that_hangs_keeps_no_outcome_from_being_recorded",
+    ),
+    Mutation(
+        "a stopped send posts what it has claimed",
+        "sending/sender.py",
+        "            if self._stop.is_set():\n                raise HeldBackError(",
+        "            if False:\n                raise HeldBackError(",
+        (SENDER,),
+        first="test_a_request_that_has_not_begun_when_the_send_is_told_to_stop_is_given_back",
+    ),
+    Mutation(
+        "a stopped send tries to record for as long as any",
+        "sending/flush.py",
+        "            until, stopped = monotonic() + STOPPED_SECONDS, True\n",
+        "            stopped = True\n",
+        ("tests/sending/test_flush.py",),
+        first="test_a_send_that_is_told_to_stop_leaves_soon",
     ),
     Mutation(
         "claims that an error kept from being posted are forgotten",

@@ -214,6 +214,7 @@ def attempt(
                 claimant_id=claimant_id,
                 resumed=resumed,
                 account=campaign.billed,
+                patience=3.0,
             )
             notes.note("checking")
             reconciliation = Reconciliation(

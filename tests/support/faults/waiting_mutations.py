@@ -1,4 +1,4 @@
-"""Defects of how a task waits for other tasks, of what it says when it has waited in vain, and of what it counts."""
+"""Defects of how a task waits for other tasks, of what it says of their lapsed claims, and of what it counts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ PREFLIGHT = "tests/execution/test_preflight.py"
 POSTGRES = "tests/ledger/test_postgres.py"
 FAILURES = "tests/execution/test_failures.py"
 TRANSITIONS = "tests/ledger/test_transitions.py"
-ATTEMPTS = "tests/ledger/test_attempts.py"
 _TESTS = (OTHERS, PENDING, SCHEDULES)
 _RULE = "    return finished_at is None and now <= max(deadline, claimed_at + seconds)\n"
-_IN_VAIN = "test_what_was_waited_for_in_vain_is_counted_apart"
+_APART = "test_a_lapsed_claim_is_counted_apart_while_its_process_may_record_it"
+_GIVEN_UP = "test_a_lapsed_claim_is_unknown_once_its_process_has_given_up"
 _REPEAT = "test_a_repeat_of_a_message_that_an_earlier_leg_lost_is_a_repeat"
-_IN_TIME = "test_an_outcome_that_is_recorded_within_the_bound_counts"
 
 
 def _defect(name: str, file: str, old: str, new: str, first: str, tests: tuple[str, ...] = _TESTS) -> Mutation:
@@ -27,17 +26,17 @@ WAITING_MUTATIONS = (
         "ledger/transitions.py",
         _RULE,
         "    return finished_at is None and now <= deadline\n",
-        _IN_TIME,
+        _APART,
     ),
     _defect(
-        "another task's request is waited for without end",
+        "another task's outcome is expected without end",
         "ledger/transitions.py",
         _RULE,
         "    return finished_at is None\n",
-        _IN_VAIN,
+        _GIVEN_UP,
     ),
     _defect(
-        "a wait may be shorter than the claim",
+        "patience may end before the claim",
         "ledger/transitions.py",
         _RULE,
         "    return finished_at is None and now <= claimed_at + seconds\n",
@@ -45,91 +44,39 @@ WAITING_MUTATIONS = (
         (TRANSITIONS,),
     ),
     _defect(
-        "what is recorded as unknown is waited for",
+        "what is recorded as unknown may still be recorded",
         "ledger/transitions.py",
         _RULE,
         "    return now <= max(deadline, claimed_at + seconds)\n",
-        "test_a_recorded_unknown_is_not_waited_for",
+        "test_a_recorded_unknown_is_unknown_at_once",
     ),
     _defect(
-        "what a replaced attempt has not recorded is met again by a retry",
-        "ledger/holders.py",
-        "        gone = replaced(connection, set(overdue.values())) if overdue else set()\n",
-        "        gone: set[int] = set()\n",
-        "test_requests_of_earlier_tries_are_waited_for_and_then_unknown",
-    ),
-    _defect(
-        "a copy of an attempt replaces it",
-        "ledger/attempts.py",
-        "claimant.c.try_number > earlier.c.try_number)",
-        "claimant.c.try_number >= earlier.c.try_number)",
-        "test_a_later_try_of_the_same_task_instance_replaces_an_attempt",
-        (ATTEMPTS,),
-    ),
-    _defect(
-        "an earlier attempt replaces a later one",
-        "ledger/attempts.py",
-        "claimant.c.try_number > earlier.c.try_number)",
-        "claimant.c.try_number != earlier.c.try_number)",
-        "test_a_later_try_of_the_same_task_instance_replaces_an_attempt",
-        (ATTEMPTS,),
-    ),
-    _defect(
-        "every later try replaces an attempt, of whatever task",
-        "ledger/attempts.py",
-        "    later = and_(*same, ",
-        "    later = and_(",
-        "test_a_later_try_of_the_same_task_instance_replaces_an_attempt",
-        (ATTEMPTS,),
-    ),
-    _defect(
-        "what its own process calls unknown counts as unrecorded",
+        "a lapsed claim is unknown at once",
         "sending/pending.py",
-        "        if met and not holder.final:\n",
-        "        if met:\n",
-        "test_what_is_recorded_as_unknown_during_the_wait_is_unknown",
+        "        if holder.awaited:\n",
+        "        if False:\n",
+        _APART,
+    ),
+    _defect(
+        "only attempts that began later may still record",
+        "ledger/holders.py",
+        "                claimant_id != self._claimant_id\n                and may_be_recorded",
+        "                claimant_id > self._claimant_id\n                and may_be_recorded",
+        _APART,
     ),
     _defect(
         "what another task may still record is sent again",
         "sending/pending.py",
         "        elif is_planned and self._resend(outgoing.key) and not holder.awaited:\n",
         "        elif is_planned and self._resend(outgoing.key):\n",
-        "test_what_is_sent_again_is_waited_for_first",
+        "test_what_its_process_may_still_record_is_not_sent_again",
     ),
     _defect(
-        "the balance is asked only after the wait",
+        "the balance is asked only once nobody may record",
         "sending/pending.py",
         "        elif self._adopts(holder.request_id):\n",
         "        elif self._adopts(holder.request_id) and not holder.awaited:\n",
         "test_the_balance_decides_past_the_deadline",
-    ),
-    _defect(
-        "what the balance leaves open is not waited for",
-        "sending/pending.py",
-        "        elif holder.awaited:\n",
-        "        elif False:\n",
-        "test_the_balance_decides_past_the_deadline",
-    ),
-    _defect(
-        "what was waited for in vain is unknown at once",
-        "sending/pending.py",
-        "        if met and not holder.final:\n",
-        "        if False:\n",
-        _IN_VAIN,
-    ),
-    _defect(
-        "every attempt calls the request unrecorded anew",
-        "sending/pending.py",
-        "        if met and not holder.final:\n",
-        "        if not holder.of_earlier_leg:\n",
-        "test_what_is_met_past_the_bound_is_unknown",
-    ),
-    _defect(
-        "only attempts that began later are waited for",
-        "ledger/holders.py",
-        "            if claimant_id != self._claimant_id\n",
-        "            if claimant_id > self._claimant_id\n",
-        "test_requests_of_earlier_tries_are_waited_for_and_then_unknown",
     ),
     _defect(
         "a task that waited in vain fails for good",
@@ -141,8 +88,8 @@ WAITING_MUTATIONS = (
     ),
     _defect(
         "the configured wait is not used",
-        "execution/delivery.py",
-        "        self.ledger.unrecorded_seconds = configured_unrecorded_seconds()\n",
+        "execution/ledger_session.py",
+        "            patience=configured_ledger_patience(),\n",
         "",
         "test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good",
         (LAPSE,),

@@ -190,6 +190,7 @@ class Engine(RestApi):
             "AIRFLOW_HOME": str(home),
             "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service),
             "AIRFLOW_CONN_SMS_LEDGER": json.dumps(kept),
+            "AIRFLOW__SMS__LEDGER_PATIENCE": "75",
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__HOST": self.network.place("api")[0],
             "AIRFLOW__API__PORT": str(self.network.place("api")[1]),

@@ -1,18 +1,16 @@
-"""A campaign with every control: opt-outs, sending hours, limits, credit, and a frequency cap.
+"""A campaign with every control: opt-outs, sending hours, limits, and credit.
 
 `text_customers` checks the table, logs the plan of the send, and pushes it as the XCom `plan`. It sends only in South
 Africa's hours for direct marketing. Outside these hours, or without credit, it waits without a worker slot. A plan that
 is larger or dearer than expected fails the task before anybody is texted.
 
-`params.campaign` names the campaign. A second run under the same name texts nobody twice. A run under another name
-leaves out everybody whom a campaign of the group `marketing` texted within the last week.
+`params.campaign` names the campaign. A second run under the same name texts nobody twice.
 
 It needs the connection `sms_default`, and a triggerer for the waits.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, Param
@@ -37,8 +35,6 @@ with DAG(
         default_region="ZA",
         campaign="{{ dag.dag_id }}.{{ params.campaign }}",
         suppress=str(OPTED_OUT),
-        campaign_group="marketing",
-        min_interval=timedelta(days=7),
         send_window=SOUTH_AFRICAN_DIRECT_MARKETING,
         on_invalid="skip",
         max_invalid=0.05,  # a share of the rows

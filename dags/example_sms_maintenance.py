@@ -5,7 +5,7 @@ happened for 90 days. In your copy, give it a schedule, such as `@daily`, and se
 `[sms] retention_days`.
 
 A forgotten campaign protects nobody: a task that runs again under its name texts everybody again. So keep a campaign
-until none of its tasks can be cleared any more, and for longer than any `min_interval`.
+until none of its tasks can be cleared any more.
 """
 
 from __future__ import annotations

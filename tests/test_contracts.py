@@ -34,7 +34,6 @@ from airflow_provider_sms.ledger.locks import (
     ADOPTION_LOCK,
     BALANCE_LOCK,
     CLAIMANT_LOCK,
-    CONTACT_GROUP_LOCK,
     CREATION_LOCK,
     PROGRESS_LOCKS,
     READING_LOCK,
@@ -42,7 +41,6 @@ from airflow_provider_sms.ledger.locks import (
     campaign_lock,
 )
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
-from airflow_provider_sms.ledger.postgres import _LOCK_GROUP
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.ledger.sqlite import open_sqlite
@@ -66,11 +64,9 @@ LOCKS = [
     ("register", REGISTER_LOCK, 1398099284),
     ("adoption", ADOPTION_LOCK, 1398099286),
     ("claimant", CLAIMANT_LOCK, 1398099287),
-    ("contact group is made", CONTACT_GROUP_LOCK, 1398099288),
     ("balance", BALANCE_LOCK, 1398099289),
     ("balance reading", READING_LOCK, 1398099290),
     ("progress, upper half", PROGRESS_LOCKS, 6004790718520885248),
-    ("contact group", _LOCK_GROUP, "SELECT pg_advisory_xact_lock(1398099283, %s::int)"),
 ]
 CAMPAIGN_LOCKS = [
     ("spring", 8653182313162418050),
@@ -184,8 +180,6 @@ TABLES = {
     "sms_message": "campaign_id message_key destination request_id taken_from",
     "sms_former_holder": "campaign_id message_key request_id",
     "sms_decision": "id request_id decision decided_by decided_at",
-    "sms_contact_group": "id name",
-    "sms_contact": "group_id destination request_id claimed_at before_request_id before_at",
     "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",
     "sms_progress": "claimant_id campaign_id conn_id state updated_at total done not_sent invalid rate figures plan",
     "sms_balance": "id conn_id observed_at amount",
@@ -200,7 +194,6 @@ INDEXES = {
     "sms_message_request": "request_id",
     "sms_former_holder_request": "request_id",
     "sms_decision_request": "request_id",
-    "sms_contact_request": "request_id",
     "sms_pause_campaign": "campaign_id",
     "sms_progress_campaign": "campaign_id claimant_id",
     "sms_balance_conn": "conn_id observed_at",
@@ -247,7 +240,7 @@ def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
     assert (ran.summary.keys(), ran.xcoms["plan"].keys()) == (set(SUMMARY), set(PLAN))
     assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("09ff04712c8c", [("bulk",)])
     assert ran.xcoms["plan"]["texts"].keys() == set(TEXTS)
-    assert ran.xcoms["plan"]["suppressed"] == {"listed": 0, "texted_recently": 0}
+    assert ran.xcoms["plan"]["suppressed"] == 0
     (response,) = ran.xcoms["responses"]
     assert {"EventId", "Messages", "Parts", "Cost", "RemainingBalance", "ErrorReport"} <= response.keys()
     assert summarise("spring", 0, 0, SendCounts()).keys() == set(SUMMARY)
@@ -333,8 +326,6 @@ PARAMETERS = {
         "report": None,
         "dry_run": False,
         "suppress": None,
-        "campaign_group": None,
-        "min_interval": None,
         "min_rows": None,
         "max_rows": None,
         "max_invalid": None,
@@ -379,7 +370,7 @@ PARAMETERS = {
     },
 }
 TEMPLATED = {
-    BulkSmsOperator: "source message send_options campaign report suppress campaign_group sms_conn_id ledger_conn_id "
+    BulkSmsOperator: "source message send_options campaign report suppress sms_conn_id ledger_conn_id "
     "dry_run min_rows max_rows max_invalid max_cost max_repeats",
     GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
     BalanceSensor: "min_balance source message sms_conn_id",

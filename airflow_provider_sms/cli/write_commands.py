@@ -126,7 +126,7 @@ def forget_person(args: Namespace) -> None:
         print_message(remains.words)
     if traces.names:
         print_message(
-            f"Not forgotten: {counted(traces.names, 'name')} of a campaign, a run or a contact group with the number "
+            f"Not forgotten: {counted(traces.names, 'name')} of a campaign or a run with the number "
             "in it. Only airflow-sms ledger purge forgets campaigns with their names"
         )
     if any(left.counts):
@@ -147,8 +147,8 @@ def forget_person(args: Namespace) -> None:
 
 def _listed(counts: NumberCounts) -> str:
     """Return how many rows hold a number, or have lost it, in words; zeros are left out."""
-    nouns = ("message", "contact of a frequency cap", "response", "reason", "attempt's figures")
-    plurals = (None, "contacts of frequency caps", None, None, "attempts' figures")
+    nouns = ("message", "response", "reason", "attempt's figures")
+    plurals = (None, None, None, "attempts' figures")
     words = [counted(n, noun, plural) for n, noun, plural in zip(counts, nouns, plurals, strict=True) if n]
     return ", ".join(words) or "nothing"
 
@@ -171,7 +171,7 @@ def _meaning(traces: NumberTraces) -> list[str]:
             "Responses keep only counts. Words about other people are removed, too: the number can be in them."
         )
     lines.append(
-        "Other campaigns text the number as before, and no frequency cap protects it any more: take it out of every "
+        "Other campaigns text the number as before: take it out of every "
         "table, or put it on a list of suppressed numbers. Row reports, exports and Airflow's XComs are not changed."
     )
     return lines

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,11 @@ class LedgerSession:
                 "attempts texted could be texted twice. Take them out of the table before you clear the task"
             )
 
-    def campaign(self, name: str, kind: str, account: Account, cap: FrequencyCap | None = None) -> CampaignLedger:
+    def campaign(self, name: str, kind: str, account: Account) -> CampaignLedger:
         """Return the claims of a campaign, as this attempt sees them.
 
         :param kind: ``bulk`` or ``group``.
         :param account: the account that it is sent with.
-        :param cap: how often a person may be texted; None means no cap.
         """
         return CampaignLedger(
             self.store,
@@ -89,7 +87,6 @@ class LedgerSession:
             kind=kind,
             claimant_id=self.claimant_id,
             resumed=self.resumed,
-            cap=cap,
             account=account,
             patience=configured_ledger_patience(),
         )

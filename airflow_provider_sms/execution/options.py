@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.hooks.sms import SmsHook
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.stop_flag import StopFlag
@@ -85,7 +84,6 @@ class BulkOptions:
 
     :param limits: ``min_rows``, ``max_rows``, ``max_cost``, ``max_invalid``, ``max_parts_per_message`` and
         ``max_repeats``.
-    :param frequency_cap: ``campaign_group`` and ``min_interval``; None means no cap.
     """
 
     message: str | None
@@ -106,7 +104,6 @@ class BulkOptions:
     on_low_balance: OnLowBalance
     send_window: SendWindow | None
     limits: Limits
-    frequency_cap: FrequencyCap | None
 
     @property
     def plan_binds(self) -> bool:

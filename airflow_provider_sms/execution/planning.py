@@ -123,10 +123,10 @@ def open_scan(
     preview, error = None, None
     if store is not None:
         try:
-            preview = CampaignPreview(store, campaign, options.frequency_cap, resends, is_own, who=who)
+            preview = CampaignPreview(store, campaign, resends, is_own, who=who)
         except LedgerError as caught:
             error = caught  # an error in the rows should be reported first
-    if preview is not None and not (preview.any or preview.caps):
+    if preview is not None and not preview.any:
         preview = None
     scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
     stack.enter_context(closing(scan))
@@ -210,7 +210,7 @@ def _found(plan: Plan, counts: SendCounts, scan: Scan) -> dict[str, int]:
     return {
         "unknown": plan.unknown + scan.again,
         "duplicate": plan.duplicate + scan.own - (counts.listed or 0),
-        "suppressed": plan.suppressed + plan.capped,
+        "suppressed": plan.suppressed,
         "already_sent": plan.already_sent - scan.own,
     }
 

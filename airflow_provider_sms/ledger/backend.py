@@ -37,13 +37,6 @@ CLAIM_COLUMNS = (
 )  # fmt: skip
 """The columns that the requests of one commit have in common, in the order in which statements name them."""
 
-CONTACT_TAKEN = (
-    "ON CONFLICT (group_id, destination) DO UPDATE SET "
-    "before_request_id = sms_contact.request_id, before_at = sms_contact.claimed_at, "
-    "request_id = excluded.request_id, claimed_at = excluded.claimed_at WHERE sms_contact.claimed_at <= "
-)
-"""The clause that replaces an existing contact; the latest moment that is long enough ago follows it."""
-
 _UNDONE = {
     "40P01": "The ledger is busy: the server undid a write that waited for another one",
     "25P03": "The ledger was not written to: the server undid a write that this machine left idle for seconds",
@@ -172,38 +165,6 @@ class LedgerBackend(ABC):
         waits for the other.
 
         :param request_ids: the requests, just inserted, one for each chunk.
-        """
-
-    @abstractmethod
-    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
-        """Wait for other transactions that write contacts of these groups.
-
-        :param group_ids: in ascending order.
-        """
-
-    @abstractmethod
-    def insert_contacts(
-        self,
-        connection: Connection,
-        group_id: int,
-        wanted: Mapping[str, int],
-        *,
-        claimed_at: float,
-        unless_since: float,
-    ) -> int:
-        """Record which request texts each recipient of a contact group, and return how many could be recorded.
-
-        :param wanted: the requests by destination.
-        :param unless_since: a recipient who was texted after this moment is left out, seconds since the epoch.
-        """
-
-    @abstractmethod
-    def contacts_since(
-        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
-    ) -> Iterable[int]:
-        """Return which of the destinations were texted in a contact group after a moment.
-
-        :param since: the moment, seconds since the epoch.
         """
 
     @abstractmethod

@@ -27,8 +27,7 @@ from airflow_provider_sms.ledger.attempts import (
     register,
     registered,
 )
-from airflow_provider_sms.ledger.backend import again_if_busy, enter_campaign, in_pieces
-from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
+from airflow_provider_sms.ledger.backend import again_if_busy, enter_campaign
 from airflow_provider_sms.ledger.holders import Holders
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import (
@@ -51,7 +50,6 @@ from airflow_provider_sms.ledger.transitions import (
     record,
     take_again,
     take_over,
-    unclaim,
     values_of,
 )
 from airflow_provider_sms.service.elapsed import elapsed
@@ -65,7 +63,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.ledger.model import Chunk, TextedTwice
     from airflow_provider_sms.ledger.pauses import Pause
@@ -92,7 +89,6 @@ class CampaignLedger:
     :param elapsed: seconds from any start, by a clock that nobody can set and that counts while the machine sleeps.
     :param claimant_id: this attempt's claimant, where it is registered already; None means that it is registered here.
     :param resumed: whether this is a later leg of the attempt: then the requests of its earlier legs count as its own.
-    :param cap: how often the campaigns of a group may text a recipient; None means no limit.
     :param account: the account that it is sent with; None means that nothing about it is recorded.
     :param patience: seconds for which it tries to record its outcomes, and expects those of others after their claims.
     """
@@ -108,7 +104,6 @@ class CampaignLedger:
         elapsed: Callable[[], float] = elapsed,
         claimant_id: int | None = None,
         resumed: bool = False,
-        cap: FrequencyCap | None = None,
         account: Account | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
@@ -140,8 +135,6 @@ class CampaignLedger:
         self._holders = Holders(store, self._campaign_id, self._claimant_id, self._earlier_legs, self.clock)
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
-        self._cap = cap
-        self._capping = None if cap is None else Capping(store, cap)
 
     def _enter(self) -> int:
         with self._write() as connection:
@@ -161,16 +154,6 @@ class CampaignLedger:
             self._require_campaign(connection)
         return holders
 
-    def capped(self, destinations: Sequence[str]) -> set[str]:
-        """Return the destinations that the frequency cap protects now; none where there is no cap.
-
-        A few thousand at once cost one statement. A claim decides again.
-
-        :param destinations: digits with country code.
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        return set() if self._capping is None else self._capping.capped(destinations, self.clock())
-
     def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRow]]:
         """Return the id of the request that holds each key, and those requests.
 
@@ -186,7 +169,6 @@ class CampaignLedger:
         """Record outcomes, then claim chunks, all in one durable transaction.
 
         While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then holds the pause.
-        No claim has the messages of recipients whom the frequency cap protects.
 
         :param outcomes: outcomes of requests that this attempt claimed.
         :param chunks: the messages to claim.
@@ -212,10 +194,10 @@ class CampaignLedger:
     def _is_plain(self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk]) -> bool:
         """Return whether a commit writes no rows but those of its own requests: then others may run beside it.
 
-        Messages that are released, or taken over, belong to other requests, too, and so do the contacts of a cap.
+        Messages that are released, or taken over, belong to other requests, too.
         """
         released = any(outcome.state == NOT_SENT for outcome in outcomes)
-        return self._capping is None and not released and not any(chunk.take_over for chunk in chunks)
+        return not released and not any(chunk.take_over for chunk in chunks)
 
     def _commit(
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
@@ -226,7 +208,7 @@ class CampaignLedger:
             self._require_whole(states, outcomes)
             if shared and late_responses(outcomes, states):
                 raise _LateResponseError
-            twice = self._record(connection, outcomes, states, claiming=bool(chunks))
+            twice = self._record(connection, outcomes, states)
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
                 self._require_campaign(connection)
@@ -320,45 +302,32 @@ class CampaignLedger:
             )
 
     def _record(
-        self,
-        connection: Connection,
-        outcomes: Sequence[Outcome],
-        states: Mapping[int, str],
-        *,
-        claiming: bool = False,
+        self, connection: Connection, outcomes: Sequence[Outcome], states: Mapping[int, str]
     ) -> list[TextedTwice]:
         """Record outcomes, and return the messages that turn out to have two requests.
 
         :param states: the states of their requests, before.
-        :param claiming: whether claims follow in the same transaction.
         """
         now = self.clock()
-        unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
-        late = late_responses(outcomes, states)
-        cap_group = self._capping.group_id if self._capping is not None and (claiming or late) else None
-        groups: Collection[int] = ()
-        if unsent or cap_group is not None:
-            groups = lock_groups(self._store, connection, unsent, cap_group)
         responses = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
         if responses:
             self._store.record_responses(connection, responses)
         for outcome in outcomes:
             if outcome.state != ACCEPTED:
-                record(connection, outcome, now, groups)
+                record(connection, outcome, now)
         return [
             twice
-            for outcome in late
-            for twice in take_again(self._store, connection, self._campaign_id, outcome, cap_group=cap_group, now=now)
+            for outcome in late_responses(outcomes, states)
+            for twice in take_again(self._store, connection, self._campaign_id, outcome)
         ]
 
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
-        now = self.clock()
         claim = {
             "campaign_id": self._campaign_id,
             "claimant_id": self._claimant_id,
             "kind": self._kind,
             "state": CLAIMED,
-            "claimed_at": now,
+            "claimed_at": self.clock(),
             "deadline": deadline,
             **self._of_account,
         }
@@ -366,32 +335,11 @@ class CampaignLedger:
         planned = [chunk.planned_parts for chunk in chunks]
         ids = self._in_doubt = self._store.insert_requests(connection, claim, list(zip(sizes, planned, strict=True)))
         if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(sizes):
-            claims = [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
-        else:
-            claims = [
-                self._claim_in_part(connection, chunk, request_id, deadline)
-                for chunk, request_id in zip(chunks, ids, strict=True)
-            ]
-        if self._capping is not None:
-            granted = self._capping.apply(connection, chunks, claims, now)
-            if granted is not claims:
-                self._free_capped(connection, chunks, ids, granted)
-            return list(granted)
-        return claims
-
-    def _free_capped(
-        self, connection: Connection, chunks: Sequence[Chunk], ids: Sequence[int], claims: Sequence[Claim]
-    ) -> None:
-        """Free the messages of recipients who must not be texted yet: they were claimed in this transaction.
-
-        :param ids: the ids of the requests, one for each chunk and claim.
-        """
-        keys = [chunk.keys[place] for chunk, claim in zip(chunks, claims, strict=True) for place in claim.capped]
-        for piece in in_pieces(keys):
-            unclaim(connection, self._campaign_id, piece, ids)
-        for request_id, claim in zip(ids, claims, strict=True):
-            if claim.capped:
-                self._shrink(connection, request_id, len(claim.won))
+            return [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
+        return [
+            self._claim_in_part(connection, chunk, request_id, deadline)
+            for chunk, request_id in zip(chunks, ids, strict=True)
+        ]
 
     @staticmethod
     def _shrink(connection: Connection, request_id: int, won: int) -> None:

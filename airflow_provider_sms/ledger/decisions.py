@@ -14,14 +14,13 @@ from airflow_provider_sms.ledger.account import BALANCE, CHARGED
 from airflow_provider_sms.ledger.account_history import kept_evidence, written_evidence
 from airflow_provider_sms.ledger.attempts import ADOPTION
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.frequency_cap import lock_groups
 from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.ledger.transitions import current_state, fitting_cost, lapse, release, take_back
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -54,8 +53,7 @@ def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
     if name is None:
         raise InputError(f"The ledger has no request {request_id}")
     with store.write(campaign_lock(name)) as connection:
-        groups = lock_groups(store, connection, [request_id]) if state == NOT_SENT else ()
-        return _close(connection, request_id, state, who, now=store.clock(), groups=groups)
+        return _close(connection, request_id, state, who, now=store.clock())
 
 
 def resolve_all(
@@ -71,10 +69,9 @@ def resolve_all(
     for some in in_pieces(request_ids, REQUESTS_AT_ONCE):
         closed: dict[int, int] = {}
         with store.write(campaign_lock(campaign_name)) as connection:
-            groups = lock_groups(store, connection, some) if state == NOT_SENT else ()
             for request_id in some:
                 with suppress(InputError):  # it has an outcome since
-                    closed[request_id] = _close(connection, request_id, state, who, now=store.clock(), groups=groups)
+                    closed[request_id] = _close(connection, request_id, state, who, now=store.clock())
         yield closed
 
 
@@ -93,15 +90,11 @@ def close_by_balance(
     for some in in_pieces(sorted(closed), REQUESTS_AT_ONCE):
         held: dict[int, int] = {}
         with store.write(campaign_lock(campaign_name)) as connection:
-            freed = [each for each in some if closed[each][0] == NOT_SENT]
-            groups = lock_groups(store, connection, freed) if freed else ()
             for request_id in some:
                 state, evidence = closed[request_id]
                 proof = {"reason": evidence.words, "evidence": written_evidence(evidence)}
                 with suppress(InputError):  # it has an outcome since
-                    held[request_id] = _close(
-                        connection, request_id, state, BALANCE, now=store.clock(), groups=groups, proof=proof
-                    )
+                    held[request_id] = _close(connection, request_id, state, BALANCE, now=store.clock(), proof=proof)
         done.update(held)
     return done
 
@@ -113,13 +106,11 @@ def _close(
     who: str,
     *,
     now: float,
-    groups: Collection[int],
     proof: Mapping[str, str] = _NO_PROOF,
 ) -> int:
     """Close an unknown request, and return how many messages it holds or frees.
 
     :param now: seconds since the epoch.
-    :param groups: contact groups in which the request has contacts, and whose locks are held; needed for ``not_sent``.
     Of an accepted one, it states what the evidence of the balance tells: the sum, and the parts.
 
     :param proof: the balance's evidence and its words, where it decides; empty where a person does.
@@ -147,7 +138,7 @@ def _close(
     its = select(func.count()).select_from(message).where(message.c.request_id == request_id)
     held: int = connection.execute(its).scalar_one()
     if state == NOT_SENT:
-        release(connection, request_id, groups)
+        release(connection, request_id)
     decided = {"decision": state, "decided_by": who, "decided_at": now}
     connection.execute(insert(decision).values(request_id=request_id, **decided))
     return held

@@ -3,10 +3,9 @@
 What keeps a message from going out twice is its key, a digest of 16 bytes. So each message stays with the request that
 holds it, under its key, and only its number is replaced by one that nobody has.
 
-The contact of a frequency cap is the number itself, and is deleted: no cap protects the person any more. A response of
-the service may hold the number in any field and any spelling, and a text that may be anybody's. So only counts are kept
-of every response that quotes the number, or whose request had a message to it or no longer tells whom its messages were
-for. A response that cannot be read is deleted.
+A response of the service may hold the number in any field and any spelling, and a text that may be anybody's. So only
+counts are kept of every response that quotes the number, or whose request had a message to it or no longer tells whom
+its messages were for. A response that cannot be read is deleted.
 
 Transactions are short, like those of a purge. What an interrupted run has left is found again: the numbers of a
 campaign's messages, which lead to the rest, go last. A request that is under way may bring the number back with its
@@ -21,17 +20,14 @@ from collections import defaultdict
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, func, or_, select, update
 
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
-from airflow_provider_sms.ledger.locks import CONTACT_GROUP_LOCK, campaign_lock, progress_lock
+from airflow_provider_sms.ledger.locks import campaign_lock, progress_lock
 from airflow_provider_sms.ledger.model import CLAIMED, FORGOTTEN_NUMBER, UNKNOWN
 from airflow_provider_sms.ledger.schema import (
     campaign,
     claimant,
-    contact,
-    contact_group,
     former_holder,
     message,
     progress,
@@ -67,14 +63,12 @@ class NumberCounts(NamedTuple):
     """How many rows of the ledger hold a number, or have lost it.
 
     :param messages: messages to it.
-    :param contacts: groups of a frequency cap that remember when it was texted.
     :param responses: responses of the service that name it, or hold a text that may be the person's.
     :param reasons: requests whose reason quotes it.
     :param figures: attempts whose figures quote it.
     """
 
     messages: int
-    contacts: int
     responses: int
     reasons: int
     figures: int
@@ -88,7 +82,7 @@ class NumberTraces(NamedTuple):
     :param attempts: the claimants whose figures have to change.
     :param open_requests: requests with a message to it that are unknown or may be under way.
     :param under_way: requests with a message to it, or to a number forgotten before, that may be under way.
-    :param names: campaigns, runs and contact groups with the number in their name, which stays.
+    :param names: campaigns and runs with the number in their name, which stays.
     """
 
     counts: NumberCounts
@@ -127,14 +121,9 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
             select(progress.c.claimant_id, progress.c.figures).where(progress.c.figures.like(words.pattern))
         )
         attempts = [number for number, text in figures if words.out_of(text) != text]
-        contacts: int = connection.execute(
-            select(func.count()).select_from(contact).where(contact.c.destination == int(digits))
-        ).scalar_one()
-        names = sum(
-            _count_names(connection, words, name) for name in (campaign.c.name, claimant.c.run_id, contact_group.c.name)
-        )
+        names = sum(_count_names(connection, words, name) for name in (campaign.c.name, claimant.c.run_id))
     messages = sum(map(len, keys.values()))
-    counts = NumberCounts(messages, contacts, responses, reasons, len(attempts))
+    counts = NumberCounts(messages, responses, reasons, len(attempts))
     return NumberTraces(counts, keys, requests, attempts, open_requests, may_respond, names)
 
 
@@ -153,9 +142,6 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
             figures = connection.execute(select(progress.c.figures).where(this)).scalar()
             if figures is not None:
                 connection.execute(update(progress).where(this).values(figures=words.out_of(figures)))
-    with store.write(CONTACT_GROUP_LOCK) as connection:
-        lock_all_groups(store, connection)
-        contacts: int = connection.execute(delete(contact).where(contact.c.destination == number)).rowcount
     messages = responses = reasons = 0
     for name in sorted({*traces.keys, *traces.requests}):
         for piece in in_pieces(traces.requests.get(name, ()), REQUESTS_AT_ONCE):
@@ -170,7 +156,7 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
                 this = and_(message.c.campaign_id == of_campaign, message.c.message_key.in_(keys))
                 forgotten = update(message).where(this, message.c.destination == number)
                 messages += connection.execute(forgotten.values(destination=FORGOTTEN_NUMBER)).rowcount
-    return NumberCounts(messages, contacts, responses, reasons, len(traces.attempts))
+    return NumberCounts(messages, responses, reasons, len(traces.attempts))
 
 
 def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[bytes]], set[int], set[int]]:

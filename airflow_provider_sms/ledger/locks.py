@@ -20,9 +20,6 @@ ADOPTION_LOCK = 0x5355_4D56
 CLAIMANT_LOCK = 0x5355_4D57
 """Held while a purge deletes attempts, which belong to no campaign any more."""
 
-CONTACT_GROUP_LOCK = 0x5355_4D58
-"""Held while a contact group is created: two campaigns may name a new one at once."""
-
 BALANCE_LOCK = 0x5355_4D59
 """Held while a balance is recorded, so that two tasks do not record the same one."""
 
@@ -31,12 +28,6 @@ READING_LOCK = 0x5355_4D5A
 
 PROGRESS_LOCKS = 0x5355_4D58 << 32
 """Upper half of the numbers of :func:`progress_lock`."""
-
-CONTACT_LOCKS = 0x5355_4D53
-"""First of the two numbers under which PostgreSQL locks the contacts of a group; the second one is the group's id.
-
-Locks of two numbers never meet locks of one, so no campaign's lock can be one of these.
-"""
 
 
 def campaign_lock(name: str) -> int:

@@ -120,14 +120,11 @@ class Claim:
     :param request_id: the new request; None when nothing was won.
     :param won: the positions in the chunk that may be POSTed under this claim, in order.
     :param deadline: when the claim lapses, seconds since the epoch.
-    :param capped: the positions of recipients whom a frequency cap protects. No request holds their messages now,
-        except the unknown one from which a message was to be taken over.
     """
 
     request_id: int | None
     won: Sequence[int]
     deadline: float
-    capped: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
-    CONTACT_TAKEN,
     HolderRow,
     LedgerBackend,
     RequestSize,
@@ -22,7 +21,6 @@ from airflow_provider_sms.ledger.backend import (
     ledger_errors,
     sql_state,
 )
-from airflow_provider_sms.ledger.locks import CONTACT_LOCKS
 from airflow_provider_sms.ledger.open import create_or_upgrade
 from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
 from airflow_provider_sms.ledger.postgres_engine import (
@@ -70,17 +68,6 @@ _OWN_STATES = (
     "WHERE c.id = %s AND c.started_at = %s AND r.id = ANY(%s::bigint[])"
 )
 _REQUESTS_OF_EVENTS = "SELECT event_id, id FROM sms_request WHERE campaign_id = %s AND event_id = ANY(%s::bigint[])"
-_INSERT_CONTACTS = (
-    "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
-    "SELECT %s, new.destination, new.request_id, %s "
-    "FROM unnest(string_to_array(%s, ', ')::bigint[], string_to_array(%s, ', ')::bigint[]) "
-    f"AS new (destination, request_id) {CONTACT_TAKEN} %s"
-)
-_CONTACTS_SINCE = (
-    "SELECT destination FROM sms_contact WHERE group_id = %s AND claimed_at > %s "
-    "AND destination = ANY(string_to_array(%s, ', ')::bigint[])"
-)
-_LOCK_GROUP = f"SELECT pg_advisory_xact_lock({CONTACT_LOCKS}, %s::int)"
 
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
@@ -182,32 +169,6 @@ class PostgresBackend(LedgerBackend):
         owners = json.dumps([owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys])
         values = (campaign_id, keys, destinations, owners[1:-1])
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
-
-    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
-        """Wait for other transactions that write contacts of these groups."""
-        for group_id in group_ids:
-            connection.exec_driver_sql(_LOCK_GROUP, (group_id,))
-
-    def insert_contacts(
-        self,
-        connection: Connection,
-        group_id: int,
-        wanted: Mapping[str, int],
-        *,
-        claimed_at: float,
-        unless_since: float,
-    ) -> int:
-        """Record which request texts each recipient of a contact group, and return how many could be recorded."""
-        destinations, owners = json.dumps(list(map(int, wanted))), json.dumps(list(wanted.values()))
-        values = (group_id, claimed_at, destinations[1:-1], owners[1:-1], unless_since)
-        return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
-
-    def contacts_since(
-        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
-    ) -> Iterable[int]:
-        """Return which of the destinations were texted in a contact group after a moment."""
-        wanted = json.dumps(list(map(int, destinations)))[1:-1]
-        return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
 
     def own_states(
         self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]

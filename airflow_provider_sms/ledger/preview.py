@@ -9,9 +9,9 @@ import numpy as np
 from sqlalchemy import and_, false, select
 
 from airflow_provider_sms.ledger.attempts import of_run
-from airflow_provider_sms.ledger.backend import find_campaign, in_pieces
+from airflow_provider_sms.ledger.backend import find_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.schema import claimant, contact, contact_group, message, request
+from airflow_provider_sms.ledger.schema import claimant, message, request
 from airflow_provider_sms.ledger.transitions import current_state
 from airflow_provider_sms.messages.integer_set import key_halves
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Claimant
 
 OWN = "own"
@@ -36,11 +35,10 @@ _ROWS_AT_ONCE = 10_000
 
 
 class CampaignPreview:
-    """The messages that a campaign holds, and the recipients who were texted too recently.
+    """The messages that a campaign holds.
 
     :param store: the open ledger.
     :param campaign_name: it need not exist.
-    :param cap: how often a recipient may be texted; None means no limit.
     :param resends: takes the key of an unknown message, and returns whether it is sent again.
     :param is_own: takes the id of a request, and returns whether an earlier leg of this attempt made it.
     :param who: the attempt that asks; None means one of a task that has sent nothing.
@@ -50,18 +48,15 @@ class CampaignPreview:
         self,
         store: LedgerBackend,
         campaign_name: str,
-        cap: FrequencyCap | None = None,
         resends: Callable[[bytes], bool] = lambda _: False,
         is_own: Callable[[int], bool] = lambda _: False,
         *,
         who: Claimant | None = None,
     ) -> None:
         self._store = store
-        self._cap = cap
         self._resends = resends
         self._is_own = is_own
         self._id: int | None = None
-        self._group: int | None = None
         self._of_others: ColumnElement[bool] = false()
         self.has_others = False
         """Whether another task, or another run of this one, has sent messages of the campaign, or may have."""
@@ -77,20 +72,11 @@ class CampaignPreview:
                     self._of_others = and_(self._of_others, request.c.claimant_id.not_in(ours))
                 others = select(request.c.id).where(self._of_others, request.c.state != NOT_SENT).limit(1)
                 self.has_others = connection.execute(others).scalar() is not None
-            if cap is not None:
-                self._group = connection.execute(
-                    select(contact_group.c.id).where(contact_group.c.name == cap.group)
-                ).scalar()
 
     @property
     def any(self) -> bool:
         """Whether the campaign holds any message."""
         return self._id is not None
-
-    @property
-    def caps(self) -> bool:
-        """Whether any recipient may have been texted too recently."""
-        return self._group is not None
 
     def held(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the keys that the campaign holds, each with the state of its request.
@@ -138,39 +124,3 @@ class CampaignPreview:
             for block in rows.partitions(_ROWS_AT_ONCE):
                 keys, numbers = zip(*block, strict=True)
                 yield key_halves([bytes(key) for key in keys]), np.array(numbers, np.int64)
-
-    def capped(self, destinations: Sequence[str]) -> set[str]:
-        """Return the destinations that were texted too recently.
-
-        :param destinations: digits with country code.
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        if self._cap is None or self._group is None:
-            return set()
-        since = self._store.clock() - self._cap.min_seconds
-        with self._store.read() as connection:
-            return {str(each) for each in self._store.contacts_since(connection, self._group, since, destinations)}
-
-    def replaceable(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return which messages may be sent again although their recipients were texted recently.
-
-        Their own request is the one that texted the recipient last, or may have: a claim that takes the message over
-        replaces that contact.
-
-        :param keys: messages that the campaign holds.
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        if self._cap is None or self._group is None:
-            return set()
-        its_own = and_(contact.c.request_id == message.c.request_id, contact.c.destination == message.c.destination)
-        query = (
-            select(message.c.message_key)
-            .select_from(message.join(contact, its_own))
-            .where(message.c.campaign_id == self._id, contact.c.group_id == self._group)
-        )
-        found: set[bytes] = set()
-        with self._store.read() as connection:
-            for piece in in_pieces(keys):
-                rows = connection.execute(query.where(message.c.message_key.in_(piece)))
-                found.update(map(bytes, rows.scalars()))
-        return found

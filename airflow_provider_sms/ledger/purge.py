@@ -2,8 +2,6 @@
 
 These are recipients, requests with their responses, decisions, pauses, progress and attempts.
 
-Frequency caps forget the recipients, too: a cap whose interval is longer than their age no longer protects them.
-
 Readings of balances belong to no campaign: :mod:`~airflow_provider_sms.ledger.balances` forgets them, for the same
 task and command, and :mod:`~airflow_provider_sms.ledger.remains` clears what deleted rows leave in the file.
 
@@ -20,14 +18,12 @@ from sqlalchemy import and_, delete, exists, false, func, or_, select
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account_history import close_history
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
 from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import open_pause
 from airflow_provider_sms.ledger.schema import (
     campaign,
     claimant,
-    contact,
     decision,
     former_holder,
     message,
@@ -189,7 +185,6 @@ def forget_campaign(
     close_history(store, old.campaign_id, old.last_activity)
     while not (gone or should_stop()):
         with store.write(campaign_lock(old.name)) as connection:
-            lock_all_groups(store, connection)
             count, gone = _forget_some(connection, old)
         forgotten += count
         on_forgotten(count)
@@ -222,7 +217,6 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
     connection.execute(delete(former_holder).where(former_holder.c.request_id.in_(some)))
-    connection.execute(delete(contact).where(contact.c.request_id.in_(some)))
     connection.execute(delete(decision).where(decision.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))
     return count, False

@@ -137,29 +137,6 @@ decision = Table(
     Index("sms_decision_request", "request_id"),
 )
 
-contact_group = Table(
-    "sms_contact_group",
-    metadata,
-    Column("id", _Id, primary_key=True),
-    Column("name", String(1000), nullable=False, unique=True),
-)
-
-contact = Table(
-    "sms_contact",
-    metadata,
-    Column("group_id", _Id, primary_key=True),
-    Column("destination", BigInteger, primary_key=True),
-    # The request that texted the recipient last, or may have; no foreign key, as with messages.
-    Column("request_id", _Id, nullable=False),
-    Column("claimed_at", Float(53), nullable=False),
-    # The contact before this one, in case the request was not sent.
-    Column("before_request_id", _Id),
-    Column("before_at", Float(53)),
-    # A request's contacts are given back together when it was not sent.
-    Index("sms_contact_request", "request_id"),
-    sqlite_with_rowid=False,
-)
-
 pauses = Table(
     "sms_pause",
     metadata,

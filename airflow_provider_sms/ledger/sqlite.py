@@ -25,7 +25,6 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
-    CONTACT_TAKEN,
     KEY_BYTES,
     HolderRow,
     LedgerBackend,
@@ -87,15 +86,6 @@ _OWN_STATES = (
 _REQUESTS_OF_EVENTS = (
     "SELECT r.event_id, r.id FROM json_each(?) AS wanted "
     "CROSS JOIN sms_request r ON r.campaign_id = ? AND r.event_id = wanted.value"
-)
-_INSERT_CONTACTS = (
-    "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
-    "SELECT ?, json_extract(new.value, '$[0]'), json_extract(new.value, '$[1]'), ? FROM json_each(?) AS new "
-    f"WHERE true {CONTACT_TAKEN} ?"
-)
-_CONTACTS_SINCE = (
-    "SELECT c.destination FROM json_each(?) AS wanted "
-    "CROSS JOIN sms_contact c ON c.group_id = ? AND c.destination = wanted.value WHERE c.claimed_at > ?"
 )
 _CACHE_KIB = 32 * 1024
 """KiB of pages that a connection keeps in memory. Keys are random, so every claim touches other pages."""
@@ -195,30 +185,6 @@ class SQLiteBackend(LedgerBackend):
         destinations = orjson.dumps([chunk.destinations for chunk in chunks]).decode()
         values = (campaign_id, keys, size, request_ids[0], destinations)
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
-
-    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
-        """Do nothing: one lock is enough for a file, and this transaction has it."""
-
-    def insert_contacts(
-        self,
-        connection: Connection,
-        group_id: int,
-        wanted: Mapping[str, int],
-        *,
-        claimed_at: float,
-        unless_since: float,
-    ) -> int:
-        """Record which request texts each recipient of a contact group, and return how many could be recorded."""
-        rows = json.dumps([(int(destination), request_id) for destination, request_id in wanted.items()])
-        values = (group_id, claimed_at, rows, unless_since)
-        return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
-
-    def contacts_since(
-        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
-    ) -> Iterable[int]:
-        """Return which of the destinations were texted in a contact group after a moment."""
-        wanted = json.dumps(list(map(int, destinations)))
-        return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
 
     def own_states(
         self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, update
 
 from airflow_provider_sms.ledger.backend import Compiled
-from airflow_provider_sms.ledger.frequency_cap import give_back_contacts
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.schema import former_holder, message, request
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
@@ -132,16 +131,14 @@ RECORD_RESPONSE = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
 """Records a response of the service. It replaces any outcome without a response, even a person's decision."""
 
 
-def record(connection: Connection, outcome: Outcome, now: float, groups: Collection[int]) -> None:
+def record(connection: Connection, outcome: Outcome, now: float) -> None:
     """Record that a request is unknown or was not sent; no-op where it has a better-founded outcome.
 
     :param now: seconds since the epoch.
-    :param groups: contact groups in which the request has contacts, and whose locks are held; needed for a request
-        that was not sent.
     """
     recorded = _RECORD.run(connection, values_of(outcome, now))
     if outcome.state == NOT_SENT and recorded.rowcount == 1:
-        release(connection, outcome.request_id, groups)
+        release(connection, outcome.request_id)
 
 
 def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
@@ -178,32 +175,12 @@ def _fitting(number: int | None, most: int) -> int | None:
     return None if number is None or not -most <= number <= most else number
 
 
-def release(connection: Connection, request_id: int, groups: Collection[int]) -> None:
-    """Free a request's messages; those that an unknown request held before are unknown again.
+def release(connection: Connection, request_id: int) -> None:
+    """Free a request's messages: delete them, or hand those that were taken over back to an earlier request.
 
-    :param groups: contact groups in which the request has contacts, and whose locks are held.
+    Of the earlier requests that may have been sent, an accepted one comes first, then the latest.
     """
-    if groups:
-        # First: whom an unknown request may have texted is found by the messages that go back to it.
-        give_back_contacts(connection, request_id, groups)
-    _free(connection, message.c.request_id == request_id)
-
-
-def unclaim(connection: Connection, campaign_id: int, keys: Collection[bytes], request_ids: Collection[int]) -> None:
-    """Free messages that requests have just claimed, in the transaction of the claim; no contact is given back.
-
-    :param keys: the messages' keys.
-    :param request_ids: the requests.
-    """
-    of_requests = and_(message.c.message_key.in_(keys), message.c.request_id.in_(request_ids))
-    _free(connection, and_(message.c.campaign_id == campaign_id, of_requests))
-
-
-def _free(connection: Connection, which: ColumnElement[bool]) -> None:
-    """Delete messages, and hand those that were taken over back to a request that had them and may have been sent.
-
-    :param which: the messages.
-    """
+    which = message.c.request_id == request_id
     taken = connection.execute(
         select(message.c.campaign_id, message.c.message_key).where(which, message.c.taken_from.is_not(None))
     ).all()
@@ -219,7 +196,6 @@ def _free(connection: Connection, which: ColumnElement[bool]) -> None:
         connection.execute(delete(former_holder).where(formers))
         if not states:
             continue
-        # An accepted one comes first, then the latest.
         holder = max(states, key=lambda each: (states[each] == ACCEPTED, each))
         others = sorted(states.keys() - {holder})
         this = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
@@ -279,19 +255,9 @@ def late_responses(outcomes: Iterable[Outcome], states: Mapping[int, str]) -> li
     return [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
 
 
-def take_again(
-    store: LedgerBackend,
-    connection: Connection,
-    campaign_id: int,
-    outcome: Outcome,
-    *,
-    cap_group: int | None,
-    now: float,
-) -> list[TextedTwice]:
+def take_again(store: LedgerBackend, connection: Connection, campaign_id: int, outcome: Outcome) -> list[TextedTwice]:
     """Give a request with a late response its messages back, except those that another request was accepted with.
 
-    :param cap_group: the group of the frequency cap, whose lock is held; None means that there is no cap.
-    :param now: seconds since the epoch.
     :returns: how many of them each other request held: these people were texted twice, or may have been.
     """
     chunk = outcome.chunk
@@ -308,9 +274,6 @@ def take_again(
     if twice:
         words = "; ".join(map(str, twice))
         connection.execute(update(request).where(request.c.id == outcome.request_id).values(reason=words))
-    if cap_group is not None:
-        people = {each: outcome.request_id for each in chunk.destinations if each is not None}
-        store.insert_contacts(connection, cap_group, people, claimed_at=now, unless_since=now)
     return twice
 
 

@@ -16,7 +16,6 @@ from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import timedelta
     from decimal import Decimal
     from os import PathLike
 
@@ -53,9 +52,6 @@ class BulkSmsOperator(SmsOperatorBase):
     :param suppress: numbers not to text, in any form that ``source`` takes, such as a file of opt-outs or reports of
         earlier sends; a table has them in ``destination_column``, in its only column, or in the only one that can hold
         them. None means that no number is suppressed. (templated)
-    :param campaign_group: the name of a group of campaigns, all of which share one ``min_interval``. (templated)
-    :param min_interval: the least time between two texts to a person from campaigns of the group, in seconds or as a
-        timedelta. None means no limit.
     :param message: the text; ``{first_name}`` stands for the value of that column, and ``{amount:.2f}`` formats it. A
         single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is looked up as Airflow looks up
         templates, and rendered. None means that ``content_column`` has the texts. (templated)
@@ -115,7 +111,6 @@ class BulkSmsOperator(SmsOperatorBase):
         "campaign",
         "report",
         "suppress",
-        "campaign_group",
         "sms_conn_id",
         "ledger_conn_id",
         "dry_run",
@@ -140,8 +135,6 @@ class BulkSmsOperator(SmsOperatorBase):
         default_region: str | None = None,
         on_invalid: OnInvalid = "fail",
         suppress: Any = None,
-        campaign_group: str | None = None,
-        min_interval: float | timedelta | None = None,
         # What does it send?
         message: str | None = None,
         content_column: str | None = None,
@@ -188,8 +181,6 @@ class BulkSmsOperator(SmsOperatorBase):
         self.default_region = default_region
         self.on_invalid = on_invalid
         self.suppress = suppress
-        self.campaign_group = campaign_group
-        self.min_interval = min_interval
         self.message = message
         self.content_column = content_column
         self.key_columns = key_columns

@@ -7,23 +7,17 @@ operator declares.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnLowBalance
 from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.operators.checks import Check, is_number, require_whole
-from airflow_provider_sms.operators.durations import read_duration
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.templated_values import VALUE_CHECKS, read_value
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.recipients.paths import require_parquet_name
 from airflow_provider_sms.recipients.values import is_missing
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
 MAX_CHUNK = 100
 """Messages in a request: the service's own limit."""
@@ -53,19 +47,9 @@ def read_bulk_options(task: Any) -> BulkOptions:
             max_parts_per_message=task.max_parts_per_message,
             max_repeats=read_value(task, "max_repeats"),
         ),
-        "frequency_cap": _frequency_cap(task.campaign_group, task.min_interval),
     }
     taken = {each.name: getattr(task, each.name) for each in fields(BulkOptions) if each.name not in made}
     return BulkOptions(**taken, **made)
-
-
-def _frequency_cap(group: str | None, interval: float | timedelta | None) -> FrequencyCap | None:
-    """Return how often the group may text a person; None means no limit."""
-    if group is None or interval is None:
-        return None
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-
-    return FrequencyCap(tidy_text(group), float(read_duration("min_interval", interval)))
 
 
 def _check_on_invalid(task: Any) -> None:
@@ -100,21 +84,6 @@ def _check_max_invalid(task: Any) -> None:
         raise InputError("max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many")
 
 
-def _check_campaign_group(task: Any) -> None:
-    group = task.campaign_group
-    if group is not None and not (isinstance(group, str) and tidy_text(group)):
-        raise InputError("campaign_group must be a name that is not empty, or None")
-    if group is not None and is_missing(tidy_text(group)):
-        raise InputError(f"campaign_group is {group!r}: was there no value to render it from?")
-
-
-def _check_min_interval(task: Any) -> None:
-    if task.min_interval is not None:
-        read_duration("min_interval", task.min_interval, "or None")
-    if (task.campaign_group is None) != (task.min_interval is None):
-        raise InputError("campaign_group and min_interval belong together: set both or neither")
-
-
 def _check_on_low_balance(task: Any) -> None:
     if task.on_low_balance not in get_args(OnLowBalance):
         raise InputError(f"on_low_balance must be 'send', 'fail' or 'wait', not {task.on_low_balance!r}")
@@ -132,8 +101,6 @@ BULK_CHECKS = (
     *VALUE_CHECKS,
     Check(_check_report, ("report",)),
     Check(_check_max_invalid, ("on_invalid",)),
-    Check(_check_campaign_group, ("campaign_group",)),
-    Check(_check_min_interval, ("min_interval",)),
     Check(_check_on_low_balance, ("on_low_balance",)),
     Check(_check_send_window, ("send_window",)),
     *MESSAGE_CHECKS,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-_TEXTS = ("message", "campaign", "campaign_group", "groups")
+_TEXTS = ("message", "campaign", "groups")
 """Arguments that are texts or names, or lists of them."""
 
 

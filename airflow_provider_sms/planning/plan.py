@@ -29,7 +29,6 @@ class Plan:
     :param invalid: rows that cannot be texted, by reason.
     :param duplicate: rows that hold the same message as another row.
     :param suppressed: rows whose number is suppressed.
-    :param capped: rows whose recipient was texted too recently.
     :param already_sent: rows whose message the campaign has sent already.
     :param unknown: rows whose message may have been sent, or that another process is sending.
     :param to_send: messages to be sent: all other rows.
@@ -46,7 +45,6 @@ class Plan:
     invalid: dict[str, int]
     duplicate: int
     suppressed: int
-    capped: int
     already_sent: int
     unknown: int
     to_send: int
@@ -64,7 +62,7 @@ class Plan:
     @property
     def is_settled(self) -> bool:
         """Whether the ledger holds every message as sent: nothing is left to send or to find out."""
-        return not (self.to_send or self.unknown or self.capped)
+        return not (self.to_send or self.unknown)
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as an XCom holds it: no number, and no text but single characters."""
@@ -76,7 +74,7 @@ class Plan:
             "valid": self.rows - sum(self.invalid.values()),
             "invalid": dict(self.invalid),
             "duplicate": self.duplicate,
-            "suppressed": {"listed": self.suppressed, "texted_recently": self.capped},
+            "suppressed": self.suppressed,
             "already_sent": self.already_sent,
             "unknown": self.unknown,
             "to_send": self.to_send,
@@ -96,8 +94,7 @@ class Plan:
         reasons = f" ({count_reasons(self.invalid)})" if self.invalid else ""
         yield "invalid", f"{sum(self.invalid.values())}{reasons}"
         yield "duplicate", str(self.duplicate)
-        capped = f", {self.capped} texted too recently" if self.capped else ""
-        yield "suppressed", f"{self.suppressed + self.capped}{capped}"
+        yield "suppressed", str(self.suppressed)
         yield "already sent", str(self.already_sent)
         if self.unknown:
             are = by_count(self.unknown, "is", "are")
@@ -138,7 +135,7 @@ def make_plan(
     :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
     """
     duplicate = scan.duplicate
-    to_send = scan.valid - (scan.suppressed + scan.capped + scan.already_sent + scan.unknown + duplicate)
+    to_send = scan.valid - (scan.suppressed + scan.already_sent + scan.unknown + duplicate)
     requests = -(-to_send // chunk_size)
     return Plan(
         id=scan.plan_id(),
@@ -147,7 +144,6 @@ def make_plan(
         invalid=dict(scan.reasons.most_common()),
         duplicate=duplicate,
         suppressed=scan.suppressed,
-        capped=scan.capped,
         already_sent=scan.already_sent,
         unknown=scan.unknown,
         to_send=to_send,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from hashlib import blake2b
-from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,7 +84,7 @@ class Scan:
         """A digest of the messages with their texts, in the order of the rows."""
         self._texts = None if keyed_by_text else TableKeys()
         """The keys of all messages but the suppressed ones, with their texts; None where keys are made from texts."""
-        self.suppressed = self.capped = self.already_sent = self.unknown = 0
+        self.suppressed = self.already_sent = self.unknown = 0
         self.repeats = 0
         """People among the recipients of the messages to send who have had another text of the campaign."""
         self.own = 0
@@ -212,7 +211,7 @@ class Scan:
         if self._texts is not None:
             self._texts.add(digests if len(digests) == len(prepared.keys) else prepared.keys_with_texts())
         if self._preview is not None:
-            prepared = self._without_held(self._preview, prepared, held)
+            prepared = self._without_held(prepared, held)
             self._free.add(prepared.keys)
             if self._preview.has_others and prepared.keys:
                 self._people.add(integers(prepared.destination_column.cast(pa.int64())))
@@ -231,10 +230,8 @@ class Scan:
         self.suppressed += int(np.count_nonzero(suppressed))
         return prepared.keeping(~suppressed)
 
-    def _without_held(
-        self, preview: CampaignPreview, prepared: PreparedBatch, held: Mapping[bytes, str]
-    ) -> PreparedBatch:
-        """Leave out messages that the campaign holds already, and recipients who were texted too recently."""
+    def _without_held(self, prepared: PreparedBatch, held: Mapping[bytes, str]) -> PreparedBatch:
+        """Leave out messages that the campaign holds already."""
         if held:
             states = [held.get(key) for key in prepared.keys]
             own = states.count(OWN)
@@ -244,19 +241,6 @@ class Scan:
             self.already_sent += sent
             free = np.array([state in (None, AGAIN) for state in states], np.bool_)
             self.unknown += len(states) - int(np.count_nonzero(free)) - sent
-            prepared = prepared.keeping(free)
-        destinations = prepared.destinations if preview.caps else []
-        if capped := preview.capped(destinations):
-            held_back = [destination in capped for destination in destinations]
-            again = [key for key in compress(prepared.keys, held_back) if held.get(key) == AGAIN]
-            # No cap holds back what is sent again, unless the recipient was texted since.
-            let_through = preview.replaceable(again) if again else set()
-            free = np.array(
-                [not late or key in let_through for key, late in zip(prepared.keys, held_back, strict=True)], np.bool_
-            )
-            lost = sum(key not in let_through for key in again)
-            self.unknown += lost
-            self.capped += len(free) - int(np.count_nonzero(free)) - lost
             prepared = prepared.keeping(free)
         self._again.add([key for key in prepared.keys if held.get(key) == AGAIN])
         return prepared

@@ -49,7 +49,6 @@ NO_LEDGER = "the ledger could not be read, so the outcome is not known"
 
 _REPEAT = RowStatus(DUPLICATE, REPEATS)
 _LISTED = RowStatus(SUPPRESSED, "the number is on a list of numbers that must not be texted")
-_CAPPED = RowStatus(SUPPRESSED, "a campaign of the group texted the number too recently")
 _LOST = RowStatus(UNKNOWN, NO_LEDGER)
 
 
@@ -69,8 +68,8 @@ def write_row_report(
     there as not sent; here they have the status that the ledger knows. A request that was taken in part, by a service
     that does not say which part, has its rows under ``partial``, which the summary divides between accepted and not
     sent. Where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here. And where
-    it ends between its plan and its first request, rows that repeat a message to send, and rows of people who were
-    texted too recently, are not sent here: only a send looks up which rows these are.
+    it ends between its plan and its first request, rows that repeat a message to send are not sent here: only a send
+    looks up which rows these are.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like a complete one: see :func:`.whole_file`.
@@ -133,7 +132,6 @@ class _Rows:
         """
         held, statuses = self._look_up(prepared)
         duplicates = self._seen.duplicates.among(first, prepared.num_rows)
-        capped = self._seen.capped.among(first, prepared.num_rows)
         listed = set() if self._suppressed is None else _rows_where(self._suppressed.mask, prepared)
         unclaimed = self._unclaimed if self._ledger is not None else self._without_ledger
         # Many rows share few statuses: each row has the number of its status.
@@ -145,8 +143,6 @@ class _Rows:
                 status = _LISTED
             elif row in duplicates:
                 status = _REPEAT
-            elif row in capped:
-                status = _CAPPED
             elif request_id is None:
                 status = unclaimed
             elif self._is_repeat(row, request_id) and statuses[request_id].mine:

@@ -57,7 +57,7 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
         "not_sent": counts.unsent_rows + max(0, unreached) - lost,
         "invalid": invalid,
         "duplicate": counts.repeated,
-        "suppressed": counts.suppressed + counts.capped,
+        "suppressed": counts.suppressed,
         "already_sent": counts.already_sent,
         "reconciled": counts.reconciled,
         "left_out": counts.partial,

@@ -63,8 +63,6 @@ class SeenRows:
         """Rows before this one were looked up."""
         self.duplicates = RowBits()
         """Rows that repeat the message of another row of the same attempt."""
-        self.capped = RowBits()
-        """Rows whose recipient was texted too recently."""
         self.replayed_requests = RequestBits()
         """The accepted requests of earlier legs of the attempt."""
         self.lost_requests = RequestBits()
@@ -87,7 +85,6 @@ class SendCounts:
     :param reconciled: messages of requests that the balance closed, charged or not; those of this table are in another
         count, too.
     :param suppressed: rows whose number is on a suppression list.
-    :param capped: rows whose recipient was texted too recently.
     :param replayed: messages of requests that earlier legs of this attempt sent and the service accepted.
     :param replayed_accepted: those of them that the service took.
     :param listed: those of them that still have a row in the table; None where the table was not compared with the
@@ -119,7 +116,6 @@ class SendCounts:
     already_sent: int = 0
     reconciled: int = 0
     suppressed: int = 0
-    capped: int = 0
     replayed: int = 0
     replayed_accepted: int = 0
     listed: int | None = None
@@ -193,7 +189,7 @@ class SendCounts:
     def settled(self) -> int:
         """The rows that need nothing more of this leg of the attempt; those that it leaves for later are among them."""
         posted = self.accepted_rows + self.unresolved + self.already_sent
-        return posted + self.unsent_rows + self.repeated + self.suppressed + self.capped
+        return posted + self.unsent_rows + self.repeated + self.suppressed
 
     @property
     def done(self) -> int:
@@ -213,11 +209,6 @@ class SendCounts:
         """Count a message that may be sent, but that the plan does not have."""
         self.not_sent += 1
         self.unplanned += 1
-
-    def add_capped(self, row: int) -> None:
-        """Count a row whose recipient was texted too recently."""
-        self.capped += 1
-        self.seen.capped.add(row)
 
     def replay(
         self,

@@ -16,7 +16,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED
 from airflow_provider_sms.messages.blocks import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -149,7 +149,7 @@ class PendingMessages:
         planned = self._are_planned(keys)
         if holders or duplicates or known or not all(planned):
             messages, repeated = block.messages(span.start, span.stop), set(duplicates)
-            unplanned = self._find_unplanned(messages, planned)
+            unplanned = {key for key, is_planned in zip(keys, planned, strict=True) if not is_planned}
             for position, outgoing in zip(span, messages, strict=True):
                 holder = holders.get(outgoing.key)
                 if not self._is_settled(outgoing, holder, unplanned, repeated=position in repeated):
@@ -166,15 +166,8 @@ class PendingMessages:
         planned: list[bool] = self._planned(keys).tolist()
         return planned
 
-    def _find_unplanned(self, messages: Sequence[Outgoing], planned: Sequence[bool]) -> dict[bytes, bool]:
-        """Return the keys that the plan does not have, and whether a frequency cap still protects their recipients."""
-        others = [outgoing for outgoing, is_planned in zip(messages, planned, strict=True) if not is_planned]
-        destinations = [outgoing.destination for outgoing in others if outgoing.destination is not None]
-        capped = self._ledger.capped(destinations) if destinations else set()
-        return {outgoing.key: outgoing.destination in capped for outgoing in others}
-
     def _is_settled(
-        self, outgoing: Outgoing, holder: Holder | None, unplanned: Mapping[bytes, bool], *, repeated: bool = False
+        self, outgoing: Outgoing, holder: Holder | None, unplanned: Collection[bytes], *, repeated: bool = False
     ) -> bool:
         """Return whether a message is not free, and count it if so."""
         if (
@@ -185,8 +178,6 @@ class PendingMessages:
             self._counts.add_duplicate(outgoing.row)
         elif holder is not None:
             self._count(outgoing, holder, is_planned=outgoing.key not in unplanned)
-        elif unplanned.get(outgoing.key):
-            self._counts.add_capped(outgoing.row)
         elif outgoing.key in unplanned:
             self._counts.add_unplanned()
         else:
@@ -236,10 +227,11 @@ class PendingMessages:
             request holds them only because a person has called it accepted, and they are no duplicates.
         :raises LedgerError: when the ledger cannot be read.
         """
-        holders = self._ledger.holders([outgoing.key for outgoing in messages])
+        keys = [outgoing.key for outgoing in messages]
+        holders = self._ledger.holders(keys)
         if turned_away:
             holders = {key: holder._replace(mine=False) for key, holder in holders.items()}
-        unplanned = self._find_unplanned(messages, self._are_planned([outgoing.key for outgoing in messages]))
+        unplanned = {key for key, is_planned in zip(keys, self._are_planned(keys), strict=True) if not is_planned}
         for outgoing in messages:
             if not self._is_settled(outgoing, holders.get(outgoing.key), unplanned):
                 self._free[outgoing.key] = outgoing

@@ -44,19 +44,18 @@ class RequestBatch:
             self._chunk = Chunk(columns.keys, columns.destinations, self.take_over, planned)
         return self._chunk
 
-    def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:
+    def keep(self, won: Sequence[int]) -> list[Outgoing]:
         """Keep some messages, and return the others, such as those that another request holds.
 
         :param won: the positions of the messages to keep, in order.
-        :param capped: the positions of messages whose recipients must not be texted now.
         """
         every = self.messages
         if len(won) == len(every):
             return []
         self._chunk = None
         self.messages = [every[position] for position in won]
-        settled = {outgoing.key for outgoing in self.messages} | {every[position].key for position in capped}
-        return [outgoing for outgoing in every if outgoing.key not in settled]
+        kept = {outgoing.key for outgoing in self.messages}
+        return [outgoing for outgoing in every if outgoing.key not in kept]
 
     def turn_away(self, accepted: int, *, unavailable: bool) -> None:
         """Record that the service did not take the request; if it took others meanwhile, it throttles, and is up.

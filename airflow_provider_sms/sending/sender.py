@@ -401,8 +401,7 @@ class Sender:
             self._defer(batches)
             return
         for batch, claim in zip(batches, claims, strict=True):
-            self._count_capped(batch, [batch.messages[place] for place in claim.capped])
-            if lost := batch.keep(claim.won, claim.capped):
+            if lost := batch.keep(claim.won):
                 self._reconcile(pending, lost, turned_away=batch.turned_away > 0)
             self.stop_conditions.claimed(batch)
             if claim.request_id is not None:
@@ -421,14 +420,6 @@ class Sender:
             return False
         log.warning("%s. Trying again, %d of %d times", error, self._busy, MAX_BUSY)
         return True
-
-    def _count_capped(self, batch: RequestBatch, capped: list[Outgoing]) -> None:
-        """Count messages to people who must not be texted yet; those that an unknown request holds stay unknown."""
-        for outgoing in capped:
-            if outgoing.key in batch.take_over:
-                self.counts.add_unknown(batch.take_over[outgoing.key], 1)
-            else:
-                self.counts.add_capped(outgoing.row)
 
     def _defer(self, batches: Iterable[RequestBatch]) -> None:
         """Keep requests that were not claimed: they are tried again soon, if anything is."""

@@ -57,15 +57,6 @@ def test_whoever_is_on_a_list_or_in_a_report_is_left_out(run_file, sandbox, tabl
     assert len(sandbox.state.accepted) == 6
 
 
-def test_two_campaigns_text_whoever_is_in_both_once(run_file, sandbox, table):
-    """Of the two tasks, one texts a person."""
-    table("spring-sale.parquet", 20)
-    table("loyalty-points.parquet", 30)
-    ran = run_file(dag("two_campaigns"))
-    assert (ran.state, len(sandbox.state.accepted)) == ("success", 30)
-    assert sum(summary["suppressed"] for summary in ran.xcoms.values()) == 20
-
-
 def test_the_window_of_the_page_is_the_one_that_has_a_name():
     """What the page says of South Africa's window is how it is made, and a date is added as it says."""
     (shown,) = re.findall(r"send_window=(SendWindow\(.*?^        \)),$", dag("offers"), re.MULTILINE | re.DOTALL)

@@ -49,7 +49,7 @@ def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
     plan = ran.xcoms["plan"]
     assert counts(ran) == {"accepted": 189, "invalid": 1, "duplicate": 1, "suppressed": 10, "already_sent": 100}
     assert (plan["to_send"], plan["duplicate"], plan["already_sent"]) == (189, 1, 100)
-    assert (plan["suppressed"], sum(plan["invalid"].values())) == ({"listed": 10, "texted_recently": 0}, 1)
+    assert (plan["suppressed"], sum(plan["invalid"].values())) == (10, 1)
     assert plan["parts"] == ran.summary["parts"]
     assert plan["cost"] == ran.summary["cost"]
 
@@ -261,16 +261,3 @@ def test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts(
     ran = send(frame, **own_text, max_parts_per_message=1, on_unknown="reconcile")
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 5, "not_sent": 100})
     assert {text for _, text in witnessed()} == {"short"}
-
-
-@pytest.mark.parametrize("binds", [False, True], ids=["no limit", "a limit"])
-def test_a_cap_holds_back_no_message_that_is_sent_again(send, people, sandbox, binds):
-    """The plan counts it among those to send, and a limit that binds the send to the plan leaves nobody out."""
-    cap = {"campaign": "spring", "campaign_group": "marketing", "min_interval": 86_400}
-    sandbox.state.set_faults([{"kind": "drop_before"}])
-    source = people(50)
-    assert counts(send(source, **cap)) == {"unknown": 50}
-    again = send(source, on_unknown="resend", **cap, **({"max_cost": 1_000} if binds else {}))
-    plan = again.xcoms["plan"]
-    assert (plan["to_send"], plan["suppressed"]["texted_recently"], plan["unknown"]) == (50, 0, 0)
-    assert (again.state, counts(again)) == ("success", {"accepted": 50})

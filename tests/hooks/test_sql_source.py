@@ -17,10 +17,15 @@ import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 from sqlalchemy import create_engine, text
+from support.pages import ROOT, blocks
+from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.recipients.sources import open_source
 
 PEOPLE = {"destination": ["27820000001", "27820000002", None], "n": [1, 2, 3]}
@@ -112,6 +117,22 @@ def test_postgresql(postgres):
         "destination": [None],
         "n": [3],
     }
+
+
+def test_the_pages_query_finds_whom_other_campaigns_texted_within_a_week(postgres, postgres_url, run_in_postgres):
+    """Neither people of the campaign itself nor those of long ago are on the list."""
+    with closing(open_postgres(postgres_url)) as store:
+        for n, campaign in enumerate(("last year", "summer-sale", "spring-sale")):
+            (person,) = people(1, n)
+            ledger = CampaignLedger(store, campaign, claimant(run_id=campaign))
+            ledger.commit(chunks=[Chunk([person.key], [person.destination])], claim_seconds=60.0)
+    run_in_postgres(
+        "UPDATE sms_request SET claimed_at = claimed_at - 8 * 86400 "
+        "WHERE campaign_id = (SELECT id FROM sms_campaign WHERE name = 'last year')"
+    )
+    (code,) = (b.code for b in blocks(ROOT / "docs" / "before-sending.md", "python") if b.code.startswith("suppress ="))
+    scope = {"SqlSource": lambda _, *query: SqlSource(postgres, *query)}
+    assert read(eval(code.removeprefix("suppress = "), scope)) == {"destination": [int(people(1, 1)[0].destination)]}
 
 
 def test_values_of_postgresql(postgres):
@@ -374,6 +395,9 @@ def test_what_is_shown():
 MEASURE = """
 import resource, sys
 from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.recipients.sources import open_source
 rows = int(sys.argv[2])
 source = open_source(SqlSource("people_db", sys.argv[1], [rows]).open())

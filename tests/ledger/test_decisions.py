@@ -17,7 +17,6 @@ from airflow_provider_sms.ledger.decisions import (
     require_unknown,
     resolve,
 )
-from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.ledger.statistics import counts_of, status, total
@@ -259,16 +258,6 @@ def test_a_late_response_says_who_was_texted_twice(store, enter, first, unknown,
     chunk = Chunk([m.key for m in people(3)], [m.destination for m in people(3)])
     first.commit(outcomes=[Outcome(unknown, ACCEPTED, chunk=chunk, response="{}")])
     assert [(each.request_id, each.other_id, each.messages) for each in first.texted_twice] == [(unknown, again, 3)]
-
-
-def test_the_balance_gives_contacts_back(store, enter, clock):
-    """A frequency cap does not protect people whom a request did not text."""
-    capped = enter(cap=FrequencyCap("marketing", 1000.0))
-    lost = claim(capped, people(2)).request_id
-    capped.commit(outcomes=[Outcome(lost, UNKNOWN)])
-    assert len(capped.capped([m.destination for m in people(2)])) == 2
-    close_by_balance(store, "c", {lost: (NOT_SENT, PROOF)})
-    assert capped.capped([m.destination for m in people(2)]) == set()
 
 
 def test_what_was_closed_before_an_error_stays_closed(store, first, monkeypatch, column):

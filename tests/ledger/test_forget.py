@@ -12,7 +12,6 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.export import export_campaign
 from airflow_provider_sms.ledger.forget import NumberCounts, find_number, forget_number
-from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
@@ -23,8 +22,7 @@ from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.reporting.row_status import RequestStatuses
 
 PERSON, *OTHERS = people(4)
-CAP = FrequencyCap("g", 60.0)
-NOTHING = NumberCounts(0, 0, 0, 0, 0)
+NOTHING = NumberCounts(0, 0, 0, 0)
 NUMBER = PERSON.destination
 
 
@@ -69,14 +67,13 @@ def rows(store):
     return rows
 
 
-def test_a_number_goes_out_of_messages_and_contacts(store, enter, forget, rows):
+def test_a_number_goes_out_of_messages(store, enter, forget, rows):
     """Everybody else stays as they are, and a second look finds nothing."""
-    send(enter(cap=CAP), [PERSON, *OTHERS])
-    send(enter(campaign="d", cap=FrequencyCap("other", 60.0)), [PERSON])
+    send(enter(), [PERSON, *OTHERS])
+    send(enter(campaign="d"), [PERSON])
     traces, gone = forget()
-    assert traces.counts == gone == NumberCounts(messages=2, contacts=2, responses=0, reasons=0, figures=0)
+    assert traces.counts == gone == NumberCounts(messages=2, responses=0, reasons=0, figures=0)
     others = [(int(m.destination),) for m in OTHERS]
-    assert rows("SELECT destination FROM sms_contact ORDER BY destination") == others
     assert rows("SELECT destination FROM sms_message WHERE destination > 0 ORDER BY destination") == others
     assert texted(store, NUMBER) == []
     assert find_number(store, NUMBER).counts == NOTHING
@@ -94,14 +91,13 @@ def test_a_message_stays_claimed_without_its_number(enter, forget, state):
     assert again.holders([PERSON.key])[PERSON.key].request_id == request_id
 
 
-def test_a_request_that_is_open_gets_its_outcome_as_before(store, enter, forget, rows):
+def test_a_request_that_is_open_gets_its_outcome_as_before(enter, forget):
     """Its process records it by the request's number; released, the message is free, and no row is left of it."""
-    ledger = enter(cap=CAP)
+    ledger = enter()
     first, second = claim(ledger, [PERSON]), claim(ledger, OTHERS)
     forget()
     ledger.commit(outcomes=[Outcome(first, NOT_SENT), Outcome(second, ACCEPTED)])
     assert ledger.holders([PERSON.key]) == {}
-    assert rows("SELECT count(*) FROM sms_contact") == [(len(OTHERS),)]
 
 
 def test_an_unknown_request_can_be_decided_and_sent_again(store, enter, forget, rows):
@@ -134,7 +130,7 @@ def test_a_response_loses_the_number_and_the_text(enter, forget, rows):
     kept = response(Sample="Hi Bob")
     send(enter(campaign="of others"), OTHERS, response=kept)
     traces, gone = forget()
-    assert traces.counts == gone == NumberCounts(messages=1, contacts=0, responses=1, reasons=0, figures=0)
+    assert traces.counts == gone == NumberCounts(messages=1, responses=1, reasons=0, figures=0)
     changed, other = (json.loads(body) for (body,) in rows("SELECT response FROM sms_request ORDER BY id"))
     assert other == json.loads(kept)
     assert changed.pop("sms_ledger_fault_keys") == [OTHERS[0].key.hex(), PERSON.key.hex()]
@@ -177,7 +173,7 @@ def test_a_response_that_cannot_be_read_is_deleted(store, enter, forget, rows, e
     """Nothing that the service answers keeps a number in the ledger."""
     send(enter(), [PERSON, *OTHERS], response=f'{{"Cost":1.0,"Extra":{extra}}}')
     traces, gone = forget()
-    assert traces.counts == gone == NumberCounts(messages=1, contacts=0, responses=1, reasons=0, figures=0)
+    assert traces.counts == gone == NumberCounts(messages=1, responses=1, reasons=0, figures=0)
     assert rows("SELECT response FROM sms_request") == [(None,)]
     assert (texted(store, NUMBER), find_number(store, NUMBER).counts) == ([], NOTHING)
 
@@ -220,7 +216,7 @@ def test_words_that_are_tied_to_nobody_lose_the_number_too(store, enter, forget,
     send(enter(campaign="elsewhere"), OTHERS, response=written)
     note_progress(store, "c", ledger._claimant_id, "ended", figures={"cost_breakdown": {NUMBER: 1}})
     traces, gone = forget()
-    assert traces.counts == gone == NumberCounts(messages=0, contacts=0, responses=2, reasons=2, figures=1)
+    assert traces.counts == gone == NumberCounts(messages=0, responses=2, reasons=2, figures=1)
     reasons = rows("SELECT reason FROM sms_request WHERE id < 3 ORDER BY id")
     assert reasons == [("400: forgotten is barred",), ("call forgotten or forgotten",)]
     assert rows("SELECT figures FROM sms_progress") == [('{"cost_breakdown": {"forgotten": 1}}',)]
@@ -303,7 +299,7 @@ def test_what_is_claimed_meanwhile_is_found_again(store, enter):
 
 def test_a_purge_after_it_removes_the_rest(store, enter, forget, rows):
     """A campaign with a forgotten person is purged like any other."""
-    send(enter(cap=CAP), [PERSON, *OTHERS])
+    send(enter(), [PERSON, *OTHERS])
     forget()
     (old,) = old_campaigns(store, 2_000_000.0)
     assert forget_campaign(store, old) == 4
@@ -327,7 +323,7 @@ def test_no_file_of_the_ledger_holds_the_number(tmp_path):
     with closing(open_sqlite(path)) as store:
         report = {"Faults": [fault(NUMBER)]}
         everybody = [PERSON, *OTHERS]
-        send(CampaignLedger(store, "c", claimant(), cap=CAP), everybody, response=response(ErrorReport=report))
+        send(CampaignLedger(store, "c", claimant()), everybody, response=response(ErrorReport=report))
         forget_number(store, NUMBER, find_number(store, NUMBER))
         remove_remains(store)
     assert [files_with_number(path, m.destination) for m in everybody] == [[], [path], [path], [path]]

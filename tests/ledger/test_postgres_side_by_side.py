@@ -9,7 +9,6 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -84,13 +83,6 @@ def test_what_touches_rows_of_other_requests_goes_alone(store, another, write, m
     with another.write(LOCK, shared=True), pytest.raises(LedgerBusyError):
         write(ledger, request_id)
     write(ledger, request_id)
-
-
-def test_a_capped_claim_goes_alone(store, another):
-    """It writes contacts, which the claims of other campaigns may want, too."""
-    ledger = entered(store, cap=FrequencyCap("marketing", 60.0))
-    with another.write(LOCK, shared=True), pytest.raises(LedgerBusyError):
-        claim(ledger, 0, 2)
 
 
 def test_a_claim_waits_for_whoever_goes_alone(store, another):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.preview import AGAIN, CampaignPreview
 
@@ -39,7 +38,7 @@ def test_a_new_campaign_holds_nothing(store, enter):
     enter()
     for name in ("c", "never seen"):
         look = CampaignPreview(store, name)
-        assert (look.any, look.held([people(1)[0].key]), look.caps) == (False, {}, False)
+        assert (look.any, look.held([people(1)[0].key])) == (False, {})
 
 
 def test_what_is_sent_again_is_free(store, enter, hold):
@@ -49,32 +48,3 @@ def test_what_is_sent_again_is_free(store, enter, hold):
     hold(enter(), messages[1:], UNKNOWN)
     look = CampaignPreview(store, "c", resends=lambda *_: True)
     assert look.held([m.key for m in messages]) == {messages[0].key: ACCEPTED, messages[1].key: AGAIN}
-
-
-def test_a_look_says_who_was_texted_too_recently(store, enter, clock):
-    """By any campaign of the group; the interval is what the look asks for."""
-    store.clock = clock
-    cap = FrequencyCap("marketing", WEEK)
-    messages = people(3)
-    ledger = enter(cap=cap)
-    chunk = Chunk([m.key for m in messages[:2]], [m.destination for m in messages[:2]])
-    ledger.commit(chunks=[chunk], claim_seconds=60.0)
-    everybody = [m.destination for m in messages]
-    clock.now += 60.0
-    assert CampaignPreview(store, "new", cap).capped(everybody) == set(everybody[:2])
-    assert CampaignPreview(store, "new", FrequencyCap("marketing", 30.0)).capped(everybody) == set()
-    assert CampaignPreview(store, "new", FrequencyCap("other", WEEK)).capped(everybody) == set()
-    assert CampaignPreview(store, "new").capped(everybody) == set()
-
-
-def test_a_look_says_which_messages_a_cap_lets_be_sent_again(store, enter, hold):
-    """Those whose own unknown request texted the person last, and no other campaign of the group since."""
-    cap = FrequencyCap("marketing", WEEK)
-    messages = people(3)
-    ledger = enter(cap=cap)
-    hold(ledger, messages[:2], UNKNOWN)
-    hold(enter(campaign="other", cap=FrequencyCap("marketing", 0.0)), messages[1:2])
-    keys = [m.key for m in messages]
-    assert CampaignPreview(store, "c", cap).replaceable(keys) == {messages[0].key}
-    assert CampaignPreview(store, "c").replaceable(keys) == set()
-    assert CampaignPreview(store, "new", cap).replaceable(keys) == set()

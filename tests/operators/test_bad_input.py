@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from unittest.mock import Mock
@@ -464,12 +463,6 @@ CASES: dict[str, Case] = {
     ),
     "a key in place of a list": Case(
         {"key_columns": "invoice"}, LOAD, InputError, "key_columns is a list of column names: write ['invoice']"
-    ),
-    "a least time without a group": Case(
-        {"min_interval": timedelta(days=1)},
-        LOAD,
-        InputError,
-        "campaign_group and min_interval belong together: set both or neither",
     ),
     "a ledger that is no connection": Case(
         {"ledger_conn_id": "nowhere"},

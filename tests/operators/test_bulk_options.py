@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import inspect
-from datetime import timedelta
 
 import pytest
 from airflow.providers.common.compat.sdk import DAG, Asset
@@ -37,11 +36,6 @@ REFUSED = [
     ({"report": " "}, "report must be the path or URI"),
     ({"on_low_balance": True}, "on_low_balance must be 'send', 'fail' or 'wait', not True"),
     ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
-    ({"campaign_group": "g"}, "campaign_group and min_interval belong together"),
-    ({"min_interval": 7}, "campaign_group and min_interval belong together"),
-    ({"campaign_group": " ", "min_interval": None}, "campaign_group must be a name"),
-    ({"campaign_group": "None", "min_interval": 7}, "campaign_group is 'None': was there no value to render it from"),
-    ({"campaign_group": "g", "min_interval": "7"}, "min_interval must be a number of seconds above 0, a timedelta, or"),
     ({"content_column": "text"}, "exactly one of message and content_column"),
     ({"content_column": "text", "message": "{{ params.text }}"}, "exactly one of message and content_column"),
     ({"message": None}, "exactly one of message and content_column"),
@@ -95,8 +89,7 @@ def test_an_argument_that_was_changed_later_is_refused_by_the_task(name):
 def test_what_a_template_renders_waits_for_the_task():
     """Whatever the template is, the DAG loads; of the rest, nothing waits with it."""
     template = "{{ params.x }}"
-    task = bulk(message=template, campaign=template, report=template, send_options=template, campaign_group="g",
-                min_interval=60)  # fmt: skip
+    task = bulk(message=template, campaign=template, report=template, send_options=template)
     assert task.campaign == template
     bulk(source=SqlSource(template, template, template))
     bulk(source=template, suppress=[template], sms_conn_id=template, ledger_conn_id=template)
@@ -140,24 +133,12 @@ def test_defaults_of_a_dag_are_checked_as_arguments_are():
         bulk()
 
 
-@pytest.mark.parametrize("seconds", [90, 90.0, timedelta(minutes=1.5)])
-def test_a_duration_is_seconds_or_a_timedelta(seconds):
-    """Of every argument that is one."""
-    task = bulk(
-        campaign_group="g",
-        min_interval=seconds,
-    )
-    options = read_bulk_options(task)
-    assert options.frequency_cap.min_seconds == 90.0
-
-
 def test_options_hold_every_argument_of_the_operator():
     """An attempt is given each argument as it was rendered, or the value that is made of it, and never the operator."""
     made = {"min_rows", "max_rows", "max_invalid", "max_parts_per_message", "max_cost"}
-    made |= {"campaign_group", "min_interval"}
     made |= {"max_repeats", "campaign", "sms_conn_id", "ledger_conn_id"}
     task = bulk(max_rows=5, report="r.parquet")
     options = read_bulk_options(task)
     names = set(inspect.signature(BulkSmsOperator.__init__).parameters) - made - {"self", "kwargs", "source", "dry_run"}
     assert {name: getattr(options, name) for name in names} == {name: getattr(task, name) for name in names}
-    assert (options.limits.max_rows, options.frequency_cap) == (5, None)
+    assert options.limits.max_rows == 5

@@ -59,12 +59,3 @@ def test_blanks_around_a_name_are_no_part_of_it(send, people, witnessed, ledger_
     first, second = send(source, campaign=" spring\n"), send(source, campaign="spring")
     assert (first.summary["accepted"], second.summary["already_sent"]) == (3, 3)
     assert (set(witnessed().values()), campaigns(ledger_path)) == ({1}, ["spring"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("written", ["cafe\u0301", " caf\u00e9 ", "\u200bcaf\u00e9"])
-def test_blanks_and_accents_make_no_other_group_of_campaigns(send, people, witnessed, written):
-    """Written in two ways, a group would be two, and a person texted twice within the interval."""
-    for campaign, group in (("one", "caf\u00e9"), ("two", written)):
-        send(people(1), campaign=campaign, campaign_group=group, min_interval=86_400)
-    assert sum(witnessed().values()) == 1

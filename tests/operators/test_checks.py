@@ -124,7 +124,7 @@ from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor
 many = dict(source="a.parquet", message="Hi {name:.2f}", default_region="za", cost_per_part={"27": 1, "": 2.5})
 BulkSmsOperator(task_id="a", campaign="spring", send_options={"SenderId": "ACME"}, key_columns=["name"],
-    suppress=["b.csv"], campaign_group="g", min_interval=60, max_rows=5,
+    suppress=["b.csv"], max_rows=5,
     **many)
 GroupSmsOperator(task_id="b", message="Hi", groups=["staff"], campaign="spring")
 BalanceSensor(task_id="c", **many)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import closing
-from datetime import timedelta
 
 import pyarrow.parquet as pq
 import pytest
@@ -92,14 +91,3 @@ def test_released_as_not_sent_the_person_is_texted_like_everybody(send, people, 
     again = send(people(5), campaign="spring", suppress=[{"destination": FIRST}])
     assert counts(again) == {"accepted": 4, "suppressed": 1}
     assert sorted(number for number, _ in witnessed()) == OTHERS
-
-
-@pytest.mark.slow
-def test_a_frequency_cap_no_longer_protects_a_forgotten_person(send, people, witnessed):
-    """The cap remembers a person by the number alone, and so it forgets them."""
-    cap = {"campaign_group": "all", "min_interval": timedelta(days=1)}
-    send(people(5), campaign="spring", **cap)
-    forget()
-    again = send(people(5), campaign="summer", **cap)
-    assert counts(again) == {"accepted": 1, "suppressed": 4}
-    assert Counter(number for number, _ in witnessed().elements())[FIRST] == 2

@@ -7,50 +7,31 @@ import pyarrow as pa
 import pytest
 from support.planning import number, planned, texted
 
-from airflow_provider_sms.ledger.preview import AGAIN
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import duration
 from airflow_provider_sms.service.responses import Balance
 
 
 class Preview:
-    """What a ledger would say: some messages are held, some people were texted too recently."""
+    """What a ledger would say: some messages are held."""
 
-    caps = True
     has_others = False
 
-    def __init__(self, held=None, capped=(), replaceable=()):
+    def __init__(self, held=None):
         self._held = held or {}
-        self._capped = set(capped)
-        self._replaceable = set(replaceable)
 
     def held(self, keys):
         return {key: state for key, state in self._held.items() if key in keys}
 
-    def capped(self, destinations):
-        return self._capped & set(destinations)
-
-    def replaceable(self, keys):
-        return self._replaceable & set(keys)
-
 
 def test_every_row_has_its_place_in_the_plan():
-    """Rows = invalid + suppressed + capped + sent + unknown + repeats + to be sent, whatever the order."""
+    """Rows = invalid + suppressed + sent + unknown + repeats + to be sent, whatever the order."""
     rows = [*map(number, range(250)), number(1), number(2), "x"]
     keys = Preparation(None, "text").prepare(texted([number(3), number(4), number(5)]).to_batches()[0], 0).keys
-    preview = Preview(dict(zip(keys, ["accepted", "accepted", "unknown"], strict=True)), capped=[number(6), number(1)])
+    preview = Preview(dict(zip(keys, ["accepted", "accepted", "unknown"], strict=True)))
     plan = planned(texted(rows), suppress=texted([number(2), number(9)]), preview=preview)
-    assert (plan.rows, sum(plan.invalid.values()), plan.suppressed, plan.capped) == (253, 1, 3, 3)
-    assert (plan.already_sent, plan.unknown, plan.duplicate, plan.to_send, plan.requests) == (2, 1, 0, 243, 3)
-
-
-def test_what_is_sent_again_is_planned_unless_its_recipient_was_texted_since():
-    """Its own unknown request is no reason against it; where another one is, it stays unknown, as in the send."""
-    rows = texted([number(1), number(2), number(3)])
-    keys = Preparation(None, "text").prepare(rows.to_batches()[0], 0).keys
-    preview = Preview(dict.fromkeys(keys[:2], AGAIN), capped=map(number, (1, 2, 3)), replaceable=keys[:1])
-    plan = planned(rows, preview=preview)
-    assert (plan.to_send, plan.unknown, plan.capped, plan.estimate.messages) == (1, 1, 1, 1)
+    assert (plan.rows, sum(plan.invalid.values()), plan.suppressed) == (253, 1, 3)
+    assert (plan.already_sent, plan.unknown, plan.duplicate, plan.to_send, plan.requests) == (2, 1, 1, 245, 3)
 
 
 def test_repeats_are_counted_and_not_paid_for():

@@ -212,14 +212,6 @@ def counts(summary):
     return {name: summary[name] for name in COUNTS if summary[name]}
 
 
-def test_both_ways_not_to_text_somebody_count_as_suppressed():
-    """A list of numbers, and a text too recently."""
-    tally = SendCounts(suppressed=3)
-    tally.add_capped(7)
-    tally.add_capped(8)
-    assert counts(summarise("c", 6, 0, tally)) == {"suppressed": 5, "not_sent": 1}
-
-
 def test_progress_says_done_total_rate_and_time_left():
     """A line says how many messages are done, of how many, how fast, and how long it will take."""
     clock = Clock(0.0)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.sending import pending as pending_module
@@ -122,24 +121,19 @@ def test_a_repeat_of_what_another_process_took_over_meanwhile_is_a_duplicate(ent
 
 
 @pytest.mark.parametrize("from_earlier", [False, True])
-def test_unplanned_messages_to_people_texted_too_recently_count_as_suppressed(enter, from_earlier):
-    """The plan left them out for that reason, and it still holds: nothing of them became free."""
-    cap = FrequencyCap("marketing", 3600.0)
-    texted, free, planned = people(10), people(5, 10), people(5, 15)
-    enter(campaign="other", cap=cap).commit(
-        chunks=[Chunk([m.key for m in texted], [m.destination for m in texted])], claim_seconds=60.0
-    )
+def test_unplanned_messages_are_not_sent(enter, from_earlier):
+    """A plan that binds the send leaves out what became free only after it."""
+    free, planned = people(5, 10), people(5, 15)
     tally, in_plan = SendCounts(), {m.key for m in planned}
     pending = PendingMessages(
-        [() if from_earlier else texted + free + planned],
-        enter(cap=cap),
+        [() if from_earlier else free + planned],
+        enter(),
         tally,
         resend=lambda *_: False,
         planned=lambda keys: np.array([key in in_plan for key in keys], np.bool_),
     )
     if from_earlier:
-        pending.reconcile(texted + free + planned)
+        pending.reconcile(free + planned)
     chunk, _ = pending.next_chunk(100)
     assert {m.key for m in chunk} == in_plan
-    assert (tally.capped, tally.unplanned, tally.not_sent, tally.duplicate) == (10, 5, 5, 0)
-    assert tally.seen.capped.among(0, 100) == {m.row for m in texted}
+    assert (tally.unplanned, tally.not_sent, tally.duplicate) == (5, 5, 0)

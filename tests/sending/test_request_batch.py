@@ -7,9 +7,9 @@ from airflow_provider_sms.sending.request_batch import RequestBatch
 
 
 def test_a_batch_keeps_the_messages_that_were_claimed_and_returns_those_of_other_requests():
-    """A capped message is neither: nobody holds it, and it does not go out."""
+    """The others are looked up again."""
     batch = RequestBatch(people(5), {})
-    assert batch.keep([0, 3], [1]) == [people(5)[2], people(5)[4]]
+    assert batch.keep([0, 3]) == [people(5)[1], people(5)[2], people(5)[4]]
     assert batch.messages == [people(5)[0], people(5)[3]]
 
 
@@ -43,5 +43,5 @@ def test_messages_are_claimed_and_kept_as_the_columns_that_they_came_as():
     assert batch.chunk.keys is batch.messages.keys
     assert batch.keep(range(5)) == []
     assert isinstance(batch.messages, MessageColumns)
-    assert batch.keep([0, 3], [1]) == [people(5)[2], people(5)[4]]
+    assert batch.keep([0, 3]) == [people(5)[1], people(5)[2], people(5)[4]]
     assert batch.messages == [people(5)[0], people(5)[3]]

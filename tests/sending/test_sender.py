@@ -31,7 +31,6 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.schema import claimant as claimant_table
 from airflow_provider_sms.ledger.schema import message, request
@@ -462,7 +461,7 @@ def test_claims_that_an_error_kept_from_being_posted_are_given_back(sender, ente
         if len(seen) == 2:
             raise ValueError("a bug")
 
-    monkeypatch.setattr(send, "_count_capped", fail_on_the_second)
+    monkeypatch.setattr(send.stop_conditions, "claimed", fail_on_the_second)
     send.run([people(20)])
     assert (type(send.error), states(enter(2), people(20))) == (ValueError, {ACCEPTED: 10, NOT_SENT: 10})
 
@@ -904,28 +903,6 @@ def test_an_unknown_state_of_earlier_tries_is_named(sender, enter):
     assert send.counts.unknown_requests == {request_id}
 
 
-def test_whoever_is_capped_is_counted_once_and_left_alone(sender, service, store, clock):
-    """A claim that leaves people out is not made again for them; they are in one count, and nobody posts to them."""
-    cap = FrequencyCap("marketing", 100.0)
-    sender(CampaignLedger(store, "other", claimant(), clock=clock, cap=cap)).run([people(5, start=3)])
-    taken, looks = set(service.taken), []
-    ledger = CampaignLedger(store, "c", claimant(), clock=clock, cap=cap)
-    stop = StopFlag()
-
-    def commit(**arguments):
-        looks.append(arguments)
-        if len(looks) > 20:
-            stop.set()
-        return CampaignLedger.commit(ledger, **arguments)
-
-    ledger.commit = commit
-    send = sender(ledger, stop=stop)
-    send.run([people(20)])
-    assert (send.counts.accepted, send.counts.capped, send.counts.settled) == (15, 5, 20)
-    assert (service.duplicates, len(service.taken), len(taken)) == (0, 20, 5)
-    assert not stop.is_set()
-
-
 # What an answer means
 
 
@@ -1205,14 +1182,3 @@ def test_what_is_sent_again_and_not_taken_is_unknown_still(sender, enter, servic
     send = sender(concurrency=1, resend_unknown=True)
     send.run([people(10)])
     assert (counts(send.counts), states(enter(2), people(10))) == ({"unknown": 10}, {UNKNOWN: 10})
-
-
-def test_whoever_is_capped_is_counted_and_not_texted(sender, enter, service):
-    """Two campaigns of a group: the second one leaves out whom the first one texted, and says so."""
-    cap = FrequencyCap("marketing", 3600.0)
-    sender(enter(campaign="a", cap=cap)).run([people(15)])
-    send = sender(enter(campaign="b", cap=cap))
-    send.run([people(25, 5)])
-    assert (send.counts.accepted, send.counts.capped, send.counts.settled) == (15, 10, 25)
-    assert send.counts.seen.capped.among(0, 1) == {0}
-    assert service.duplicates == 0

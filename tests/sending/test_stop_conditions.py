@@ -17,7 +17,6 @@ from airflow_provider_sms.exceptions import (
     TooManyErrorsError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.planning.prices import Prices
@@ -299,10 +298,9 @@ def test_lost_requests_need_credit_only_if_they_are_posted_again(sender, resend_
     assert stop_conditions.stop_reason == StopReason(credit=Decimal(needed))
 
 
-@pytest.mark.parametrize(("campaign", "cap"), [("c", None), ("other", FrequencyCap("marketing", 100.0))])
-def test_messages_that_others_claimed_or_a_cap_holds_back_need_no_credit(sender, enter, campaign, cap):
+def test_messages_that_others_claimed_need_no_credit(sender, enter):
     """A send that runs out of credit waits for what the messages cost that may still be posted."""
-    ledger, others = enter(cap=cap), [enter(run_id="another", campaign=campaign, cap=cap)]
+    ledger, others = enter(), [enter(run_id="another")]
     claim = ledger.commit
 
     def commit(**arguments):
@@ -314,7 +312,7 @@ def test_messages_that_others_claimed_or_a_cap_holds_back_need_no_credit(sender,
     stop_conditions = credit(35, 100)
     send = sender(ledger, post=Service(35), stop_conditions=stop_conditions, concurrency=1)
     send.run([people(100)])
-    assert (send.counts.accepted, send.counts.already_sent + send.counts.capped, send.error) == (35, 15, None)
+    assert (send.counts.accepted, send.counts.already_sent, send.error) == (35, 15, None)
     assert stop_conditions.stop_reason == StopReason(credit=Decimal(50))
 
 

@@ -76,13 +76,12 @@ def enter(store, clock):
         into=store,
         clock=clock,
         resumed=False,
-        cap=None,
         claimant_id=None,
         patience=PATIENCE_SECONDS,
         **changes,
     ):
         who = claimant(try_number, **changes)
-        options = {"resumed": resumed, "cap": cap, "claimant_id": claimant_id, "patience": patience}
+        options = {"resumed": resumed, "claimant_id": claimant_id, "patience": patience}
         return CampaignLedger(into, campaign, who, clock=clock, **options)
 
     return enter

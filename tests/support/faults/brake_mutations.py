@@ -22,14 +22,6 @@ BRAKE_MUTATIONS = (
         first="test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts",
     ),
     Mutation(
-        "a message that a cap held back from the plan counts as not sent",
-        "sending/pending.py",
-        "        elif unplanned.get(outgoing.key):\n            self._counts.add_capped(outgoing.row)\n",
-        "",
-        ("tests/sending/test_pending.py",),
-        first="test_unplanned_messages_to_people_texted_too_recently_count_as_suppressed",
-    ),
-    Mutation(
         "an approval holds for the same texts under another key",
         "messages/prepared.py",
         "blake2b(key + text_key, ",
@@ -301,22 +293,6 @@ BRAKE_MUTATIONS = (
         "note_pause(self._ledger.paused):\n",
         (BRAKES,),
         first="test_a_paused_campaign_claims_nothing_until_it_is_resumed",
-    ),
-    Mutation(
-        "whoever is capped is claimed again and again",
-        "sending/request_batch.py",
-        " | {every[position].key for position in capped}\n",
-        "\n",
-        (SENDER,),
-        first="test_whoever_is_capped_is_counted_once_and_left_alone",
-    ),
-    Mutation(
-        "whoever is capped is in no count",
-        "sending/sender.py",
-        "                self.counts.add_capped(outgoing.row)\n",
-        "                pass\n",
-        (SENDER,),
-        first="test_whoever_is_capped_is_counted_once_and_left_alone",
     ),
     Mutation(
         "a task does not look whether it is still to run",

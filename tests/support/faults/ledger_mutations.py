@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from support.faults.mutation import (
-    CONTACTS,
     HOLDERS,
     LEDGER,
     PAUSES,
@@ -19,14 +18,6 @@ LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES)
 BESIDE = ("tests/ledger/test_postgres_side_by_side.py",)
 
 LEDGER_MUTATIONS = (
-    Mutation(
-        "a cap forgets who else may have texted a person",
-        "ledger/frequency_cap.py",
-        "        texted = others.get(destination, set()) | (",
-        "        texted = set() | (",
-        ("tests/ledger/test_frequency_cap.py",),
-        first="test_whom_an_unknown_request_texted_counts_when_its_repetition_was_not_sent",
-    ),
     Mutation(
         "nothing is durable: every transaction is rolled back",
         "ledger/backend.py",
@@ -161,8 +152,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "messages are released beside other claims",
         "ledger/claims.py",
-        "self._capping is None and not released and not any",
-        "self._capping is None and not any",
+        "return not released and not any",
+        "return not any",
         BESIDE,
     ),
     Mutation(
@@ -170,13 +161,6 @@ LEDGER_MUTATIONS = (
         "ledger/claims.py",
         " and not any(chunk.take_over for chunk in chunks)",
         "",
-        BESIDE,
-    ),
-    Mutation(
-        "contacts are written beside other claims",
-        "ledger/claims.py",
-        "self._capping is None and not released",
-        "not released",
         BESIDE,
     ),
     Mutation(
@@ -381,57 +365,5 @@ LEDGER_MUTATIONS = (
         "    with store.write(campaign_lock(campaign_name)) as connection:\n        campaign_id, now",
         "    with store.write(7) as connection:\n        campaign_id, now",
         (PAUSES,),
-    ),
-    Mutation(
-        "the cap is decided before the claim's transaction",
-        "ledger/claims.py",
-        "        claims: list[Claim] = []\n",
-        "        claims: list[Claim] = []\n"
-        "        young = self.capped([number for chunk in chunks for number in chunk.destinations if number])\n"
-        "        self._late = 0.0 if young else 1e9\n",
-        (CONTACTS,),
-        also=("apply(connection, chunks, claims, now)", "apply(connection, chunks, claims, now + self._late)"),
-    ),
-    Mutation(
-        "whoever is capped is posted to",
-        "ledger/frequency_cap.py",
-        "        if granted == len(wanted) == sum(len(claim.won) for claim in claims):\n",
-        "        if granted <= len(wanted):\n",
-        (CONTACTS,),
-    ),
-    Mutation(
-        "a person who is twice in a commit is texted twice",
-        "ledger/frequency_cap.py",
-        "        if granted == len(wanted) == sum(len(claim.won) for claim in claims):\n",
-        "        if granted == len(wanted):\n",
-        (CONTACTS,),
-    ),
-    Mutation(
-        "a message that an unknown request held is free when it is capped",
-        "ledger/transitions.py",
-        "    _free(connection, and_(message.c.campaign_id == campaign_id, of_requests))\n",
-        "    connection.execute(delete(message).where(message.c.campaign_id == campaign_id, of_requests))\n",
-        (CONTACTS,),
-    ),
-    Mutation(
-        "what was not sent counts as texted",
-        "ledger/transitions.py",
-        "        give_back_contacts(connection, request_id, groups)\n",
-        "        pass\n",
-        (CONTACTS,),
-    ),
-    Mutation(
-        "what was not sent leaves nobody texted, whoever was before",
-        "ledger/frequency_cap.py",
-        "    if given_back:\n",
-        "    if False:\n",
-        (CONTACTS,),
-    ),
-    Mutation(
-        "PostgreSQL takes no lock on a group",
-        "ledger/postgres.py",
-        "            connection.exec_driver_sql(_LOCK_GROUP, (group_id,))\n",
-        "            pass\n",
-        (CONTACTS,),
     ),
 )

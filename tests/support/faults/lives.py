@@ -28,7 +28,7 @@ class Life:
 
     :param mishaps: the failures to cause.
     :param acts: functions for the kinds of failure outside the attempt: ``jump``, ``back``, ``stop``,
-        ``wake``, ``pause``.
+        ``wake``.
     """
 
     def __init__(self, mishaps: Iterable[Mishap], acts: dict[str, Callable[[], None]]) -> None:

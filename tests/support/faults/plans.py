@@ -44,7 +44,7 @@ class Mishap:
     """A failure of an attempt.
 
     :param what: ``fail`` (the ledger's database raises), ``die``, ``hang``, ``jump`` (the clock, forward), ``back``
-        (the clock), ``stop``, ``wake`` (hanging attempts resume), or ``pause`` (the campaign).
+        (the clock), ``stop``, or ``wake`` (hanging attempts resume).
     :param at: the kind of point, or ``any``.
     :param step: minimum number of points that the attempt has passed by then.
     :param times: consecutive points that fail.

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from support.faults.plans import Plan, Try
     from support.faults.stage import Stage
 
@@ -45,7 +44,6 @@ class Playing(threading.Thread):
             "back": lambda: game.clock.jump(-500.0),
             "stop": self._stopping.set,
             "wake": game.wake,
-            "pause": game.pause,
         }
         self.life = Life(planned.mishaps, acts)
         self._wire = game.wires[place]
@@ -87,8 +85,6 @@ class Game:
     """One run of a schedule.
 
     :param clock: clock that simultaneous schedules share; None means no other schedule.
-    :param cap: maximum texts per person by this campaign and others.
-    :param pause: function that pauses a campaign for a while.
     """
 
     def __init__(
@@ -99,16 +95,12 @@ class Game:
         *,
         resend: bool = False,
         clock: Clock | None = None,
-        cap: FrequencyCap | None = None,
-        pause: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._resend = resend
         self.plan = plan
         self.stage = stage
         self.wires = wires
         self.clock = clock or Clock()
-        self._cap = cap
-        self._pause = pause
         self._number = 0
         self.campaign = stage.new_campaign(f"schedule {plan.seed}")
         self._tries: list[Playing] = []
@@ -124,7 +116,6 @@ class Game:
             chunk_size=self.plan.chunk_size,
             concurrency=self.plan.concurrency,
             resend_unknown=self._resend,
-            cap=self._cap,
             **how,
         )
 
@@ -132,10 +123,6 @@ class Game:
         """Resume every attempt that hangs."""
         for playing in self._tries:
             playing.life.wake()
-
-    def pause(self) -> None:
-        """Pause the campaign."""
-        self._pause(self.campaign)
 
     def play(self) -> Figures:
         """Run the attempts, then one without faults once every deadline has passed, and judge."""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.sending.stop_conditions import StopConditions
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -105,14 +104,13 @@ class Sending:
         around: Callable[[Callable[[], SendResponse]], SendResponse] | None = None,
         resumed: bool = False,
         stop_conditions: StopConditions | None = None,
-        cap: FrequencyCap | None = None,
         **options: Any,
     ) -> None:
         self.campaign = campaign
         self.number = number
         self._closing = ExitStack()
         who = Claimant("dag", "send", "run", map_index, number, "host", os.getpid())
-        self.ledger = LookingLedger(store, campaign, who, clock=clock, resumed=resumed, cap=cap)
+        self.ledger = LookingLedger(store, campaign, who, clock=clock, resumed=resumed)
         self.ledger.tick = tick
         tally = SendCounts()
         replay(self.ledger, tally)

@@ -18,7 +18,6 @@ from rich.table import Table
 from support.faults import (
     airflow,
     failover,
-    groups,
     kills,
     network,
     outage,
@@ -48,7 +47,6 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "outage": outage.run,
     "proxies": proxies.run,
     "schedules": schedules.run,
-    "groups": groups.run,
     "sigkills": sigkills.run,
     "failover": failover.run,
     "reconcile": reconcile.run,

@@ -52,14 +52,6 @@ VALUE_MUTATIONS = (
         first="test_a_former_spelling_suppresses_the_line",
     ),
     Mutation(
-        "a name in two spellings is two groups of campaigns",
-        "operators/bulk_options.py",
-        "FrequencyCap(tidy_text(group), ",
-        "FrequencyCap(group, ",
-        ("tests/operators/test_campaign_names.py",),
-        first="test_blanks_and_accents_make_no_other_group_of_campaigns",
-    ),
-    Mutation(
         "a directory passes over a table that is not read",
         "recipients/paths.py",
         "    if found and other is not None:\n",

@@ -335,6 +335,7 @@ PARAMETERS = {
         "cost_per_part": 1,
         "max_error_rate": None,
         "on_low_balance": "send",
+        "approved_plan": None,
         "send_window": None,
         **OF_EVERY_OPERATOR,
     },
@@ -371,7 +372,7 @@ PARAMETERS = {
 }
 TEMPLATED = {
     BulkSmsOperator: "source message send_options campaign report suppress sms_conn_id ledger_conn_id "
-    "dry_run min_rows max_rows max_invalid max_cost max_repeats",
+    "dry_run min_rows max_rows max_invalid max_cost max_repeats approved_plan",
     GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
     BalanceSensor: "min_balance source message sms_conn_id",
     SmsNotifier: "message to sms_conn_id send_options",

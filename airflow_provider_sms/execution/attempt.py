@@ -18,6 +18,7 @@ from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import (
     counts_of_plan,
     open_scan,
+    plan_in_markdown,
     plan_send,
     several_runs_in_words,
     summary_of_plan,
@@ -44,6 +45,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.messages.outgoing import MessageColumns
+from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise, with_report
@@ -196,6 +198,8 @@ class BulkAttempt:
             plan = self._plan(options, scanned, session.store, seen.balance)
             self._unsent = plan
             options.limits.check(plan)
+            if options.approved_plan is not None:
+                options.approved_plan.require(PlanId.of(plan, options.send_options))
             with self._summary_before_wait():
                 preflight.require(plan, seen)
         except Exception as error:
@@ -305,7 +309,8 @@ class BulkAttempt:
         warning = several_runs_in_words(self._context, plan.campaign)
         if warning is not None:
             log.warning("%s", warning)
-        push(self._context, PLAN, plan.as_json() if warning is None else {**plan.as_json(), "warning": warning})
+        shown = {"id": str(PlanId.of(plan, options.send_options)), "markdown": plan_in_markdown(plan, options)}
+        push(self._context, PLAN, {**plan.as_json(), **shown, **({} if warning is None else {"warning": warning})})
         self._telemetry.planned(plan)
         return plan
 

@@ -1,6 +1,6 @@
-"""Other people's texts within the Markdown of a question: shown as they are, and never read as Markdown.
+"""Other people's texts within the Markdown of a plan: shown as they are, and never read as Markdown.
 
-Airflow's page renders a question's body as GitHub Flavored Markdown. It fetches images, and turns bare URLs, ``www.``
+Airflow's page renders a question as GitHub Flavored Markdown. It fetches images, and turns bare URLs, ``www.``
 and e-mail addresses into links, even after a backslash or written with character references: it searches the finished
 text for them. Only code is left alone, so each such text becomes code.
 """

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.hooks.sms import SmsHook
+    from airflow_provider_sms.planning.approved_plan import PlanId
     from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.stop_flag import StopFlag
@@ -104,11 +105,13 @@ class BulkOptions:
     on_low_balance: OnLowBalance
     send_window: SendWindow | None
     limits: Limits
+    approved_plan: PlanId | None
 
     @property
     def plan_binds(self) -> bool:
-        """Whether nothing but the messages of the plan may be sent: a limit applies to it."""
+        """Whether nothing but the messages of the plan may be sent: it was approved, or a limit applies to it."""
         limits = (
+            self.approved_plan,
             self.limits.max_cost,
             self.limits.max_repeats,
             self.limits.max_parts_per_message,

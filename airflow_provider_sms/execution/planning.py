@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.ledger_session import claimant_of
+from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
@@ -153,6 +154,15 @@ def plan_send(
         balance=balance,
         seconds_per_request=_seconds_per_request(options, store),
     )
+
+
+def plan_in_markdown(plan: Plan, options: BulkOptions) -> str:
+    """Return a plan for a person who has to approve it: its figures and the text's template, no number and no text."""
+    lines = [f"Campaign {code(plan.campaign)}", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {cell(value)} |" for name, value in plan.lines()]
+    if options.message is None:
+        return "\n".join([*lines, "", f"The texts are in column {code(str(options.content_column))}."])
+    return "\n".join([*lines, "", "The text:", "", *block(options.message)])
 
 
 PER_RUN = "one per DAG run: name it to text each person once, ever"

@@ -84,6 +84,9 @@ class BulkSmsOperator(SmsOperatorBase):
     :param on_low_balance: what happens if a pre-paid account has less than the send costs, by estimate. ``send``: it
         goes on until the service refuses; ``fail``: nothing is sent; ``wait``: before the first request and during the
         send, the task gives up its slot until the balance covers the rest.
+    :param approved_plan: the ``id`` in the XCom ``plan`` of a task with ``dry_run=True``, which somebody has approved:
+        another table, campaign or ``send_options``, more messages or a higher cost are refused, and nothing is sent.
+        Needs ``campaign``. None means that any plan may be sent. (templated)
     :param send_window: the hours in which messages may go out, a
         :class:`~airflow_provider_sms.operators.sms.SendWindow`; outside them, the task gives up its slot until they
         begin. None means at any hour.
@@ -119,6 +122,7 @@ class BulkSmsOperator(SmsOperatorBase):
         "max_invalid",
         "max_cost",
         "max_repeats",
+        "approved_plan",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
     ui_color = "#e3f2ee"
@@ -156,6 +160,8 @@ class BulkSmsOperator(SmsOperatorBase):
         # What does it cost, and is there credit?
         cost_per_part: float | Mapping[str, float] = 1,
         on_low_balance: OnLowBalance = "send",
+        # Was it approved?
+        approved_plan: str | None = None,
         # When may it send?
         send_window: SendWindow | None = None,
         # What if something goes wrong?
@@ -196,6 +202,7 @@ class BulkSmsOperator(SmsOperatorBase):
         self.max_repeats = max_repeats
         self.cost_per_part = cost_per_part
         self.on_low_balance = on_low_balance
+        self.approved_plan = approved_plan
         self.send_window = send_window
         self.max_error_rate = max_error_rate
         self.report = report

@@ -15,6 +15,7 @@ from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.operators.checks import Check, is_number, require_whole
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.templated_values import VALUE_CHECKS, read_value
+from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.recipients.paths import require_parquet_name
 from airflow_provider_sms.recipients.values import is_missing
@@ -47,6 +48,7 @@ def read_bulk_options(task: Any) -> BulkOptions:
             max_parts_per_message=task.max_parts_per_message,
             max_repeats=read_value(task, "max_repeats"),
         ),
+        "approved_plan": None if task.approved_plan is None else PlanId.read(task.approved_plan),
     }
     taken = {each.name: getattr(task, each.name) for each in fields(BulkOptions) if each.name not in made}
     return BulkOptions(**taken, **made)
@@ -89,6 +91,16 @@ def _check_on_low_balance(task: Any) -> None:
         raise InputError(f"on_low_balance must be 'send', 'fail' or 'wait', not {task.on_low_balance!r}")
 
 
+def _check_approved_plan(task: Any) -> None:
+    if task.approved_plan is not None:
+        PlanId.read(task.approved_plan)
+
+
+def _check_named(task: Any) -> None:
+    if task.approved_plan is not None and not task.has_name:
+        raise InputError("approved_plan needs campaign: the default campaign is that of this task alone")
+
+
 def _check_send_window(task: Any) -> None:
     window = task.send_window
     if window is not None and not hasattr(window, "closed_until"):
@@ -102,6 +114,8 @@ BULK_CHECKS = (
     Check(_check_report, ("report",)),
     Check(_check_max_invalid, ("on_invalid",)),
     Check(_check_on_low_balance, ("on_low_balance",)),
+    Check(_check_named),
+    Check(_check_approved_plan, ("approved_plan",)),
     Check(_check_send_window, ("send_window",)),
     *MESSAGE_CHECKS,
 )

@@ -10,8 +10,17 @@ from airflow_provider_sms.get_provider_info import get_provider_info
 
 def test_every_example_ends_as_it_says(whole):
     """All succeed, but for the one that shows what happens when a task fails."""
-    assert {dag_id for dag_id, state in whole.states.items() if state != "success"} == {"example_sms_alert"}
+    assert {dag_id for dag_id, state in whole.states.items() if state != "success"} == {
+        "example_sms_alert",
+        "example_sms_approval changed",
+    }
     assert len(whole.taken) > 1500
+
+
+def test_a_plan_is_sent_once_it_is_approved_and_no_other_plan_is(whole):
+    """A person answers by Airflow's API: nothing is sent before, all is sent after, and nothing of a changed table."""
+    assert whole.unapproved == {"once": 0, "changed": 0}
+    assert (whole.approved["once"] > 1000, whole.approved["changed"]) == (True, 0)
 
 
 def test_a_failed_task_texts_who_is_on_call(whole):

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pandas as pd
 import pytest
 
-from airflow_provider_sms.exceptions import LedgerBusyError
+from airflow_provider_sms.exceptions import InputError, LedgerBusyError
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -34,7 +35,7 @@ def test_the_plan_is_told_before_anything_is_sent(send, people, sandbox):
         sandbox.state.balance,
     )
     assert plan["texts"]["forcing"]["characters"][0]["code"] == "U+2019"
-    assert "Plan " + plan["id"] in ran.log
+    assert "Plan " + plan["id"].partition("-")[0] in ran.log
     assert "U+2019 RIGHT SINGLE QUOTATION MARK" in ran.log
     assert counts(ran) == {"not_sent": 250}
 
@@ -75,7 +76,7 @@ def test_a_dry_run_plans_beside_rows_that_cannot_be_texted(send, people, sandbox
     plan = ran.xcoms["plan"]
     assert (ran.state, sent(sandbox)) == ("failed", [])
     assert (plan["rows"], plan["valid"], plan["to_send"], sum(plan["invalid"].values())) == (30, 29, 29, 1)
-    assert ran.log.index(f"Plan {plan['id']}") < ran.log.index("1 of 30 rows cannot be texted")
+    assert ran.log.index(f"Plan {plan['id'].partition('-')[0]}") < ran.log.index("1 of 30 rows cannot be texted")
     assert ("0820*****34" in ran.log, "0820001234" in ran.log, "more than max_cost" in ran.log) == (True, False, False)
     assert counts(ran) == {"invalid": 1, "not_sent": 29}
 
@@ -261,3 +262,53 @@ def test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts(
     ran = send(frame, **own_text, max_parts_per_message=1, on_unknown="reconcile")
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 5, "not_sent": 100})
     assert {text for _, text in witnessed()} == {"short"}
+
+
+def planned_id(send, source, **options):
+    return send(source, campaign="c", dry_run=True, **options).xcoms["plan"]["id"]
+
+
+def test_the_approved_plan_is_sent_and_nothing_else(send, people, sandbox, tmp_path):
+    """Whoever was texted or has opted out since does not matter; another table, campaign, option or price does."""
+    approved = planned_id(send, people(20))
+    listed = pd.read_parquet(people(20))[["destination"]].iloc[15:]
+    assert counts(send(pd.read_parquet(people(20)).head(5), campaign="c")) == {"accepted": 5}
+    for options, words in (
+        ({"source": people(21)}, "the recipients or their texts have changed since"),
+        ({"campaign": "d"}, "the campaign or send_options have another value"),
+        ({"send_options": {"SenderId": "A"}}, "the campaign or send_options have another value"),
+        ({"cost_per_part": 2}, "it would cost about 30 now, and 20 was approved"),
+    ):
+        given = {"source": people(20), "campaign": "c", "approved_plan": approved, **options}
+        ran = send(given.pop("source"), retries=2, **given)
+        assert (ran.state, ran.tries, len(sandbox.state.accepted)) == ("failed", 1, 5), options
+        assert words in ran.log
+        assert "Clear the plan task" in ran.log
+    ran = send(people(20), campaign="c", approved_plan=approved, suppress=listed)
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 10, "suppressed": 5, "already_sent": 5})
+
+
+def test_more_messages_than_were_approved_are_refused(send, people, sandbox):
+    """People who were on a list when the plan was approved, and no longer are."""
+    listed = pd.read_parquet(people(20))[["destination"]].iloc[15:]
+    approved = planned_id(send, people(20), suppress=listed)
+    ran = send(people(20), campaign="c", approved_plan=approved)
+    assert (ran.state, len(sandbox.state.accepted)) == ("failed", 0)
+    assert "20 messages would be sent now, and 15 were approved" in ran.log
+
+
+@pytest.mark.parametrize("given", ["", "None", "{{ none }}", "0123456789ab", 5], ids=repr)
+def test_what_is_no_id_of_a_plan_sends_nothing(send, people, sandbox, given):
+    """As a template that found no XCom; the error names the argument."""
+    with suppress(InputError):
+        ran = send(people(5), campaign="c", approved_plan=given)
+        assert (ran.state, "approved_plan" in ran.log) == ("failed", True)
+    assert sandbox.state.accepted == []
+
+
+def test_a_plan_is_shown_to_a_person_without_number_or_text(send, people):
+    """Its figures and the template; what others wrote in it is code."""
+    shown = send(people(3), "Hi {first_name} **now**", campaign="a | b", dry_run=True).xcoms["plan"]["markdown"]
+    assert "    Hi {first_name} **now**" in shown
+    assert "| to send | `3 messages in 1 request` |" in shown
+    assert ("Campaign `a | b`" in shown, "27820000000" in shown, "Hi Name0" in shown) == (True, False, False)

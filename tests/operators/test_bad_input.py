@@ -530,7 +530,7 @@ CASES: dict[str, Case] = {
         "max_requests_per_second must be a number above 0, or None for no limit",
     ),
     "a policy that does not exist": Case(
-        {"on_unknown": "retry"}, LOAD, InputError, "on_unknown must be one of fail, reconcile, ask, resend, not 'retry'"
+        {"on_unknown": "retry"}, LOAD, InputError, "on_unknown must be one of fail, reconcile, resend, not 'retry'"
     ),
     "another policy that does not exist": Case(
         {"on_invalid": "ignore"}, LOAD, InputError, "on_invalid must be 'fail' or 'skip', not 'ignore'"

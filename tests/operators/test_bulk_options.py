@@ -16,7 +16,7 @@ def bulk(**arguments):
 
 
 REFUSED = [
-    ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, ask, resend, not 'retry'"),
+    ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, resend, not 'retry'"),
     ({"send_options": "SenderId"}, "send_options must be a dict"),
     ({"send_options": {"Big": 2**70}}, "send_options cannot be written as JSON: Integer exceeds 64-bit range"),
     ({"campaign": ""}, "campaign is empty"),
@@ -35,6 +35,8 @@ REFUSED = [
     ({"max_invalid": "{{ params.share }}"}, "max_invalid needs on_invalid='skip'"),
     ({"report": " "}, "report must be the path or URI"),
     ({"on_low_balance": True}, "on_low_balance must be 'send', 'fail' or 'wait', not True"),
+    ({"approved_plan": "0123456789ab-01234567-1-1"}, "approved_plan needs campaign"),
+    ({"approved_plan": "5", "campaign": "c"}, "approved_plan must be the id of a plan"),
     ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
     ({"content_column": "text"}, "exactly one of message and content_column"),
     ({"content_column": "text", "message": "{{ params.text }}"}, "exactly one of message and content_column"),

@@ -1,0 +1,82 @@
+"""The id by which a plan is approved in one task and sent by another one.
+
+DAG files load this module, so it is apart from :mod:`~airflow_provider_sms.planning.plan`, which loads Arrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.formatting import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sms.planning.plan import Plan
+
+_FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15}(?:\.[0-9]{1,15})?)", re.ASCII)
+
+
+class PlanId(NamedTuple):
+    """What a person approves: the messages of a table, and the figures that were shown.
+
+    The ledger plays no part: nothing changes when people are texted or opt out, but for fewer messages.
+
+    :param table: a digest of the table's messages, see :class:`~airflow_provider_sms.planning.plan.Plan`.
+    :param options: a digest of the campaign and the send options.
+    :param messages: messages to send.
+    :param cost: the estimate in credits.
+    """
+
+    table: str
+    options: str
+    messages: int
+    cost: Decimal
+
+    @classmethod
+    def of(cls, plan: Plan, send_options: Mapping[str, Any] | None) -> PlanId:
+        """Return the id of a plan."""
+        options = json.dumps([plan.campaign, send_options or {}], sort_keys=True)
+        return cls(plan.id, blake2b(options.encode(), digest_size=4).hexdigest(), plan.to_send, plan.cost)
+
+    @classmethod
+    def read(cls, written: object) -> PlanId:
+        """Return the id that :meth:`__str__` wrote.
+
+        :raises InputError: it is none, whatever it is instead, which is not shown.
+        """
+        found = _FORM.fullmatch(written) if isinstance(written, str) else None
+        if found is None:
+            raise InputError(
+                "approved_plan must be the id of a plan, such as \"{{ ti.xcom_pull('plan', key='plan')['id'] }}\" "
+                "after a task 'plan' with dry_run=True. Nothing was sent"
+            )
+        return cls(found[1], found[2], int(found[3]), Decimal(found[4]))
+
+    def __str__(self) -> str:
+        return f"{self.table}-{self.options}-{self.messages}-{self.cost:f}"
+
+    def require(self, plan: PlanId) -> None:
+        """Refuse a plan that is not the approved one: of another table, with more messages, or dearer.
+
+        :raises InputError: says what differs.
+        """
+        if plan.table != self.table:
+            differs = "the recipients or their texts have changed since"
+        elif plan.options != self.options:
+            differs = "the campaign or send_options have another value"
+        elif plan.messages > self.messages:
+            differs = f"{counted(plan.messages, 'message')} would be sent now, and {self.messages} were approved"
+        elif plan.cost > self.cost:
+            differs = f"it would cost about {plan.cost:f} now, and {self.cost:f} was approved"
+        else:
+            return
+        raise InputError(
+            f"This is not the plan of approved_plan: {differs}. Nothing was sent. Clear the plan task, so that the "
+            "present plan is approved"
+        )

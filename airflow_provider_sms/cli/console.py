@@ -12,11 +12,8 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping
+from contextlib import closing, suppress
 from datetime import datetime, timezone
-from decimal import Decimal
-from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_sms.exceptions import InputError, SmsError
@@ -26,14 +23,13 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Sequence
 
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+
 EXIT_NOT_DONE = 1
 EXIT_WRONG_USAGE = 2
 """The exit status of argparse for wrong usage."""
 MAX_LISTED = 20
 """Names or sentences that one message lists: with a campaign for each run there are many."""
-MAX_MEANT = 2
-"""Names that are offered for a mistyped one."""
-JSON, YAML = "json", "yaml"
 STDIN = "-"
 """The argument that stands for a line of stdin."""
 
@@ -48,18 +44,27 @@ class NotConfirmedError(SmsError):
     """Nobody confirmed the command."""
 
 
-class OutputError(SmsError):
-    """Stdout, where the data of a command goes, cannot be written."""
+def command(
+    function: Callable[[Namespace, LedgerBackend], None],
+) -> Callable[[Namespace], None]:
+    """Wrap a command: it gets the ledger of its arguments, and an error ends it with status 1, without a traceback.
 
-
-def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
-    """Wrap a command so that Airflow's audit log has it, and an error ends it with status 1 in place of a traceback."""
+    The ledger is never created. A campaign in the arguments becomes the name that a task which is given the same one
+    would use. Airflow's audit log gets the command.
+    """
 
     @functools.wraps(function)
     def run(args: Namespace) -> None:
+        from airflow_provider_sms.hooks.ledger import open_existing_ledger
+        from airflow_provider_sms.ledger.name_rules import read_name
+
         _log_action(function.__name__, args)
         try:
-            function(args)
+            with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+                if getattr(args, "campaign", None) is not None:
+                    with suppress(InputError):  # no campaign has a name that is refused, as is said then
+                        args.campaign = read_name(args.campaign)
+                function(args, store)
         except SmsError as error:
             print_message(str(error))
             raise SystemExit(EXIT_NOT_DONE) from None
@@ -98,55 +103,13 @@ def end_with_wrong_usage(error: str) -> NoReturn:
 
 
 def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
-    """Print data in the format of ``--output``.
-
-    :param rows: a count is a number; an id of 64 bits is text, since a reader that knows only floats would round it.
-    :raises OutputError: stdout cannot be written.
-    """
-    try:
-        _print_rows(rows, output)
-        sys.stdout.flush()
-    except OSError as error:
-        with Path(os.devnull).open("w") as nowhere:  # else Python tries to write the rest again when it exits
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        raise OutputError(
-            f"The result cannot be written to stdout: {error.strerror}. What the command did is done all the same, and "
-            "the ledger has it"
-        ) from None
-
-
-def _print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
+    """Print data in the format of ``--output``, as Airflow's own commands do: every value is a text."""
     from airflow.cli.simple_table import AirflowConsole
 
+    if output in ("table", "plain"):  # JSON and YAML have escapes of their own
+        rows = [{name: printable(str(value)) for name, value in row.items()} for row in rows]
     # Names are the users' own: "[x]" is no style in them, and ":x:" no emoji.
-    console = AirflowConsole(markup=False, emoji=False)
-    if output in (JSON, YAML):  # they have escapes of their own
-        # Not print_as, which turns every number into text.
-        print_data = console.print_as_json if output == JSON else console.print_as_yaml
-        print_data(_as_data(rows))
-    else:
-        shown = [
-            {name: None if value is None else _encodable(printable(str(value))) for name, value in row.items()}
-            for row in rows
-        ]
-        console.print_as(data=shown, output=output)
-
-
-def _encodable(text: str) -> str:
-    """Return a text with the characters that stdout cannot encode as escapes, as Python prints them on stderr."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _as_data(value: Any) -> Any:
-    """Return a value as JSON and YAML hold it: a number stays one, and money becomes one."""
-    if isinstance(value, Mapping):
-        return {str(name): _as_data(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_as_data(each) for each in value]
-    if isinstance(value, Decimal):
-        return float(value)
-    return str(value) if isinstance(value, str) else value  # the name of a state is of a class of its own
+    AirflowConsole(markup=False, emoji=False).print_as(data=rows, output=output)
 
 
 def print_message(*lines: str) -> None:
@@ -200,16 +163,6 @@ def confirm(question: str, *, yes: bool) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise NotConfirmedError("Nothing was done")
-
-
-def did_you_mean(typed: str, known: Mapping[str, str]) -> str:
-    """Return the question that follows an error about a mistyped name, with the full stop before it; else nothing.
-
-    :param known: names that could have been meant, each with the words to show for it.
-    """
-    folded = {name.casefold(): shown for name, shown in known.items()}
-    similar = get_close_matches(typed.casefold(), folded, n=MAX_MEANT)
-    return f". Did you mean {' or '.join(folded[name] for name in similar)}?" if similar else ""
 
 
 def join_some(names: Sequence[str]) -> str:

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import argparse
 import re
-from datetime import datetime, timezone
 from typing import Any
 
-from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand, lazy_load_command
+from airflow.cli.cli_config import (
+    ARG_DAG_ID,
+    ARG_MAP_INDEX,
+    ARG_OUTPUT,
+    ARG_TASK_ID,
+    ARG_YES,
+    ActionCommand,
+    Arg,
+    GroupCommand,
+    lazy_load_command,
+    positive_int,
+)
 
 _SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
 _MIN_AGE = _SECONDS["d"]
-TIME_ADVICE = "write 2026-11-22T14:30, in UTC"
-_STATES = (
-    "needs-attention",
-    "waiting-for-a-person",
-    "waiting-for-credit",
-    "waiting-for-hours",
-    "paused",
-    "sending",
-    "complete",
-    "sent-earlier",
-)
-"""The states of :mod:`airflow_provider_sms.monitoring.status`, as one word each."""
 
 
 def parse_age(written: str) -> int:
@@ -37,41 +35,6 @@ def parse_age(written: str) -> int:
     if seconds < _MIN_AGE:
         raise argparse.ArgumentTypeError("must be at least one day (1d): running sends need their campaigns")
     return seconds
-
-
-def parse_time(written: str) -> datetime:
-    """Return a time such as ``2026-11-22T14:30`` or ``2026-11-22T14:30:05+02:00``; without an offset it is in UTC.
-
-    :raises argparse.ArgumentTypeError: it is not a time, or a date without a time: ``--until`` a date is ambiguous.
-    """
-    try:
-        # Python 3.10 does not read a Z.
-        found = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", written))
-    except ValueError:
-        found = None
-    if found is None or len(written) <= len("2026-11-22"):
-        raise argparse.ArgumentTypeError(f"{written!r} is not a time: {TIME_ADVICE}")
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
-
-
-def parse_limit(written: str) -> int:
-    """Return a whole number above 0.
-
-    :raises argparse.ArgumentTypeError: it is not one.
-    """
-    if not re.fullmatch(r"[0-9]{1,9}", written) or not int(written):
-        raise argparse.ArgumentTypeError(f"{written!r} is not a whole number above 0")
-    return int(written)
-
-
-def parse_map_index(written: str) -> int:
-    """Return the index of a mapped task, or -1, which Airflow gives to a task that is not mapped.
-
-    :raises argparse.ArgumentTypeError: it is neither.
-    """
-    if not re.fullmatch(r"-1|[0-9]{1,9}", written):
-        raise argparse.ArgumentTypeError(f"{written!r} is not the index of a mapped task")
-    return int(written)
 
 
 def parse_ledger(written: str) -> str:
@@ -96,14 +59,6 @@ _LEDGER = _arg(
     help="Airflow connection to the PostgreSQL database that holds the ledger. The default is the option "
     "ledger_conn_id of the configuration's section sms, else the file of its option ledger_path",
 )
-_OUTPUT = _arg(
-    "-o",
-    "--output",
-    choices=("table", "json", "yaml", "plain"),
-    default="table",
-    help="Format of the data on stdout (default: table)",
-)
-_YES = _arg("-y", "--yes", action="store_true", help="Confirm without a question")
 _CAMPAIGN = _arg("campaign", metavar="CAMPAIGN", help="Name of the campaign")
 _NUMBER = _arg(
     "destination",
@@ -111,30 +66,11 @@ _NUMBER = _arg(
     help="The number, with a country code or with --default-region; - reads it from stdin",
 )
 _REGION = _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA")
-_REQUESTS = _arg(
-    "requests",
-    nargs="*",
-    type=int,
-    metavar="REQUEST",
-    help="Number of the request, as the command unknown lists it; or use --all",
-)
 
 
 def get_cli_commands() -> list[GroupCommand]:
     """Return the command group ``sms``; Airflow calls this function."""
-    return [
-        GroupCommand(
-            name="sms",
-            help="Look after campaigns of text messages",
-            subcommands=[
-                GroupCommand(
-                    name="ledger",
-                    help="See who was texted, resolve unknown requests, pause campaigns, and forget people",
-                    subcommands=[*_read_commands(), *_write_commands()],
-                ),
-            ],
-        )
-    ]
+    return [GroupCommand(name="sms", help="Look after campaigns of text messages", subcommands=_commands())]
 
 
 def _command(name: str, function: str, help_text: str, *args: Arg) -> ActionCommand:
@@ -146,23 +82,22 @@ def _command(name: str, function: str, help_text: str, *args: Arg) -> ActionComm
     return ActionCommand(name=name, help=help_text, func=lazy_load_command(path), args=(*args, _LEDGER))
 
 
-def _read_commands() -> list[ActionCommand]:
+def _commands() -> list[ActionCommand]:
     return [
         _command(
             "list",
             "read_commands.list_campaigns",
             "List campaigns, newest first",
-            _arg("--state", choices=_STATES, help="List only campaigns in this state"),
             _arg(
                 "--limit",
-                type=parse_limit,
+                type=positive_int(allow_zero=False),  # type: ignore[no-untyped-call]  # Airflow's own
                 default=50,
                 metavar="COUNT",
                 help="List at most this many campaigns (default: 50)",
             ),
-            _OUTPUT,
+            ARG_OUTPUT,
         ),
-        _command("status", "read_commands.show_status", "Show the state of a campaign", _CAMPAIGN, _OUTPUT),
+        _command("show", "read_commands.show_campaign", "Show the state of a campaign", _CAMPAIGN, ARG_OUTPUT),
         _command(
             "unknown",
             "read_commands.list_unknown",
@@ -179,49 +114,14 @@ def _read_commands() -> list[ActionCommand]:
                 action="store_true",
                 help="End with status 3 if there are unknown requests, for monitoring",
             ),
-            _OUTPUT,
-        ),
-        _command(
-            "who",
-            "read_commands.who_texted",
-            "Find out when a number was texted, and by which task",
-            _NUMBER,
-            _REGION,
-            _OUTPUT,
-        ),
-        _command(
-            "export",
-            "read_commands.export",
-            "Export a campaign's messages to a Parquet file",
-            _CAMPAIGN,
-            _arg("file", metavar="FILE", help="File to write"),
-            _arg("--overwrite", action="store_true", help="Replace the file if it exists"),
-        ),
-    ]
-
-
-def _write_commands() -> list[ActionCommand]:
-    return [
-        _command(
-            "migrate",
-            "write_commands.migrate",
-            "Create or upgrade the tables of a ledger in PostgreSQL",
-            _YES,
+            ARG_OUTPUT,
         ),
         _command(
             "resolve",
             "resolve_command.resolve_requests",
             "Resolve unknown requests, as accepted or as not sent",
-            _REQUESTS,
-            _arg("--campaign", metavar="NAME", help="With --all: the campaign"),
-            _arg("--all", action="store_true", help="Resolve all unknown requests of the campaign"),
-            _arg("--since", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or later"),
-            _arg("--until", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or earlier"),
-            _arg(
-                "--reason",
-                metavar="TEXT",
-                help="With --all: only requests with TEXT in the column why of the command unknown",
-            ),
+            _arg("requests", nargs="*", type=int, metavar="REQUEST", help="Number of a request, as unknown lists it"),
+            _arg("--campaign", metavar="NAME", help="In place of numbers: all unknown requests of this campaign"),
             _arg(
                 "--as",
                 dest="outcome",
@@ -229,17 +129,15 @@ def _write_commands() -> list[ActionCommand]:
                 required=True,
                 help="accepted: the service took them; not-sent: it did not, and the next attempt sends them",
             ),
-            _YES,
+            ARG_YES,
         ),
         _command(
-            "adopt",
-            "write_commands.adopt_task",
-            "Let a task continue with a ledger that does not know all of its earlier attempts",
-            _arg("dag_id", metavar="DAG_ID", help="Id of the DAG"),
-            _arg("task_id", metavar="TASK_ID", help="Id of the task"),
-            _arg("run_id", metavar="RUN_ID", help="Id of the DAG run"),
-            _arg("--map-index", type=parse_map_index, default=-1, metavar="INDEX", help="Index of a mapped task"),
-            _YES,
+            "who",
+            "read_commands.who_texted",
+            "Find out when a number was texted, and by which task",
+            _NUMBER,
+            _REGION,
+            ARG_OUTPUT,
         ),
         _command("pause", "write_commands.pause_campaign", "Pause a campaign", _CAMPAIGN),
         _command("resume", "write_commands.resume_campaign", "Resume a paused campaign", _CAMPAIGN),
@@ -249,7 +147,7 @@ def _write_commands() -> list[ActionCommand]:
             "Forget a person's number, and keep their messages from going out again",
             _NUMBER,
             _REGION,
-            _YES,
+            ARG_YES,
         ),
         _command(
             "purge",
@@ -268,6 +166,24 @@ def _write_commands() -> list[ActionCommand]:
                 help="Also forget campaigns with a task that waits for sending hours or credit; the task "
                 "fails when it continues",
             ),
-            _YES,
+            ARG_YES,
+        ),
+        _command(
+            "adopt",
+            "write_commands.adopt_task",
+            "Let a task continue with a ledger that does not know all of its earlier attempts",
+            ARG_DAG_ID,
+            ARG_TASK_ID,
+            _arg("run_id", help="The id of the DAG run"),
+            ARG_MAP_INDEX,
+            ARG_YES,
+        ),
+        _command(
+            "export",
+            "read_commands.export",
+            "Export a campaign's messages to a Parquet file",
+            _CAMPAIGN,
+            _arg("file", metavar="FILE", help="File to write"),
+            _arg("--overwrite", action="store_true", help="Replace the file if it exists"),
         ),
     ]

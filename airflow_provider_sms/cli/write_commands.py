@@ -1,4 +1,4 @@
-"""The commands that change the ledger: adopt, pause, resume, forget, purge, migrate.
+"""The commands that change the ledger: adopt, pause, resume, forget, purge.
 
 Each explains what it changes, and asks for confirmation of a change that no other command undoes.
 """
@@ -19,10 +19,8 @@ from airflow_provider_sms.cli.console import (
     read_number,
     user_name,
 )
-from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count, counted, iso, task_words
-from airflow_provider_sms.hooks.ledger import ledger_server, open_ledger_server
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @command
-def adopt_task(args: Namespace) -> None:
+def adopt_task(args: Namespace, store: LedgerBackend) -> None:
     """Let a task go on with a ledger that does not know all of its earlier attempts."""
     from airflow_provider_sms.hooks.task_state import has_task_instance
     from airflow_provider_sms.ledger.attempts import has_trace, high_water
@@ -41,33 +39,31 @@ def adopt_task(args: Namespace) -> None:
 
     task = task_words(args.dag_id, args.task_id, args.run_id, args.map_index)
     host = f"{user_name()}@{socket.gethostname()}"
-    with existing_ledger(args) as store:
-        who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
-        instance = {"task_id": args.task_id, "run_id": args.run_id, "map_index": args.map_index}
-        # The ledger may know nothing of the task, which is why it is adopted; then Airflow must have the task.
-        if not (has_trace(store, who) or has_task_instance(dag_id=args.dag_id, **instance)):
-            raise InputError(
-                f"Neither Airflow nor the ledger {store.description} has {task}. Nothing was done. Write the ids "
-                "exactly as Airflow shows them; a mapped task needs its --map-index"
-            )
-        known = counted(high_water(store, who).requests, "request")
-        print_message(
-            f"This lets {task} go on with the ledger {store.description}, which has {known} of that task.",
-            "Messages of earlier attempts that are not in this ledger will be sent again. If another ledger has them, "
-            "use that one instead.",
+    who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
+    instance = {"task_id": args.task_id, "run_id": args.run_id, "map_index": args.map_index}
+    # The ledger may know nothing of the task, which is why it is adopted; then Airflow must have the task.
+    if not (has_trace(store, who) or has_task_instance(dag_id=args.dag_id, **instance)):
+        raise InputError(
+            f"Neither Airflow nor the ledger {store.description} has {task}. Nothing was done. Write the ids "
+            "exactly as Airflow shows them; a mapped task needs its --map-index"
         )
-        confirm("Let the task go on with this ledger?", yes=args.yes)
-        adopt(store, who)
+    known = counted(high_water(store, who).requests, "request")
+    print_message(
+        f"This lets {task} go on with the ledger {store.description}, which has {known} of that task.",
+        "Messages of earlier attempts that are not in this ledger will be sent again. If another ledger has them, "
+        "use that one instead.",
+    )
+    confirm("Let the task go on with this ledger?", yes=args.yes)
+    adopt(store, who)
     print_message(f"Adopted. Now clear the task in Airflow, so that it runs again: {task}")
 
 
 @command
-def pause_campaign(args: Namespace) -> None:
+def pause_campaign(args: Namespace, store: LedgerBackend) -> None:
     """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent."""
     from airflow_provider_sms.ledger.pauses import pause
 
-    with existing_ledger(args) as store:
-        done = pause(store, args.campaign, user_name())
+    done = pause(store, args.campaign, user_name())
     if done.was_paused:
         print_message(
             f"Campaign {args.campaign} is paused already, by {done.pause.paused_by} since {iso(done.pause.paused_at)}"
@@ -84,17 +80,16 @@ def pause_campaign(args: Namespace) -> None:
     there = f"--ledger-conn-id {shlex.quote(args.ledger_conn_id)} " if args.ledger_conn_id else ""
     print_message(
         "Nothing is lost: tasks that send it wait, holding their slots, until you run",
-        f"  airflow-sms ledger resume {there}{dashes}{shlex.quote(args.campaign)}",
+        f"  airflow-sms resume {there}{dashes}{shlex.quote(args.campaign)}",
     )
 
 
 @command
-def resume_campaign(args: Namespace) -> None:
+def resume_campaign(args: Namespace, store: LedgerBackend) -> None:
     """End the pause of a campaign."""
     from airflow_provider_sms.ledger.pauses import resume
 
-    with existing_ledger(args) as store:
-        ended = resume(store, args.campaign, user_name())
+    ended = resume(store, args.campaign, user_name())
     if ended is None:
         print_message(f"Campaign {args.campaign} is not paused: there is nothing to resume")
     else:
@@ -105,29 +100,28 @@ def resume_campaign(args: Namespace) -> None:
 
 
 @command
-def forget_person(args: Namespace) -> None:
+def forget_person(args: Namespace, store: LedgerBackend) -> None:
     """Forget a number, and keep its messages from going out again."""
     from airflow_provider_sms.ledger.forget import find_number, forget_number
     from airflow_provider_sms.ledger.remains import remove_remains
 
     digits = read_number(args.destination, args.default_region)
-    with existing_ledger(args) as store:
-        described = store.description
-        traces = left = find_number(store, digits)
-        print_message(f"The ledger {described} has of this number: {_listed(traces.counts)}")
-        if any(traces.counts):
-            print_message(*_meaning(traces))
-            confirm("Forget this number?", yes=args.yes)
-            removed = forget_number(store, digits, traces)
-            print_message(f"Forgotten: {_listed(removed)}")
-            left = find_number(store, digits)
-        # Even if nothing was found: an earlier command may have been kept from it.
-        remains = remove_remains(store)
-        print_message(remains.words)
+    described = store.description
+    traces = left = find_number(store, digits)
+    print_message(f"The ledger {described} has of this number: {_listed(traces.counts)}")
+    if any(traces.counts):
+        print_message(*_meaning(traces))
+        confirm("Forget this number?", yes=args.yes)
+        removed = forget_number(store, digits, traces)
+        print_message(f"Forgotten: {_listed(removed)}")
+        left = find_number(store, digits)
+    # Even if nothing was found: an earlier command may have been kept from it.
+    remains = remove_remains(store)
+    print_message(remains.words)
     if traces.names:
         print_message(
             f"Not forgotten: {counted(traces.names, 'name')} of a campaign or a run with the number "
-            "in it. Only airflow-sms ledger purge forgets campaigns with their names"
+            "in it. Only airflow-sms purge forgets campaigns with their names"
         )
     if any(left.counts):
         raise InputError(
@@ -193,21 +187,20 @@ def _require_gone(ledger: Path, digits: str) -> None:
 
 
 @command
-def purge(args: Namespace) -> None:
+def purge(args: Namespace, store: LedgerBackend) -> None:
     """Forget campaigns without recent activity, and old balances."""
     from airflow_provider_sms.ledger.remains import remove_remains
 
-    with existing_ledger(args) as store:
-        before = store.clock() - args.older_than
-        forgotten, failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
-        try:
-            _purge_balances(store, before, yes=args.yes)
-        except NotConfirmedError:
-            if not forgotten:
-                raise
-            print_message("The balances are kept")
-        # Even if nothing was forgotten: an earlier purge may have been kept from it.
-        print_message(remove_remains(store).words)
+    before = store.clock() - args.older_than
+    forgotten, failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
+    try:
+        _purge_balances(store, before, yes=args.yes)
+    except NotConfirmedError:
+        if not forgotten:
+            raise
+        print_message("The balances are kept")
+    # Even if nothing was forgotten: an earlier purge may have been kept from it.
+    print_message(remove_remains(store).words)
     if failures:
         raise InputError(f"{counted(failures, 'campaign')} could not be forgotten")
 
@@ -268,33 +261,3 @@ def _purge_balances(store: LedgerBackend, before: float, *, yes: bool) -> None:
     if seen:
         confirm(f"Forget {counted(seen, 'balance')} that tasks read before {iso(before)}?", yes=yes)
         print_message(f"Forgotten: {counted(forget_balances(store, before), 'balance')} that tasks read before then")
-
-
-@command
-def migrate(args: Namespace) -> None:
-    """Create the tables of a ledger in PostgreSQL, or upgrade those of an older version.
-
-    Tasks do both themselves where their role may. Where it may not, the owner of the tables does it with this command.
-    """
-    from airflow_provider_sms.ledger.open import check_version, stored_version
-    from airflow_provider_sms.ledger.postgres_engine import describe
-    from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
-
-    url = ledger_server(args.ledger_conn_id)
-    described, version = describe(url), stored_version(url)
-    if version == SCHEMA_VERSION:
-        print_message(f"{described} holds a ledger of version {version}, which is this package's: nothing to do")
-        return
-    if version is None:
-        print_message(f"{described} holds no ledger. This creates its tables, of version {SCHEMA_VERSION}.")
-        confirm("Create the tables?", yes=args.yes)
-    else:
-        check_version(version)
-        print_message(
-            f"{described} holds a ledger of version {version}. This upgrades it to version {SCHEMA_VERSION}.",
-            "Tasks with an older airflow-provider-sms that start afterwards refuse the ledger, and send nothing. Those "
-            "that are sending go on.",
-        )
-        confirm("Upgrade the ledger?", yes=args.yes)
-    open_ledger_server(url).close()
-    print_message(f"{described} holds a ledger of version {SCHEMA_VERSION}. Grant the rights on new tables now")

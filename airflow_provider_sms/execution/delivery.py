@@ -15,7 +15,7 @@ from airflow_provider_sms.execution.planning import PER_RUN
 from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.ledger.campaign_names import default_name
+from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress

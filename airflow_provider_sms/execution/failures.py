@@ -250,14 +250,14 @@ def _what_is_resent(lost: int) -> str:
 
 def _what_to_do(campaign: str, messages: int, ledger_conn_id: str | None, *, reconciles: bool) -> str:
     # With an equals sign, a name that begins with a dash is no option.
-    command = f"airflow-sms ledger unknown --campaign{'=' if campaign.startswith('-') else ' '}{quote(campaign)}"
+    command = f"airflow-sms unknown --campaign{'=' if campaign.startswith('-') else ' '}{quote(campaign)}"
     if reconciles:  # the balance may tell later what it does not tell now
         command += " --read-balance"
     there = "" if ledger_conn_id is None else f" --ledger-conn-id {quote(ledger_conn_id)}"
     proved = "" if reconciles else ". on_unknown='reconcile' closes the requests whose outcome the balance shows"
     return (
         f"{by_count(messages, 'It is', 'They are')} not sent again. A person decides: with {command}{there}, "
-        f"then airflow-sms ledger resolve{there}; or on the campaign's page, under SMS in Airflow's "
+        f"then airflow-sms resolve{there}; or on the campaign's page, under SMS in Airflow's "
         f"navigation{proved}"
     )
 
@@ -266,5 +266,5 @@ def _told(evidence: Iterable[KeptEvidence | None]) -> str:
     """Return what the balance tells of requests, with a space after each sentence; empty where it tells nothing."""
     told = sentences(evidence)
     if len(told) > MAX_SENTENCES:
-        told[MAX_SENTENCES:] = [f"And {len(told) - MAX_SENTENCES} more: see airflow-sms ledger unknown."]
+        told[MAX_SENTENCES:] = [f"And {len(told) - MAX_SENTENCES} more: see airflow-sms unknown."]
     return "".join(f"{each} " for each in told)

@@ -202,7 +202,7 @@ def refuse_without_trace(
         return
     mapped = "" if who.map_index < 0 else f" --map-index {who.map_index}"
     here = f" --ledger-conn-id {quote(ledger_conn_id)}" if ledger_conn_id else ""
-    adopt = f"airflow-sms ledger adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}{here}"
+    adopt = f"airflow-sms adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}{here}"
     this = f"This is attempt {who.try_number}{' after a wait' if resumed else ''}"
     if not has_trace(store, who, of_attempt=resumed):
         raise InputError(

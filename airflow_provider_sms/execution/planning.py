@@ -14,8 +14,8 @@ from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.ledger.campaign_names import default_name
 from airflow_provider_sms.ledger.model import AttemptState
+from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.prepare import Preparation

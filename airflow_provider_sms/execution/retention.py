@@ -80,7 +80,7 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
     for which, some in (
         ("with requests that are unknown or under way", unsettled),
         ("that a person paused", paused),
-        ("for which a task waits (if that task has ended: airflow-sms ledger purge --include-waiting)", waiting),
+        ("for which a task waits (if that task has ended: airflow-sms purge --include-waiting)", waiting),
     ):
         if some:
             names = ", ".join(old.name for old in some[:_NAMED])

@@ -128,26 +128,10 @@ def open_existing_ledger(
     return open_sqlite(path)
 
 
-def ledger_server(ledger_conn_id: str | None) -> URL:
-    """Return SQLAlchemy's URL of the ledger's server, which may not hold a ledger yet; for use outside a task.
-
-    :param ledger_conn_id: as for :func:`open_ledger`.
-    :raises InputError: the ledger is a file, or the connection cannot hold one.
-    """
-    conn_id = _configured_conn_id(ledger_conn_id)
-    if not conn_id:
-        raise InputError(
-            "There is no connection to a ledger in PostgreSQL: set --ledger-conn-id, or [sms] ledger_conn_id. A "
-            "ledger in a file is made by the first task that sends"
-        )
-    connection = _ledger_connection(conn_id, ledger_conn_id)
-    return postgres_url(connection, connection.extra_dejson)
-
-
 def open_ledger_server(url: URL) -> LedgerBackend:
     """Open the ledger of a server outside a task, and create or upgrade its tables.
 
-    :param url: as :func:`ledger_server` returns it.
+    :param url: SQLAlchemy's.
     :raises LedgerError: it cannot be opened, or the tables cannot be made.
     """
     from airflow_provider_sms.ledger.postgres import open_postgres

@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.schema import campaign, claimant, decision, mes
 from airflow_provider_sms.ledger.transitions import current_state, fitting_cost, lapse, release, take_back
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from sqlalchemy.engine import Connection
 
@@ -54,25 +54,6 @@ def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
         raise InputError(f"The ledger has no request {request_id}")
     with store.write(campaign_lock(name)) as connection:
         return _close(connection, request_id, state, who, now=store.clock())
-
-
-def resolve_all(
-    store: LedgerBackend, campaign_name: str, request_ids: Sequence[int], state: str, who: str
-) -> Iterator[dict[int, int]]:
-    """Close unknown requests of a campaign, a few in each transaction; a request that has an outcome by then keeps it.
-
-    :param state: ``accepted``, or ``not_sent``, which frees their messages to be sent again.
-    :param who: the person, for the record.
-    :returns: after each commit the requests that it closed, each with the count of its messages.
-    :raises LedgerError: when a commit failed; what was yielded before it stays closed.
-    """
-    for some in in_pieces(request_ids, REQUESTS_AT_ONCE):
-        closed: dict[int, int] = {}
-        with store.write(campaign_lock(campaign_name)) as connection:
-            for request_id in some:
-                with suppress(InputError):  # it has an outcome since
-                    closed[request_id] = _close(connection, request_id, state, who, now=store.clock())
-        yield closed
 
 
 def close_by_balance(

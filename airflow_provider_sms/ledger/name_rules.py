@@ -1,20 +1,29 @@
-"""What a campaign may be called.
-
-Apart from :mod:`~airflow_provider_sms.ledger.campaign_names`, which looks into a ledger: the name of a task's campaign
-is checked when its DAG is loaded, too, which needs no database.
-"""
+"""What a campaign may be called, and the default. Known without a database: names are checked when a DAG is loaded."""
 
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import InputError
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.ledger.model import Claimant
 
 MAX_CHARACTERS = 1000
 """The length of the ledger's column."""
 
 _REFUSED = {"Cc": "control character", "Cs": "half a character", "Zl": "line break", "Zp": "line break"}
 _INSTEAD = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
+
+
+def default_name(who: Claimant) -> str:
+    """Return the default name of the campaign of a task and a DAG run.
+
+    The ids of DAGs and tasks have letters, digits, dashes, dots and underscores only, so no two tasks share a name. A
+    run's id may contain anything, and comes last.
+    """
+    return f"{who.dag_id}/{who.task_id}/{who.run_id}"
 
 
 def read_name(given: object) -> str:

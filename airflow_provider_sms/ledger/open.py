@@ -66,8 +66,8 @@ def _refused_rights(described: str) -> Iterator[None]:
             raise
         raise LedgerError(
             f"{described}: the connection's user may not create, upgrade or read the ledger's tables "
-            f"({first_line(error.orig or error)}). Nothing was sent. Let their owner run airflow-sms ledger migrate, "
-            "and grant the rights"
+            f"({first_line(error.orig or error)}). Nothing was sent. Connect as the role that owns "
+            "them"
         ) from None
 
 

@@ -70,7 +70,7 @@ class LedgerReader:
         if version < schema.SCHEMA_VERSION:
             raise InputError(
                 f"The ledger has version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next task "
-                "that sends upgrades it, or in PostgreSQL airflow-sms ledger migrate"
+                "that sends upgrades it"
             )
         self._checked = True
 
@@ -85,7 +85,7 @@ def _time_limit() -> Iterator[None]:
             raise
         raise LedgerError(
             f"The ledger was not read within {STATEMENT_SECONDS} seconds, so the page gave up. Nothing was changed. "
-            "Try again later, or use the command airflow-sms ledger, which has no such limit"
+            "Try again later, or use airflow-sms, which has no such limit"
         ) from None
 
 

@@ -112,8 +112,7 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
     def campaign_name(self, context: Context) -> str:
         """Return the campaign's name; empty if the name is refused later."""
         from airflow_provider_sms.execution.ledger_session import claimant_of
-        from airflow_provider_sms.ledger.campaign_names import default_name
-        from airflow_provider_sms.ledger.name_rules import read_name
+        from airflow_provider_sms.ledger.name_rules import default_name, read_name
 
         if not self.has_name:
             return default_name(claimant_of(context))

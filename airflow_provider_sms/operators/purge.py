@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class PurgeLedgerOperator(RendersTexts, BaseOperator):
     """Forget campaigns, with everybody whom they texted, and balances, once they are older than the retention.
 
-    It forgets what ``airflow-sms ledger purge`` forgets, and keeps the same: campaigns with unknown requests or
+    It forgets what ``airflow-sms purge`` forgets, and keeps the same: campaigns with unknown requests or
     requests under way, paused campaigns, and campaigns for which a task is waiting. A forgotten campaign protects
     nobody: a task that runs again under its name texts everybody again. Sends under way go on.
 

@@ -94,7 +94,7 @@ def test_a_paused_campaign_sends_nothing_until_it_is_resumed(stages):
     assert (at_once <= ended <= at_once + IN_FLIGHT, later, state) == (True, ended, "running")
     assert ended < PEOPLE // 5
     assert "is paused: from now on no task on any machine claims any of it" in stage.seen["said"]
-    assert set(stage.seen["status"]["paused"]) == {"by", "since"}
+    assert stage.seen["status"]["paused"][0].startswith("by ")
     assert (stage.end["state"], everybody_once(stage), counts(stage)) == ("success", True, {"accepted": PEOPLE})
 
 

@@ -80,7 +80,7 @@ def console(capsys):
 @pytest.fixture
 def ledger(console):
     """Run a command of the ledger in this process."""
-    return lambda *arguments: console("ledger", *arguments)
+    return console
 
 
 @pytest.fixture
@@ -108,10 +108,10 @@ def console_script():
 def ledger_command(airflow, console_script):
     """Run a command of the ledger as one of Airflow, or by the console script if Airflow has none of providers."""
     if HAS_COMMANDS_OF_PROVIDERS:
-        return lambda *arguments: airflow("sms", "ledger", *arguments)
+        return lambda *arguments: airflow("sms", *arguments)
 
     def ledger_command(*arguments):
-        command = [*console_script, "ledger", *arguments]
+        command = [*console_script, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return Said(done.returncode, done.stdout, done.stderr)
 

@@ -16,7 +16,7 @@ def typed(monkeypatch, ledger):
     """Run a command whose line the process has, as a shell gives it."""
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["airflow-sms", "ledger", *arguments])
+        monkeypatch.setattr(sys, "argv", ["airflow-sms", *arguments])
         return ledger(*arguments)
 
     return run
@@ -27,7 +27,7 @@ def test_a_command_is_in_airflows_audit_log(typed, sent, audit_rows):
     sent(people(1))
     typed("pause", "spring")
     typed("adopt", "d", "t", "r", "--yes")
-    line = "['airflow-sms', 'ledger', 'pause', 'spring']"
+    line = "['airflow-sms', 'pause', 'spring']"
     pause, adopt = audit_rows()
     assert pause == (
         "cli_sms_pause_campaign",

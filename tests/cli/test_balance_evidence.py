@@ -51,8 +51,9 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, acco
     lost(10, campaign="autumn", try_number=2)
     before = rows("SELECT id, state, reason FROM sms_request ORDER BY id")
     said = ledger("unknown", "--read-balance", "-o", "json")
-    assert (said.status, said.err) == (0, "The account of connection sms_default: 100,000.00 credits\n")
-    assert [(row["evidence"]["verdict"], row["evidence"]["words"]) for row in said.data] == [("charged", WORDS)] * 2
+    assert (said.status, said.err.splitlines()[0]) == (0, "The account of connection sms_default: 100,000.00 credits")
+    assert WORDS in said.err
+    assert [row["evidence"] for row in said.data] == ["charged"] * 2
     assert [(key, float(amount)) for key, amount in rows("SELECT account, amount FROM sms_balance_reading")] == [
         (account, 100_000.0)
     ]
@@ -66,7 +67,7 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, acco
 def test_without_the_option_nothing_is_asked(ledger, lost, rows, sandbox):
     """The list alone costs no request to the service."""
     lost()
-    assert ledger("unknown", "-o", "json").data[0]["evidence"] is None
+    assert ledger("unknown", "-o", "json").data[0]["evidence"] == ""
     assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
 
 
@@ -92,7 +93,7 @@ def test_an_account_that_cannot_be_asked_is_named(ledger, lost, rows, changes, w
     request = lost(10, try_number=2, **changes)
     said = ledger("unknown", "--read-balance", "-o", "json")
     assert (said.status, f"No balance was read for request {request}: {words}" in said.err) == (0, True)
-    assert {row["request"]: row["evidence"] is not None for row in said.data} == {str(other): True, str(request): False}
+    assert {row["request"]: row["evidence"] != "" for row in said.data} == {str(other): True, str(request): False}
     assert rows("SELECT count(*) FROM sms_balance_reading") == [(1,)]
 
 
@@ -101,7 +102,7 @@ def test_an_account_is_asked_by_any_connection_that_leads_to_it(ledger, lost, mo
     lost(conn_id="sms_default")
     lost(10, try_number=2, conn_id="gone")
     said = ledger("unknown", "--read-balance", "-o", "json")
-    assert [row["evidence"]["verdict"] for row in said.data] == ["charged"] * 2
+    assert [row["evidence"] for row in said.data] == ["charged"] * 2
     assert said.err.startswith("The account of connection sms_default:")
 
 
@@ -121,7 +122,7 @@ def test_a_service_that_tells_no_balance_is_named(ledger, lost, sandbox, rows):
     request = lost()
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 9}])
     said = ledger("unknown", "--read-balance", "-o", "json")
-    assert (said.status, said.data[0]["evidence"]) == (0, None)
+    assert (said.status, said.data[0]["evidence"]) == (0, "")
     assert f"No balance was read for request {request}: " in said.err
     assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
 

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import io
-import re
 
 import pyarrow.parquet as pq
 import pytest
 from support.sending import claimant, people
 
-from airflow_provider_sms.cli.definitions import _STATES
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
@@ -16,65 +14,61 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.monitoring.status import STATES
-
-EVENT = "9007199254740993"
 
 
-def test_status_shows_the_state_of_a_campaign(ledger, sent):
+def test_show_shows_the_state_of_a_campaign(ledger, sent):
     """Its state as `list` shows it, messages and requests by state, parts, cost, times, senders and decisions."""
     sent(people(3), at=1_700_000_000.0)
     sent(people(2, 10), UNKNOWN, at=1_700_000_060.0, try_number=2)
     sent(people(1, 20), None)
     sent(people(4, 30), NOT_SENT)
-    said = ledger("status", "spring", "-o", "json")
+    said = ledger("show", "spring", "-o", "json")
     (found,) = said.data
     last = found.pop("last_activity")
     assert (said.status, last[:2]) == (0, "20")
     assert found == {
         "campaign": "spring",
         "state": "sending",
-        "messages_accepted": 3,
-        "messages_left_out": 0,
-        "messages_unknown": 2,
-        "messages_under_way": 1,
-        "requests_accepted": 1,
-        "requests_unknown": 1,
-        "requests_under_way": 1,
-        "requests_not_sent": 1,
-        "parts": 3,
-        "cost": 1.1,
-        "requests_of_unknown_cost": 1,
+        "messages_accepted": "3",
+        "messages_left_out": "0",
+        "messages_unknown": "2",
+        "messages_under_way": "1",
+        "requests_accepted": "1",
+        "requests_unknown": "1",
+        "requests_under_way": "1",
+        "requests_not_sent": "1",
+        "parts": "3",
+        "cost": "at least 1.10, and nothing is known of 1 request",
         "first_activity": "2023-11-14T22:13:20+00:00",
-        "decisions": 0,
-        "paused": None,
-        "sent_by": [{"dag_id": "d", "task_id": "t", "runs": 1, "tries": 4}],
+        "decisions": "0",
+        "paused": [],
+        "sent_by": ["task t of DAG d (1 run, 4 attempts)"],
     }
 
 
-def test_status_says_how_to_close_unknown_requests(ledger, sent):
+def test_show_says_how_to_close_unknown_requests(ledger, sent):
     """A hint beside the data says how to list unknown requests and close them."""
     sent(people(2))
-    assert "unknown" not in ledger("status", "spring").err
+    assert "unknown" not in ledger("show", "spring").err
     sent(people(2, 10), None, at=1_700_000_000.0)
-    said = ledger("status", "spring", "-o", "json")
-    assert said.data[0]["messages_unknown"] == 2
+    said = ledger("show", "spring", "-o", "json")
+    assert said.data[0]["messages_unknown"] == "2"
     assert "1 request is unknown" in said.err
-    assert "sms ledger resolve REQUEST --as accepted" in said.err
+    assert "sms resolve REQUEST --as accepted" in said.err
 
 
 @pytest.mark.parametrize("store", ["postgresql"], indirect=True)
-def test_status_names_the_ledger_in_its_commands(ledger, sent, monkeypatch):
+def test_show_names_the_ledger_in_its_commands(ledger, sent, monkeypatch):
     """A ledger that the configuration does not name is named in the commands to copy, too."""
     sent(people(2), None, at=1_700_000_000.0)
-    assert "sms ledger unknown --campaign=spring" in ledger("status", "spring").err
+    assert "sms unknown --campaign=spring" in ledger("show", "spring").err
     monkeypatch.delenv("AIRFLOW__SMS__LEDGER_CONN_ID")
-    said = ledger("status", "spring", "--ledger-conn-id", "sms_ledger")
-    assert "sms ledger unknown --ledger-conn-id sms_ledger --campaign=spring" in said.err
-    assert "sms ledger resolve --ledger-conn-id sms_ledger REQUEST" in said.err
+    said = ledger("show", "spring", "--ledger-conn-id", "sms_ledger")
+    assert "sms unknown --ledger-conn-id sms_ledger --campaign=spring" in said.err
+    assert "sms resolve --ledger-conn-id sms_ledger REQUEST" in said.err
 
 
-def test_status_counts_the_unknown_requests_that_unknown_lists(ledger, store):
+def test_show_counts_the_unknown_requests_that_unknown_lists(ledger, store):
     """A request whose messages were all sent again needs no decision: the hint leaves it out, as the list does."""
     (one,), take_over = people(1), {}
     sending = CampaignLedger(store, "spring", claimant())
@@ -83,68 +77,55 @@ def test_status_counts_the_unknown_requests_that_unknown_lists(ledger, store):
         (claim,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
         sending.commit(outcomes=[Outcome(claim.request_id, UNKNOWN)])
         take_over = {one.key: claim.request_id}
-    said = ledger("status", "spring", "-o", "json")
+    said = ledger("show", "spring", "-o", "json")
     assert [row["request"] for row in ledger("unknown", "-o", "json").data] == [str(claim.request_id)]
-    assert (said.data[0]["requests_unknown"], said.data[0]["messages_unknown"]) == (1, 1)
+    assert (said.data[0]["requests_unknown"], said.data[0]["messages_unknown"]) == ("1", "1")
     assert "What became of 1 request is unknown." in said.err
-    assert "List it with airflow-sms ledger unknown --campaign=spring; close it with" in said.err
+    assert "List it with airflow-sms unknown --campaign=spring; close it with" in said.err
 
 
-def test_status_says_why_a_campaign_needs_attention(ledger, store):
+def test_show_says_why_a_campaign_needs_attention(ledger, store):
     """As its page does: which attempt failed or was left with unsent rows, and what to do."""
     note_progress(store, "spring", register(store, claimant()), "ended", not_sent=3)
-    said = ledger("status", "spring")
+    said = ledger("show", "spring")
     assert said.err == "3 rows not sent. Clear the task: its next attempt sends them.\n"
     assert "needs attention" in said.out
     note_progress(store, "spring", register(store, claimant(try_number=2)), "ended", not_sent=0)
-    said = ledger("status", "spring", "-o", "json")
+    said = ledger("show", "spring", "-o", "json")
     assert (said.err, said.data[0]["state"]) == ("", "complete")
 
 
-def test_status_and_list_count_messages_alike(ledger, sent):
+def test_show_and_list_count_messages_alike(ledger, sent):
     """Messages that the service left out of a request that it took are not called accepted by either command."""
     sent(people(3), taken=2)
     sent(people(4, 10), UNKNOWN)
-    (found,), (listed,) = (ledger(*command, "-o", "json").data for command in (("status", "spring"), ("list",)))
-    assert [found[f"messages_{name}"] for name in ("accepted", "left_out", "unknown", "under_way")] == [2, 1, 4, 0]
-    assert [listed[name] for name in ("accepted", "left_out", "unknown", "under_way")] == [2, 1, 4, 0]
+    (found,), (listed,) = (ledger(*command, "-o", "json").data for command in (("show", "spring"), ("list",)))
+    assert [found[f"messages_{name}"] for name in ("accepted", "left_out", "unknown")] == ["2", "1", "4"]
+    assert [listed[name] for name in ("accepted", "unknown")] == ["2", "4"]
 
 
-@pytest.mark.parametrize("command", [("list",), ("status", "spring"), ("unknown",), ("who", "27820000001")])
-def test_json_has_numbers_as_numbers_and_ids_as_text(ledger, sent, command):
-    """Counts and costs are numbers. Ids have 64 bits, which a reader of floats would round: they are text."""
-    sent(people(3), taken=2)
-    sent(people(4, 10), UNKNOWN)
-    (*_, row) = ledger(*command, "-o", "json").data
-    for name, value in row.items():
-        is_text = isinstance(value, str)
-        is_number = value is not None and re.fullmatch(r"-?[0-9.]+", str(value)) is not None
-        assert not is_number or is_text == (name in {"request", "event_id"}), (name, value)
-    assert any(isinstance(value, int) for value in row.values())
-
-
-def test_status_is_a_table_for_people(ledger, sent):
+def test_show_is_a_table_for_people(ledger, sent):
     """By default each property is a line, and each task that sent is a line."""
     sent(people(3), dag_id="one")
     sent(people(3, 10), dag_id="two")
     sent(people(3, 20), dag_id="two", try_number=2)
-    lines = [line.split("|")[-1].strip() for line in ledger("status", "spring").out.splitlines() if "sent_by" in line]
+    lines = [line.split("|")[-1].strip() for line in ledger("show", "spring").out.splitlines() if "sent_by" in line]
     assert lines == ["task t of DAG one (1 run, 1 attempt)", "task t of DAG two (1 run, 2 attempts)"]
 
 
-def test_status_says_who_paused_a_campaign(ledger, sent, store):
+def test_show_says_who_paused_a_campaign(ledger, sent, store):
     """A paused campaign is shown with the person and the time; a resumed one is not."""
     sent(people(3))
     made = pause(store, "spring", "ann").pause
     since = iso(made.paused_at)
-    assert ledger("status", "spring", "-o", "json").data[0]["paused"] == {"by": "ann", "since": since}
-    assert f"by ann since {since}" in ledger("status", "spring").out
+    assert ledger("show", "spring", "-o", "json").data[0]["paused"] == [f"by ann since {since}"]
+    assert f"by ann since {since}" in ledger("show", "spring").out
     resume(store, "spring", "bob")
-    assert "paused" not in ledger("status", "spring").out
+    assert "paused" not in ledger("show", "spring").out
 
 
 def test_unknown_lists_what_a_person_needs(ledger, sent):
-    """Request, campaign, messages, when in UTC, who, and why; only those that are unknown."""
+    """Request, campaign, messages, when in UTC, and why; only those that are unknown."""
     sent(people(1))
     request = sent(people(3, 10), UNKNOWN, at=1_700_000_000.0, map_index=4, try_number=2)
     said = ledger("unknown", "-o", "json")
@@ -153,14 +134,9 @@ def test_unknown_lists_what_a_person_needs(ledger, sent):
         {
             "request": str(request),
             "campaign": "spring",
-            "messages": 3,
+            "messages": "3",
             "claimed_at": "2023-11-14T22:13:20+00:00",
-            "dag_id": "d",
-            "task_id": "t",
-            "run_id": "r",
-            "map_index": 4,
-            "try_number": 2,
-            "evidence": None,
+            "evidence": "",
             "why": "read timeout",
         }
     ]
@@ -171,13 +147,10 @@ def test_unknown_shows_what_the_balance_tells(ledger, sent, store):
     one, two, three, _ = (sent(people(1, 10 * place), UNKNOWN) for place in range(4))
     both = KeptEvidence("charged", "The balance fell by 2: both were taken.", 1_700_000_000.0)
     note_evidence(store, "spring", {one: both, two: both, three: KeptEvidence("not_charged", "It was not.", 1.0)})
-    for output in ((), ("-o", "plain")):
-        said = ledger("unknown", *output)
-        assert [said.out.count(word) for word in ("not charged", "charged", "The balance")] == [1, 3, 0]
-        assert said.err == f"What the balance tells:\n  {both.words}\n  It was not.\n"
-    said = ledger("unknown", "-o", "json")
-    told = {"verdict": "charged", "words": both.words, "read_at": "2023-11-14T22:13:20+00:00"}
-    assert ([row["evidence"] for row in said.data][::3], said.err) == ([told, None], "")
+    said = ledger("unknown")
+    assert [said.out.count(word) for word in ("not charged", "charged", "The balance")] == [1, 3, 0]
+    assert said.err == f"What the balance tells:\n  {both.words}\n  It was not.\n"
+    assert [row["evidence"] for row in ledger("unknown", "-o", "json").data][::3] == ["charged", ""]
 
 
 def test_unknown_has_a_status_for_monitoring(ledger, sent):
@@ -203,18 +176,11 @@ def test_list_shows_campaigns_and_their_states(ledger, sent, store):
         ("spring", "needs attention"),
         ("old", "sent earlier"),
     ]
-    assert (said.data[1]["unknown"], said.data[2]["accepted"], said.data[2]["cost"]) == (3, 2, 1.1)
-    assert [row["campaign"] for row in ledger("list", "--state", "needs-attention", "-o", "json").data] == ["spring"]
+    assert (said.data[1]["unknown"], said.data[2]["accepted"]) == ("3", "2")
     few = ledger("list", "--limit", "2", "-o", "json")
     assert ([row["campaign"] for row in few.data], "the latest 2" in few.err) == (["paused", "spring"], True)
     one = ledger("list", "--limit", "1").err
     assert one == "There may be older ones: this is the latest. List more with --limit\n"
-    assert "under_way" not in ledger("list").out
-
-
-def test_list_takes_the_states_of_the_pages():
-    """Each state is an argument of ``--state``, written as one word."""
-    assert [state.replace(" ", "-") for state in STATES] == list(_STATES)
 
 
 def test_unknown_can_list_one_campaign(ledger, sent):
@@ -227,40 +193,20 @@ def test_unknown_can_list_one_campaign(ledger, sent):
 
 
 def test_who_says_when_a_number_was_texted_and_by_what(ledger, sent, somebody):
-    """Time, state, campaign, who sent it, the request and the event, exactly, as text."""
-    request = sent(people(3), at=1_700_000_000.0)
+    """Time, state, campaign and who sent it."""
+    sent(people(3), at=1_700_000_000.0)
     sent(people(3, 10))
     said = ledger("who", f"+{somebody[:2]} {somebody[2:]}", "-o", "json")
     assert (said.status, said.err) == (0, "")
     assert said.data == [
         {
             "claimed_at": "2023-11-14T22:13:20+00:00",
-            "finished_at": "2023-11-14T22:13:20+00:00",
             "state": "accepted",
-            "messages": 1,
             "campaign": "spring",
-            "dag_id": "d",
-            "task_id": "t",
+            "task": "d.t",
             "run_id": "r",
-            "map_index": -1,
-            "try_number": 1,
-            "request": str(request),
-            "event_id": EVENT,
         }
     ]
-
-
-def test_the_table_of_who_fits_a_terminal(ledger, sent, somebody, monkeypatch):
-    """Time, state, campaign, task and run are whole in 120 columns; every other field is in the other formats."""
-    monkeypatch.setenv("COLUMNS", "120")
-    run = "manual__2026-11-20T14:49:07.186273+00:00"
-    sent(people(1), campaign="reminders", at=1_700_000_000.0, dag_id="reminders", task_id="send", run_id=run)
-    header, line, row = ledger("who", f"+{somebody}").out.splitlines()[:3]
-    assert max(map(len, (header, line, row))) <= 120
-    assert [name.strip() for name in header.split("|")] == ["claimed_at", "state", "campaign", "task", "run_id"]
-    told = ["2023-11-14T22:13:20+00:00", "accepted", "reminders", "reminders.send", run]
-    assert [field.strip() for field in row.split("|")] == told
-    assert "event_id" in ledger("who", f"+{somebody}", "-o", "plain").out
 
 
 def test_who_reads_a_number_as_a_task_does(ledger, sent, somebody):
@@ -339,7 +285,7 @@ def test_an_export_is_not_named_as_another_format(ledger, sent, tmp_path):
     )
 
 
-@pytest.mark.parametrize("arguments", [("status", "sprign"), ("unknown", "--campaign", "sprign"), ("export", "sprign")])
+@pytest.mark.parametrize("arguments", [("show", "sprign"), ("unknown", "--campaign", "sprign"), ("export", "sprign")])
 def test_a_missing_campaign_is_named(ledger, sent, tmp_path, arguments):
     """A mistyped name is status 1 and an error with the name and a similar one, not an empty answer."""
     sent(people(1))
@@ -348,7 +294,7 @@ def test_a_missing_campaign_is_named(ledger, sent, tmp_path, arguments):
     assert (said.status, said.out, said.err.strip()) == (
         1,
         "",
-        "The ledger has no campaign 'sprign'. Did you mean 'spring'?",
+        "The ledger has no campaign 'sprign'",
     )
 
 
@@ -356,7 +302,7 @@ def test_a_missing_campaign_is_named(ledger, sent, tmp_path, arguments):
     "arguments",
     [
         ("list",),
-        ("status", "c"),
+        ("show", "c"),
         ("unknown",),
         ("who", "27820000001"),
         ("export", "c", "c.parquet"),
@@ -383,5 +329,5 @@ def test_a_broken_ledger_is_reported_in_a_line(ledger, ledger_path, airflow_home
 def test_a_ledger_is_named_by_its_connection(ledger, sent, request):
     """``--ledger-conn-id`` goes before the configuration; a connection that is not there is status 1."""
     sent(people(1))
-    said = ledger("status", "spring", "--ledger-conn-id", "nowhere")
+    said = ledger("show", "spring", "--ledger-conn-id", "nowhere")
     assert (said.status, "no connection 'nowhere'" in said.err) == (1, True)

@@ -24,10 +24,10 @@ def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_termin
     at_terminal("y\n")
     said = ledger("resolve", one, two, "--as", outcome)
     assert said.status == 0
-    assert f"Request {one} of campaign spring: 3 messages, claimed at 20" in said.err
-    assert "by attempt 1 of task t of DAG d, run r. Why: read timeout" in said.err
+    assert "2 unknown requests of spring with 5 messages, claimed from 20" in said.err
+    assert "  2 requests with 5 messages: read timeout\n" in said.err
     assert f"Close 2 requests as {outcome.replace('-', ' ')}? [y/N]" in said.err
-    assert f"Request {two} is closed as {outcome.replace('-', ' ')}: 2 messages" in said.err
+    assert f"Closed as {outcome.replace('-', ' ')}: 2 of 2 requests, 5 messages\n" in said.err
     assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
     assert holders(people(3) + people(2, 10)) == left
     decided = rows("SELECT request_id, decision, decided_by FROM sms_decision ORDER BY request_id")
@@ -88,7 +88,7 @@ def weighed(store, sent):
 
 def test_what_the_balance_tells_is_shown_before_a_decision(ledger, weighed, at_terminal):
     """Before the question, also where all requests of a campaign are closed."""
-    for arguments in (weighed, ("--campaign", "spring", "--all")):
+    for arguments in (weighed, ("--campaign", "spring")):
         at_terminal("n\n")
         shown, asked, _ = ledger("resolve", *arguments, "--as", "accepted").err.partition("Close 4 requests")
         assert asked

@@ -7,8 +7,6 @@ import pytest
 from sqlalchemy import text
 from support.sending import claimant, people
 
-from airflow_provider_sms.formatting import iso
-from airflow_provider_sms.ledger import decisions
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 
@@ -54,9 +52,9 @@ def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_
     """The command first says how many, when and why; then each closed request records the person."""
     outage(*[BAD_GATEWAY] * (OUTAGE - 7), *[TIMEOUT] * 7)
     at_terminal("y\n")
-    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
+    said = ledger("resolve", "--campaign", "spring", "--as", "not-sent")
     assert said.status == 0
-    assert "Campaign spring: 677 unknown requests with 677 messages, claimed from 20" in said.err
+    assert "677 unknown requests of spring with 677 messages, claimed from 20" in said.err
     assert f"  670 requests with 670 messages: {BAD_GATEWAY}\n  7 requests with 7 messages: {TIMEOUT}\n" in said.err
     assert "Not sent frees 677 messages: the next attempt texts these people" in said.err
     assert "Close 677 requests as not sent? [y/N]" in said.err
@@ -72,7 +70,7 @@ def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_
 def test_freed_messages_are_sent_by_the_next_attempt(ledger, store, outage):
     """Each message of a request that was not sent can be claimed once more, and only once."""
     outage(BAD_GATEWAY, BAD_GATEWAY)
-    assert ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes").status == 0
+    assert ledger("resolve", "--campaign", "spring", "--as", "not-sent", "--yes").status == 0
     chunk = Chunk([person.key for person in people(2)], [person.destination for person in people(2)])
     next_try = CampaignLedger(store, "spring", claimant(2), clock=time.time)
     first, second = next_try.commit(chunks=[chunk, chunk], claim_seconds=60.0)
@@ -86,7 +84,7 @@ def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states
     outage(None, None, first=20, state=None)
     outage(None, first=30, state=None, at=LONG_AGO)
     outage(BAD_GATEWAY, campaign="autumn")
-    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes")
+    said = ledger("resolve", "--campaign", "spring", "--as", "not-sent", "--yes")
     assert (said.status, states(), states("autumn")) == (
         0,
         {NOT_SENT: 2, ACCEPTED: 1, "claimed": 2},
@@ -94,59 +92,6 @@ def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states
     )
     assert "2 requests that may still be under way cannot be closed yet" in said.err
     assert "1 request with 1 message: no outcome was recorded before the deadline" in said.err
-
-
-@pytest.mark.parametrize(
-    ("chosen", "closed"),
-    [
-        (("--reason", "http 502"), {1, 3}),
-        (("--since", 2), {3, 4}),
-        (("--until", 2), {1, 2}),
-        (("--since", 1, "--until", 1, "--reason", "answer"), {2}),
-        (("--reason", "nothing"), set()),
-    ],
-)
-def test_some_are_chosen_by_time_and_reason(ledger, outage, store, chosen, closed):
-    """Times are compared as they are shown, both ends included; a reason is a part of the shown one, in any case."""
-    one, two = LONG_AGO + 0.7, LONG_AGO + 1000.7
-    ids = [*outage(BAD_GATEWAY, TIMEOUT, at=one), *outage(BAD_GATEWAY, TIMEOUT, at=two, first=10)]
-    times = {1: iso(one), 2: iso(two) if "--since" in chosen else iso(two - 1)}
-    said = ledger(
-        "resolve",
-        "--campaign",
-        "spring",
-        "--all",
-        "--as",
-        "accepted",
-        "--yes",
-        *(times.get(each, each) for each in chosen),
-    )
-    with store.read() as connection:
-        found = set(connection.execute(text("SELECT id FROM sms_request WHERE state = 'accepted'")).scalars())
-    assert (said.status, found) == (0, {ids[place - 1] for place in closed})
-    if closed:
-        others = 4 - len(closed)
-        assert f"; {others} unknown request{'' if others == 1 else 's'} not selected" in said.err
-    else:
-        assert said.err == "Campaign spring has no such unknown request; 4 unknown requests not selected\n"
-
-
-@pytest.mark.parametrize("answer", ["n\n", "", KeyboardInterrupt()])
-def test_nothing_is_closed_without_a_yes(ledger, outage, states, at_terminal, answer):
-    """Any other answer leaves all as it is, with status 1."""
-    outage(BAD_GATEWAY, TIMEOUT)
-    at_terminal(answer)
-    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
-    assert (said.status, states(), said.err.endswith("Nothing was done\n")) == (1, {UNKNOWN: 2}, True)
-
-
-def test_without_a_terminal_a_script_must_say_yes(ledger, outage, states, monkeypatch):
-    """Nobody can be asked: nothing is done."""
-    outage(BAD_GATEWAY)
-    with open("/dev/null") as nothing:  # noqa: PTH123  # a device
-        monkeypatch.setattr("sys.stdin", nothing)
-        said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
-    assert (said.status, states(), "Add --yes" in said.err) == (1, {UNKNOWN: 1}, True)
 
 
 class Answers:
@@ -171,27 +116,24 @@ def test_an_outcome_that_arrives_during_the_question_stays(ledger, store, outage
     late = CampaignLedger(store, "spring", claimant(), clock=time.time, claimant_id=claimed_it)
     answered = Outcome(ids[1], ACCEPTED, event_id=7, response="{}")
     monkeypatch.setattr("sys.stdin", Answers(lambda: late.commit(outcomes=[answered])))
-    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
-    assert (said.status, states()) == (0, {NOT_SENT: 2, ACCEPTED: 1})
-    assert (
-        "Closed as not sent: 2 of 3 requests, 2 messages\n"
-        "Not closed, because its outcome was recorded in the meantime: 1 request\n" in said.err
-    )
+    said = ledger("resolve", "--campaign", "spring", "--as", "not-sent")
+    assert (said.status, states()) == (1, {NOT_SENT: 2, ACCEPTED: 1})
+    assert "Closed as not sent: 2 of 3 requests, 2 messages\n" in said.err
+    assert said.err.endswith("1 request could not be closed\n")
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_an_interrupted_command_has_closed_a_part(ledger, store, outage, states, monkeypatch):
     """If the ledger fails in the middle, the last line counts what was committed; a second run closes the rest."""
-    monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
     ids = outage(*[BAD_GATEWAY] * 5)
     with store.write(1) as connection:
         fails = f"WHEN NEW.id = {ids[3]} BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         connection.execute(text(f"CREATE TRIGGER full BEFORE UPDATE ON sms_request {fails}"))
-    command = ("resolve", "--campaign", "spring", "--all", "--as", "accepted", "--yes")
+    command = ("resolve", "--campaign", "spring", "--as", "accepted", "--yes")
     said = ledger(*command)
-    assert (said.status, states()) == (1, {ACCEPTED: 2, UNKNOWN: 3})
+    assert (said.status, states()) == (1, {ACCEPTED: 3, UNKNOWN: 2})
     told, error = said.err.splitlines()[-2:]
-    assert told == "Closed as accepted: 2 of 5 requests, 2 messages"
+    assert told == "Closed as accepted: 3 of 5 requests, 3 messages"
     assert "the disk is full" in error
     with store.write(1) as connection:
         connection.execute(text("DROP TRIGGER full"))
@@ -199,44 +141,14 @@ def test_an_interrupted_command_has_closed_a_part(ledger, store, outage, states,
     assert states() == {ACCEPTED: 5}
 
 
-@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-def test_the_ledger_is_held_for_some_requests_at_a_time(store, outage, monkeypatch):
-    """Between two commits others can claim: they do not wait until all is closed."""
-    monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
-    ids = outage(*[BAD_GATEWAY] * 5)
-    closed = []
-    for some in decisions.resolve_all(store, "spring", ids, NOT_SENT, "ann"):
-        closed.append(some)
-        outage(BAD_GATEWAY, first=90 + len(closed))
-    assert closed == [dict.fromkeys(ids[:2], 1), dict.fromkeys(ids[2:4], 1), {ids[4]: 1}]
-
-
 def test_without_anything_to_close_nothing_is_asked(ledger, outage):
     """A second time there is nothing left: that is no failure."""
     outage(None, state=ACCEPTED)
-    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "accepted")
-    assert (said.status, said.err) == (0, "Campaign spring has no such unknown request\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "Give the numbers of requests, or --campaign NAME --all"),
-        ((1, "--all", "--campaign", "spring"), "not both"),
-        (("--all", "--campaign", "spring", "--reason", " "), "--reason needs a text"),
-        (("--all",), "--all needs --campaign NAME"),
-        ((1, "--campaign", "spring"), "need --all"),
-        (("--reason", "x"), "need --all"),
-        (("--all", "--campaign", "spring", "--since", "2026-11-22"), "is not a time: write 2026-11-22T14:30"),
-    ],
-)
-def test_the_selection_of_requests_must_be_clear(ledger, file_store, arguments, words):
-    """Numbers, or all of one campaign: anything else is wrong usage."""
-    said = ledger("resolve", *arguments, "--as", "accepted", "--yes")
-    assert (said.status, words in said.err) == (2, True)
+    said = ledger("resolve", "--campaign", "spring", "--as", "accepted")
+    assert (said.status, said.err) == (0, "Campaign spring has no unknown request\n")
 
 
 def test_a_campaign_that_is_not_there_is_an_error(ledger, file_store):
     """A mistyped name is not taken for a campaign without unknown requests."""
-    said = ledger("resolve", "--campaign", "sprung", "--all", "--as", "accepted", "--yes")
+    said = ledger("resolve", "--campaign", "sprung", "--as", "accepted", "--yes")
     assert (said.status, said.err) == (1, "The ledger has no campaign 'sprung'\n")

@@ -83,7 +83,7 @@ def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
         "At most 1 request with 3 messages may still be under way: requests claimed before the pause are still posted, "
         "and their outcomes recorded.\n"
         "Nothing is lost: tasks that send it wait, holding their slots, until you run\n"
-        "  airflow-sms ledger resume spring\n"
+        "  airflow-sms resume spring\n"
     )
     made = pause_of(store, "spring")
     said = ledger("resume", "spring")
@@ -108,7 +108,7 @@ def test_the_command_that_resumes_leads_to_the_ledger_of_the_pause(
             CampaignLedger(store, name, claimant())
             *_, resume = ledger("pause", "--ledger-conn-id", "other", "--", name).err.splitlines()
             _, *words = shlex.split(resume)
-            assert (words[:2], ledger(*words[1:]).status) == (["ledger", "resume"], 0)
+            assert (words[0], ledger(*words).status) == ("resume", 0)
             assert pause_of(store, name) is None
 
 
@@ -118,7 +118,7 @@ def test_the_command_that_resumes_works_as_it_is_printed(ledger, sent):
         sent(people(3), campaign=name)
         *_, resume = ledger("pause", "--", name).err.splitlines()
         _, *words = shlex.split(resume)
-        assert (words[:2], ledger(*words[1:]).status) == (["ledger", "resume"], 0)
+        assert (words[0], ledger(*words).status) == ("resume", 0)
 
 
 def test_pausing_or_resuming_twice_is_reported(ledger, sent, store):
@@ -129,7 +129,7 @@ def test_pausing_or_resuming_twice_is_reported(ledger, sent, store):
     assert said.status == 0
     assert f"Campaign the spring is paused already, by ann since {iso(made.paused_at)}\n" in said.err
     assert "under way" not in said.err
-    assert said.err.endswith("  airflow-sms ledger resume 'the spring'\n")
+    assert said.err.endswith("  airflow-sms resume 'the spring'\n")
     ledger("resume", "the spring")
     said = ledger("resume", "the spring")
     assert (said.status, said.err) == (0, "Campaign the spring is not paused: there is nothing to resume\n")
@@ -140,7 +140,7 @@ def test_a_campaign_that_is_not_there_is_not_paused(ledger, sent, command):
     """A name with a typing error is said, and the exit status is 1."""
     sent(people(1))
     said = ledger(command, "sprign")
-    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprign'. Did you mean 'spring'?\n")
+    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprign'\n")
 
 
 def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):

@@ -8,8 +8,6 @@ from functools import cache
 import pytest
 from support.pages import ROOT
 
-from airflow_provider_sms.cli.definitions import get_cli_commands
-
 PAGE = ROOT / "docs" / "what-to-do.md"
 ANY = "\0"
 """In place of a value that an error holds."""
@@ -71,15 +69,10 @@ def test_each_symptom_has_something_to_do(row):
 @pytest.mark.parametrize("command", [each for each in commands() if each.startswith("airflow-sms ")])
 def test_our_commands_are_ours(command):
     """The package has each command, with its arguments."""
-    import argparse
+    from airflow_provider_sms.cli.main import _parser
 
-    from airflow_provider_sms.cli.main import _add_commands
-
-    parser = argparse.ArgumentParser()
-    (group,) = get_cli_commands()
-    _add_commands(parser, group.subcommands)
     _, *arguments = shlex.split(command)
-    assert parser.parse_args([NAMES.get(each, each) for each in arguments]).func
+    assert _parser().parse_args([NAMES.get(each, each) for each in arguments]).func
 
 
 @pytest.mark.parametrize("command", [each for each in commands() if each.startswith("airflow ")])

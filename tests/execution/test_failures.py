@@ -90,11 +90,11 @@ def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent
 @pytest.mark.parametrize(
     ("arguments", "command"),
     [
-        ({}, "airflow-sms ledger unknown --campaign 'spring sale', then airflow-sms ledger resolve"),
-        ({"reconciles": True}, "airflow-sms ledger unknown --campaign 'spring sale' --read-balance, then"),
+        ({}, "airflow-sms unknown --campaign 'spring sale', then airflow-sms resolve"),
+        ({"reconciles": True}, "airflow-sms unknown --campaign 'spring sale' --read-balance, then"),
         (
             {"ledger_conn_id": "sms_ledger"},
-            "airflow-sms ledger unknown --campaign 'spring sale' --ledger-conn-id sms_ledger, then",
+            "airflow-sms unknown --campaign 'spring sale' --ledger-conn-id sms_ledger, then",
         ),
     ],
     ids=str,
@@ -112,14 +112,14 @@ def test_the_second_command_leads_to_the_same_ledger():
     """Without the connection, it would close another request of the same number in the configured ledger."""
     counts = SendCounts(unknown=1, unknown_requests={3})
     words = failure("spring", counts, None, stopped=False, resend_unknown=False, ledger_conn_id="sms_ledger").words
-    assert "then airflow-sms ledger resolve --ledger-conn-id sms_ledger; or" in words
+    assert "then airflow-sms resolve --ledger-conn-id sms_ledger; or" in words
 
 
 def test_the_command_takes_a_name_with_a_dash_for_a_name():
     """Not for an option: the command can be pasted for every campaign."""
     counts = SendCounts(unknown=1, unknown_requests={3})
     words = failure("--spring", counts, None, stopped=False, resend_unknown=False).words
-    assert "airflow-sms ledger unknown --campaign=--spring, then" in words
+    assert "airflow-sms unknown --campaign=--spring, then" in words
 
 
 def test_repeats_of_an_unknown_message_are_no_further_messages():
@@ -269,5 +269,5 @@ def test_the_failure_has_three_sentences_of_the_balance_at_most():
     """A log line that names every request would be read by nobody; it says where all of them are."""
     requests = [lost(number, told("charged", f"Request {number} was taken.")) for number in range(1, 6)]
     found = words_of(*requests)
-    assert "Request 3 was taken. And 2 more: see airflow-sms ledger unknown. They are" in found
+    assert "Request 3 was taken. And 2 more: see airflow-sms unknown. They are" in found
     assert "more: see" not in words_of(*requests[:3])

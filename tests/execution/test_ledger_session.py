@@ -129,7 +129,7 @@ def test_a_ledger_that_was_lost_between_tries_stops_the_task(sms_default, ledger
     assert (ran.state, ran.tries, set(witnessed().values())) == ("failed", 2, {1, 2})
     assert [request.operation for request in sandbox.state.requests].count("bulk") == 3
     assert "has no trace of an earlier one" in ran.log
-    assert "airflow-sms ledger adopt dag_" in ran.log
+    assert "airflow-sms adopt dag_" in ran.log
     assert (ran.summary["rows"], ran.summary["not_sent"]) == (200, 200)
 
 
@@ -246,7 +246,7 @@ def test_an_older_backup_that_is_put_back_stops_the_task(sms_default, put_back, 
     )
     assert (ran.state, ran.tries, set(witnessed().values())) == ("failed", 2, {1})
     assert "has gone back: it has 0 requests of this task, up to request 0, and had 2, up to request 2" in ran.log
-    assert "airflow-sms ledger adopt dag_" in ran.log
+    assert "airflow-sms adopt dag_" in ran.log
 
 
 @pytest.mark.parametrize("loses", [True, False])
@@ -570,7 +570,7 @@ def test_the_way_out_leads_to_the_ledger_of_the_task(sms_default, people, sms_le
         retries=1,
     )
     assert (ran.state, ran.tries, "has no trace of an earlier one" in ran.log) == ("failed", 2, True)
-    command = rf"airflow-sms ledger adopt dag_\d+ send {re.escape(ran.run_id)} --ledger-conn-id other"
+    command = rf"airflow-sms adopt dag_\d+ send {re.escape(ran.run_id)} --ledger-conn-id other"
     assert re.search(command, ran.log)
 
 

@@ -80,7 +80,7 @@ def test_a_ledger_that_a_task_can_upgrade_is_left_to_the_task(store, open_reader
     monkeypatch.setitem(MIGRATIONS, 0, None)
     with store.write(1) as connection:
         connection.execute(text("UPDATE sms_ledger_version SET version = 0"))
-    with pytest.raises(InputError, match=r"The ledger has version 0.*or in PostgreSQL airflow-sms ledger migrate"):
+    with pytest.raises(InputError, match=r"The ledger has version 0.*sends upgrades it"):
         dags_of_campaign(open_reader(), 1)
 
 

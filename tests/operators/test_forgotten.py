@@ -30,7 +30,7 @@ def ledger(request, ledger_path, airflow_home, monkeypatch):
 
 
 def forget(number=FIRST):
-    main(["ledger", "forget", number, "--yes"])
+    main(["forget", number, "--yes"])
 
 
 def counts(ran):
@@ -46,7 +46,7 @@ def test_a_campaign_texts_a_forgotten_person_once(send, people, witnessed, tmp_p
     assert set(witnessed().values()) == {1}
     rows = pq.read_table(tmp_path / "rows.parquet")
     assert Counter(rows["status"].to_pylist()) == {"already_sent": 5}
-    main(["ledger", "export", "spring", str(tmp_path / "export.parquet")])
+    main(["export", "spring", str(tmp_path / "export.parquet")])
     exported = pq.read_table(tmp_path / "export.parquet")["destination"].to_pylist()
     assert sorted(exported) == [*OTHERS, "forgotten"]
 
@@ -63,7 +63,7 @@ def test_an_unknown_message_to_a_forgotten_person_follows_the_policy(send, peopl
     assert counts(again) == ({"unknown": 5} if policy == "fail" else {"accepted": 5})
     assert set(witnessed().values()) == {texts}
     with pytest.raises(SystemExit):
-        main(["ledger", "who", FIRST])
+        main(["who", FIRST])
 
 
 def test_a_retry_texts_nobody_again(send, people, sandbox, witnessed):
@@ -87,7 +87,7 @@ def test_released_as_not_sent_the_person_is_texted_like_everybody(send, people, 
     sandbox.state.set_faults([{"kind": "status", "status": 500}])
     send(people(5), campaign="spring")
     forget()
-    main(["ledger", "resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes"])
+    main(["resolve", "--campaign", "spring", "--as", "not-sent", "--yes"])
     again = send(people(5), campaign="spring", suppress=[{"destination": FIRST}])
     assert counts(again) == {"accepted": 4, "suppressed": 1}
     assert sorted(number for number, _ in witnessed()) == OTHERS

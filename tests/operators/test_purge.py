@@ -88,7 +88,7 @@ def test_what_is_older_than_the_retention_is_forgotten(store, sent, purge, names
     assert ran.summary == {"retention_days": 10, **gone, "kept": kept}
     assert (before[:2], erased) == ("20", True if ledger_path.exists() else None)
     assert names() == ["paused", "unknown", "waiting", "young"]
-    waits = "for which a task waits (if that task has ended: airflow-sms ledger purge --include-waiting): waiting"
+    waits = "for which a task waits (if that task has ended: airflow-sms purge --include-waiting): waiting"
     assert f"Kept, though older: 1 campaign {waits}" in ran.log
     assert "Kept, though older: 1 campaign that a person paused: paused" in ran.log
     again = purge(retention_days=10).summary

@@ -189,8 +189,8 @@ class Stage:
         return self.airflow.ledger_command(name, f"{self.dag_id}/{TASK}/{RUN}", *options)
 
     def status(self):
-        """Return the output of the ledger's status command for the campaign."""
-        (status,) = json.loads(self.command("status", "-o", "json").stdout)
+        """Return the output of the command show for the campaign."""
+        (status,) = json.loads(self.command("show", "-o", "json").stdout)
         return status
 
     def pid(self):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from airflow.cli.cli_config import GroupCommand
-
 from airflow_provider_sms.cli.definitions import get_cli_commands
 from airflow_provider_sms.cli.main import PROGRAM
 
@@ -18,8 +16,7 @@ HEAD = f"""# Command reference
 <!-- `make commands` writes this page, from the definitions of the commands. A test compares them. -->
 
 Every command of `{PROGRAM}` and its arguments. [Ledger commands](ledger-command.md) explains them, with
-examples. `{PROGRAM} COMMAND --help` prints the same, and `{PROGRAM} --version` the versions of this package and of
-Airflow.
+examples. `{PROGRAM} COMMAND --help` prints the same.
 """
 
 
@@ -27,15 +24,7 @@ def commands():
     """Return every command with the words that call it, in the order of the help."""
     (top,) = get_cli_commands()
 
-    def within(group, words):
-        for command in group.subcommands:
-            named = f"{words} {command.name}"
-            if isinstance(command, GroupCommand):
-                yield from within(command, named)
-            else:
-                yield named, command
-
-    return list(within(top, PROGRAM))
+    return [(f"{PROGRAM} {command.name}", command) for command in top.subcommands]
 
 
 def page():
@@ -89,7 +78,7 @@ def _value(arg):
     if given.get("action") == "store_true":
         return ""
     choices = given.get("choices")
-    value = "{" + ",".join(choices) + "}" if choices else given["metavar"]
+    value = "{" + ",".join(choices) + "}" if choices else given.get("metavar", arg.flags[0].upper())
     return {"+": f"{value} [{value} ...]", "*": f"[{value} ...]"}.get(given.get("nargs"), value)
 
 

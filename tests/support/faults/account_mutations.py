@@ -14,7 +14,7 @@ ACCOUNT_MUTATIONS = (
         "            func.sum(case((added, TAKEN))),\n",
         "            func.sum(case((added, request.c.submitted))),\n",
         ("tests/cli/test_read_commands.py",),
-        first="test_status_and_list_count_messages_alike",
+        first="test_show_and_list_count_messages_alike",
     ),
     Mutation(
         "a request is settled as soon as its response was lost",

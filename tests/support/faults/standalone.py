@@ -134,7 +134,7 @@ class Standalone(RestApi):
         script = "from airflow_provider_sms.cli.main import main; main()"
         ours = ["-m", "airflow", "sms"] if HAS_COMMANDS_OF_PROVIDERS else ["-c", script]
         return subprocess.run(
-            [sys.executable, *ours, "ledger", *arguments],
+            [sys.executable, *ours, *arguments],
             env=self._environment,
             cwd=self.home,
             capture_output=True,

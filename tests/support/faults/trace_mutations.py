@@ -158,7 +158,7 @@ TRACE_MUTATIONS = (
     ),
     Mutation(
         "two tasks have one campaign by default",
-        "ledger/campaign_names.py",
+        "ledger/name_rules.py",
         'return f"{who.dag_id}/{who.task_id}/{who.run_id}"',
         'return f"{who.dag_id}.{who.task_id}.{who.run_id}"',
         (NAMES,),

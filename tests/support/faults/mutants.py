@@ -18,21 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from support.faults.account_mutations import ACCOUNT_MUTATIONS
-from support.faults.block_mutations import BLOCK_MUTATIONS
 from support.faults.brake_mutations import BRAKE_MUTATIONS
 from support.faults.clock_mutations import CLOCK_MUTATIONS
 from support.faults.evidence_mutations import EVIDENCE_MUTATIONS
 from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
-from support.faults.note_mutations import NOTE_MUTATIONS
-from support.faults.plan_mutations import PLAN_MUTATIONS
 from support.faults.proxy_mutations import PROXY_MUTATIONS
 from support.faults.reconcile_mutations import RECONCILE_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 from support.faults.store_mutations import STORE_MUTATIONS
-from support.faults.trace_mutations import TRACE_MUTATIONS
 from support.faults.value_mutations import VALUE_MUTATIONS
 from support.faults.waiting_mutations import WAITING_MUTATIONS
 
@@ -43,16 +38,11 @@ if TYPE_CHECKING:
 
 MUTATIONS = (
     LEDGER_MUTATIONS
-    + ACCOUNT_MUTATIONS
-    + BLOCK_MUTATIONS
     + SENDER_MUTATIONS
     + BRAKE_MUTATIONS
     + GUARD_MUTATIONS
-    + NOTE_MUTATIONS
     + CLOCK_MUTATIONS
     + RESPONSE_MUTATIONS
-    + PLAN_MUTATIONS
-    + TRACE_MUTATIONS
     + STORE_MUTATIONS
     + PROXY_MUTATIONS
     + VALUE_MUTATIONS

@@ -12,8 +12,6 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError
 from airflow_provider_sms.execution.failures import failure, log_unforeseen
 from airflow_provider_sms.execution.planning import PER_RUN
-from airflow_provider_sms.execution.replaced_attempt import ReplacementCheck
-from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
@@ -121,22 +119,17 @@ class Delivery:
         elif self.ledger.has_unknown():
             stop_conditions.caution = Caution(on=True)
         progress = Progress(self.total, time.monotonic, accepted=counts.accepted)
-        replacement = ReplacementCheck(self.task.context, stop)
 
         def guard() -> None:
             refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys)
 
         def heartbeat() -> None:
-            replacement.beat()
             self.telemetry.beat(counts)
             self.session.mark.beat()
             paused = sender.stop_conditions.paused is not None
             self.telemetry.log_sending(progress, counts, self.total, paused=paused)
 
-        with (
-            self.settings.client(pool_size=self.options.concurrency) as client,
-            span("sms.send") as figures,
-        ):
+        with self.settings.client(pool_size=self.options.concurrency) as client:
             sender = Sender(
                 self.ledger,
                 self.telemetry.timed(lambda messages: post(client, messages)),
@@ -159,11 +152,6 @@ class Delivery:
                 # Whatever ended the wait, a sender that still runs must not go on claiming.
                 stop.set()
                 raise
-            finally:
-                figures.update(
-                    messages=self.total, requests=counts.requests, accepted=counts.accepted, unknown=counts.unknown
-                )
-                figures.update({"error": type(sender.error).__name__} if sender.error else {})
         log_unforeseen(sender.error)
         if isinstance(sender.error, ServiceError):
             sender.error.place = self.settings.place()

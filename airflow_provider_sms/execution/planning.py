@@ -12,7 +12,6 @@ from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.ledger_session import claimant_of
 from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.redaction import located
-from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.name_rules import default_name
@@ -71,9 +70,7 @@ class ScannedSource:
         """
         log.info("Checking every row of %s", self.source.description)
         telemetry.note(AttemptState.CHECKING, {})
-        with span("sms.check") as figures:
-            self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
-            figures.update(rows=self.scan.rows, invalid=self.scan.invalid)
+        self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
         options.limits.check_enough(self.scan.rows)
 
     def require_sendable(self, options: BulkOptions) -> None:

@@ -1,4 +1,4 @@
-"""What others see of an attempt during its run and after: lines in the log, metrics, notes of its progress, and spans.
+"""What others see of an attempt during its run and after: lines in the log, metrics, and notes of its progress.
 
 :mod:`airflow_provider_sms.sending.response_handler` warns in the log of each request that went wrong, and
 :mod:`airflow_provider_sms.sending.stop_conditions` of pauses. Other modules log what they alone know: the sender a busy
@@ -228,26 +228,3 @@ class Telemetry:
             if name in counts and (more := counts[name] - already) > 0:
                 self._metrics.count(name, more)
                 self._counted[name] = counts[name]
-
-
-@contextmanager
-def span(name: str) -> Iterator[dict[str, int | str]]:
-    """Measure a block as a span; this has no effect where no tracing is configured.
-
-    Airflow sets up OpenTelemetry for tasks, and has a span of the task, from 3.2 on. The span names an error by its
-    type alone: the error's words may quote a row.
-
-    :return: a dict for the span's attributes: counts, and types of errors. It is read when the block ends.
-    """
-    from opentelemetry import trace
-
-    figures: dict[str, int | str] = {}
-    tracer = trace.get_tracer("airflow_provider_sms")
-    with tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as current:
-        try:
-            yield figures
-        except Exception as error:
-            current.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__name__))
-            raise
-        finally:
-            current.set_attributes({f"sms.{key}": value for key, value in figures.items()})

@@ -82,7 +82,7 @@ def test_a_waiting_trigger_holds_neither_token_nor_number(whole, people):
     assert (len(whole.triggers) > 0, [row for row in whole.triggers if people.stand_in(row)]) == (True, [])
 
 
-def test_metrics_and_traces_name_nobody(whole, people):
+def test_metrics_name_nobody(whole, people):
     """What leaves Airflow for those who watch it."""
     bodies = [body.decode(errors="replace") for body in whole.exported.bodies]
     assert (len(bodies) > 0, [body for body in bodies if people.stand_in(body)]) == (True, [])

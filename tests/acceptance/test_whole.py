@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 import pytest
-from support.versions import HAS_SPANS, KEEPS_TASK_STATE
+from support.versions import KEEPS_TASK_STATE
 from support.whole import BOUGHT, NEEDED, ON_CALL
 
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -86,12 +86,3 @@ def test_metrics_come_from_workers_and_from_the_triggerer(whole):
     assert {f"airflow.sms.{name}" for name in ("accepted", "invalid", "request_duration", "balance")} <= names
     tags = (("conn_id", "sms_default"), ("dag_id", "waits"), ("task_id", "text"))
     assert ("airflow.sms.accepted", tags) in whole.exported.metrics
-
-
-@pytest.mark.skipif(not HAS_SPANS, reason="this Airflow exports no spans of a task")
-def test_spans_are_within_that_of_the_task(whole):
-    """By Airflow's own exporter."""
-    spans = [span for span in whole.exported.spans() if span.name.startswith("sms.")]
-    assert {span.name for span in spans} == {"sms.check", "sms.send"}
-    assert {span.within.partition(".")[0] for span in spans if span.within} == {"worker"}
-    assert 30 in [span.attributes.get("sms.accepted") for span in spans]

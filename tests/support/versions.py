@@ -6,8 +6,6 @@ from importlib.metadata import version
 
 AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
 
-HAS_SPANS = AIRFLOW >= (3, 2)
-"""A task's process exports spans."""
 EXECUTES_CALLBACKS = AIRFLOW >= (3, 2)
 """An executor may run the callback of a deadline."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)

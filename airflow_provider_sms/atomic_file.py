@@ -31,18 +31,16 @@ _COPY_BYTES = 1 << 20
 
 
 @contextmanager
-def whole_file(path: Path | Any, *, overwrite: bool = True) -> Iterator[IO[bytes]]:
+def whole_file(path: Path | Any) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name only once the block has ended without an error.
 
     :param path: a local path, where a link is replaced and not followed; or an object with ``open``, such as an
         ``ObjectStoragePath``, to which the file is copied at the end, since closing a file of an object store publishes
         it, however little was written.
-    :param overwrite: whether to replace a local file that exists.
-    :raises FileExistsError: the file exists, and may not be replaced.
     :raises OSError: its folder does not exist, or cannot be written to.
     """
     # A path of an object store has a file system; in older versions of Airflow it is a Path as well.
-    with _copied(path) if hasattr(path, "fs") else _local(Path(path), overwrite=overwrite) as file:
+    with _copied(path) if hasattr(path, "fs") else _local(Path(path)) as file:
         yield file
 
 
@@ -56,7 +54,7 @@ def _copied(path: Any) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+def _local(path: Path) -> Iterator[IO[bytes]]:
     _remove_partial_files(path)
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(_RANDOM_BYTES)}{_PARTIAL}")
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -67,37 +65,15 @@ def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
                 if not hidden.exists():
-                    # A link replaces nothing, so a file that may replace another one gets the hidden name first.
-                    name = hidden if overwrite else path
-                    os.link(_own_name(file.fileno()), name, src_dir_fd=folder, follow_symlinks=True)
-                if overwrite:
-                    hidden.replace(path)
-                elif hidden.exists():
-                    _rename_to_new(hidden, path)
+                    # A link replaces nothing, so the file gets the hidden name first.
+                    os.link(_own_name(file.fileno()), hidden, src_dir_fd=folder, follow_symlinks=True)
+                hidden.replace(path)
             except BaseException:
                 hidden.unlink(missing_ok=True)
                 raise
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _rename_to_new(hidden: Path, path: Path) -> None:
-    """Rename a file to a name that no other file has.
-
-    :raises FileExistsError: another file has the name, even if only since a moment ago.
-    """
-    try:
-        os.link(hidden, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        # The file system has no links. Between this check and the next line another file can still get the name.
-        if os.path.lexists(path):
-            raise FileExistsError(f"{path} exists") from None
-        hidden.replace(path)
-    else:
-        hidden.unlink()
 
 
 def _create(hidden: Path) -> int:

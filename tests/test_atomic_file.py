@@ -122,50 +122,6 @@ def test_a_link_in_its_place_is_replaced_and_not_followed(tmp_path, monkeypatch,
     assert aside.exists() == (target == "there")
 
 
-def test_a_link_is_a_file_that_exists(tmp_path):
-    """Where nothing is to be replaced, neither is a link that leads nowhere."""
-    path = tmp_path / "report.parquet"
-    path.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FileExistsError), whole_file(path, overwrite=False) as file:
-        file.write(b"whole")
-    assert (path.is_symlink(), names(tmp_path)) == (True, ["report.parquet"])
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_file_that_appears_at_the_last_moment_is_not_replaced(tmp_path, monkeypatch, way):
-    """Of two writers that replace nothing, one succeeds: naming the file is the check that no other has the name."""
-    if way == WAYS[1]:
-        monkeypatch.delattr(os, "O_TMPFILE")
-    path, link = tmp_path / "export.parquet", os.link
-
-    def link_too_late(*arguments, **options):
-        path.write_bytes(b"of another process")
-        link(*arguments, **options)
-
-    monkeypatch.setattr(os, "link", link_too_late)
-    with pytest.raises(FileExistsError), whole_file(path, overwrite=False) as file:
-        file.write(b"whole")
-    assert (path.read_bytes(), names(tmp_path)) == (b"of another process", ["export.parquet"])
-
-
-@pytest.mark.parametrize("links", [True, False])
-@pytest.mark.parametrize("way", WAYS)
-def test_a_new_file_that_replaces_nothing_gets_its_name(tmp_path, monkeypatch, way, links):
-    """Also where the file system knows no links, such as FAT; then an existing file is looked for first."""
-    if way == WAYS[1]:
-        monkeypatch.delattr(os, "O_TMPFILE")
-    if not links:
-        if way == WAYS[0]:
-            pytest.skip("a file without a name needs links")
-        monkeypatch.setattr(os, "link", lambda *_, **__: (tmp_path / "not" / "there").stat())
-    path = tmp_path / "export.parquet"
-    with whole_file(path, overwrite=False) as file:
-        file.write(b"whole")
-    with pytest.raises(FileExistsError), whole_file(path, overwrite=False) as file:
-        file.write(b"second")
-    assert (path.read_bytes(), names(tmp_path)) == (b"whole", ["export.parquet"])
-
-
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     """Nothing makes the folder in passing."""
     with pytest.raises(FileNotFoundError), whole_file(tmp_path / "nowhere" / "report.parquet"):

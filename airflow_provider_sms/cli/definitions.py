@@ -178,12 +178,4 @@ def _commands() -> list[ActionCommand]:
             ARG_MAP_INDEX,
             ARG_YES,
         ),
-        _command(
-            "export",
-            "read_commands.export",
-            "Export a campaign's messages to a Parquet file",
-            _CAMPAIGN,
-            _arg("file", metavar="FILE", help="File to write"),
-            _arg("--overwrite", action="store_true", help="Replace the file if it exists"),
-        ),
     ]

@@ -1,9 +1,8 @@
-"""The commands that only read the ledger: list, show, unknown, who, export."""
+"""The commands that only read the ledger: list, show, unknown, who."""
 
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
@@ -163,16 +162,3 @@ def who_texted(args: Namespace, store: LedgerBackend) -> None:
         for row in found
     ]
     print_rows(rows, args.output)
-
-
-@command
-def export(args: Namespace, store: LedgerBackend) -> None:
-    """Write a campaign's messages to a Parquet file."""
-    from airflow_provider_sms.hooks.ledger import refuse_ledger_file
-    from airflow_provider_sms.ledger.export import export_campaign
-    from airflow_provider_sms.recipients.paths import require_parquet_name
-
-    require_parquet_name(args.file, "FILE")
-    refuse_ledger_file(Path(args.file), "FILE")
-    rows = export_campaign(store, args.campaign, Path(args.file), overwrite=args.overwrite)
-    print_message(f"Wrote {counted(rows, 'message')} of campaign {args.campaign} to {args.file}")

@@ -166,7 +166,7 @@ def _meaning(traces: NumberTraces) -> list[str]:
         )
     lines.append(
         "Other campaigns text the number as before: take it out of every "
-        "table, or put it on a list of suppressed numbers. Row reports, exports and Airflow's XComs are not changed."
+        "table, or put it on a list of suppressed numbers. Row reports and Airflow's XComs are not changed."
     )
     return lines
 

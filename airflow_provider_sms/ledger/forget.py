@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 FORGOTTEN = "forgotten"
-"""Stands where a number stood, in the words and the responses of the service and in an export."""
+"""Stands where a number stood, in the words and the responses of the service."""
 
 REQUESTS_AT_ONCE = 100
 """Requests whose responses one transaction rewrites: a send of the campaign waits for a fraction of a second."""

@@ -17,7 +17,6 @@ def test_the_metadata_names_the_commands():
     assert sms.name == "sms"
     assert names == [
         "adopt",
-        "export",
         "forget",
         "list",
         "pause",

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 
-import pyarrow.parquet as pq
 import pytest
 from support.sending import claimant, people
 
@@ -253,44 +252,11 @@ def test_what_is_no_number_is_refused(ledger, file_store, arguments, words):
     assert (said.status, said.out, words in said.err, "0820000001" in said.err) == (1, "", True, False)
 
 
-def test_export_writes_a_campaign(ledger, sent, tmp_path):
-    """The file holds the campaign; an existing file is replaced only with ``--overwrite``."""
-    sent(people(3))
-    file = tmp_path / "spring.parquet"
-    said = ledger("export", "spring", file)
-    assert (said.status, said.out) == (0, "")
-    assert said.err.strip() == f"Wrote 3 messages of campaign spring to {file}"
-    assert pq.read_table(file).num_rows == 3
-    again = ledger("export", "spring", file)
-    assert (again.status, again.err.strip()) == (1, f"{file} is there already")
-    assert ledger("export", "spring", file, "--overwrite").status == 0
-
-
-@pytest.mark.parametrize("form", ["{}", "{}-wal", "{}-journal", "{}.parquet"])
-def test_an_export_never_replaces_the_ledger(ledger, file_store, ledger_path, form):
-    """Neither its file nor one beside it with its name is replaced, whatever the options."""
-    said = ledger("export", "spring", form.format(ledger_path), "--overwrite")
-    assert (said.status, "without it all campaigns would text everybody again" in said.err) == (1, True)
-    assert said.err.startswith(f"FILE: {form.format(ledger_path)} is the ledger {ledger_path}, or a file beside it")
-    assert ledger_path.read_bytes().startswith(b"SQLite format 3\0")
-
-
-def test_an_export_is_not_named_as_another_format(ledger, sent, tmp_path):
-    """A file of Parquet that is called CSV would be opened as CSV: nothing is written."""
-    sent(people(1))
-    said = ledger("export", "spring", tmp_path / "spring.csv")
-    assert (said.status, said.out, list(tmp_path.glob("spring*"))) == (1, "", [])
-    assert said.err.strip() == (
-        "FILE is written as Parquet, so its name may not end with .csv: use a name that ends with .parquet"
-    )
-
-
-@pytest.mark.parametrize("arguments", [("show", "sprign"), ("unknown", "--campaign", "sprign"), ("export", "sprign")])
-def test_a_missing_campaign_is_named(ledger, sent, tmp_path, arguments):
+@pytest.mark.parametrize("arguments", [("show", "sprign"), ("unknown", "--campaign", "sprign")])
+def test_a_missing_campaign_is_named(ledger, sent, arguments):
     """A mistyped name is status 1 and an error with the name and a similar one, not an empty answer."""
     sent(people(1))
-    file = (tmp_path / "x.parquet",) if arguments[0] == "export" else ()
-    said = ledger(*arguments, *file)
+    said = ledger(*arguments)
     assert (said.status, said.out, said.err.strip()) == (
         1,
         "",
@@ -305,7 +271,6 @@ def test_a_missing_campaign_is_named(ledger, sent, tmp_path, arguments):
         ("show", "c"),
         ("unknown",),
         ("who", "27820000001"),
-        ("export", "c", "c.parquet"),
         ("resolve", "1", "--as", "accepted", "--yes"),
         ("adopt", "d", "t", "r", "--yes"),
         ("purge", "--older-than", "90d", "--yes"),

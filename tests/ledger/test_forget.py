@@ -3,14 +3,12 @@ from __future__ import annotations
 import json
 from contextlib import closing
 
-import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text
 from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.export import export_campaign
 from airflow_provider_sms.ledger.forget import NumberCounts, find_number, forget_number
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
@@ -254,7 +252,7 @@ def test_names_that_hold_the_number_are_counted(store, enter):
 
 
 def test_what_an_interrupted_command_left_is_found_again(store, enter, monkeypatch):
-    """The numbers of a campaign's messages go last, since they tell which responses belong to the person."""
+    """The numbers of a campaign's messages go last: what leads to the responses is there until these are done."""
     send(enter(), [PERSON], response=response())
     traces = find_number(store, NUMBER)
     write, committed = store.write, []
@@ -270,7 +268,7 @@ def test_what_an_interrupted_command_left_is_found_again(store, enter, monkeypat
         forget_number(store, NUMBER, traces)
     monkeypatch.undo()
     again = find_number(store, NUMBER)
-    assert (again.counts.messages, again.counts.responses) == (1, 1)
+    assert (again.counts.messages, again.counts.responses) == (1, 0)
 
 
 def test_a_response_that_comes_after_it_is_found_again(store, enter, forget, rows):
@@ -304,17 +302,6 @@ def test_a_purge_after_it_removes_the_rest(store, enter, forget, rows):
     (old,) = old_campaigns(store, 2_000_000.0)
     assert forget_campaign(store, old) == 4
     assert rows("SELECT count(*) FROM sms_message") == [(0,)]
-
-
-def test_an_export_tells_a_forgotten_person_from_a_group(store, enter, forget, tmp_path):
-    """Neither has a number: the message to a group has null there, and that to a forgotten person says so."""
-    ledger = enter()
-    send(ledger, [PERSON, OTHERS[0]])
-    ledger.commit(chunks=[Chunk([b"g" * 16], [None])], claim_seconds=60.0)
-    forget()
-    export_campaign(store, "c", tmp_path / "out.parquet")
-    found = pq.read_table(tmp_path / "out.parquet")["destination"].to_pylist()
-    assert sorted(found, key=str) == [OTHERS[0].destination, None, "forgotten"]
 
 
 def test_no_file_of_the_ledger_holds_the_number(tmp_path):

@@ -38,7 +38,7 @@ def counts(ran):
 
 
 def test_a_campaign_texts_a_forgotten_person_once(send, people, witnessed, tmp_path):
-    """Run again with the same table it sends nothing, and summary, report and export have everybody."""
+    """Run again with the same table it sends nothing, and summary and report have everybody."""
     send(people(5), campaign="spring")
     forget()
     again = send(people(5), campaign="spring", report=str(tmp_path / "rows.parquet"))
@@ -46,9 +46,6 @@ def test_a_campaign_texts_a_forgotten_person_once(send, people, witnessed, tmp_p
     assert set(witnessed().values()) == {1}
     rows = pq.read_table(tmp_path / "rows.parquet")
     assert Counter(rows["status"].to_pylist()) == {"already_sent": 5}
-    main(["export", "spring", str(tmp_path / "export.parquet")])
-    exported = pq.read_table(tmp_path / "export.parquet")["destination"].to_pylist()
-    assert sorted(exported) == [*OTHERS, "forgotten"]
 
 
 @pytest.mark.slow

@@ -152,7 +152,7 @@ def run_all(folder):
         _set_up(airflow, sandbox)
         _run(airflow, sandbox, whole, folder)
         _look(airflow, whole)
-        _show(airflow, whole, sandbox, folder)
+        _show(airflow, whole, sandbox)
         whole.taken = list(sandbox.state.accepted)
     return whole
 
@@ -175,19 +175,18 @@ def run_at_debug(folder):
         _set_up(airflow, sandbox)
         airflow.trigger("sent", RUN)
         whole.states["sent"] = airflow.await_end("sent", RUN)
-        _show(airflow, whole, sandbox, folder)
+        _show(airflow, whole, sandbox)
         whole.taken = list(sandbox.state.accepted)
     return whole
 
 
-def _show(airflow, whole, sandbox, folder):
+def _show(airflow, whole, sandbox):
     """Look at every page and run commands, as people do who know one number."""
     known, unknown = sandbox.state.accepted[-1].destination, "27829999999"
     commands = {
         "who": ("who", f"+{known}"),
         "who of nobody": ("who", f"+{unknown}"),
         "who of no number": ("who", known[:4]),
-        "export": ("export", "spring", str(folder / "export.parquet")),
     }
     for name, arguments in commands.items():
         ran = airflow.ledger_command(*arguments, check=False)

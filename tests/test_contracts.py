@@ -24,7 +24,7 @@ from support.sending import claimant
 from airflow_provider_sms import exceptions
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
 from airflow_provider_sms.execution.ledger_session import Marker
-from airflow_provider_sms.execution.telemetry import PROGRESS, Telemetry
+from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import MARKER
 from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -130,19 +130,9 @@ def test_the_pages_know_every_stored_state_of_progress():
     assert _BUSY_SECONDS.keys() == {"checking", "sending", "paused"}
 
 
-class TaskState:
-    """Airflow's task state store, as a task sees it."""
-
-    def __init__(self):
-        self.notes = []
-
-    def set(self, key, value):
-        self.notes.append((key, value))
-
-
 def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
-    """States, keys and counters are those that ledgers, Airflow and dashboards have."""
-    told, stored, failed = TaskState(), [], []
+    """States and counters are those that ledgers and dashboards have."""
+    stored, failed = [], []
     ti = types.SimpleNamespace(dag_id="d", task_id="t", try_number=1)
     with closing(open_sqlite(tmp_path / "ledger.db")) as store:
 
@@ -152,7 +142,7 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
                 return connection.exec_driver_sql(query).scalar()
 
         for outcome in (stored, failed):
-            watching = Telemetry({"ti": ti, "task_state_store": told}, "sms_default", "spring")
+            watching = Telemetry({"ti": ti}, "sms_default")
             claimant_id = register(store, claimant())
             watching.enter(types.SimpleNamespace(store=store, claimant_id=claimant_id), "spring")
             for paused in (False, True):
@@ -162,11 +152,6 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
             watching.ended(summary, failed=outcome is failed)
             outcome.append(state_of(claimant_id))
     assert (stored, failed) == (["sending", "paused", "ended"], ["sending", "paused", "failed"])
-    assert {key for key, _ in told.notes} == {PROGRESS} == {"sms_progress"}
-    counts = ("accepted", "unknown", "duplicate", "already_sent")
-    about = {"state", "campaign", "try_number", "updated_at"}
-    assert told.notes[0][1].keys() == about | {"messages", "done", "requests", *counts}
-    assert told.notes[2][1].keys() == about | {"rows", "requests", *SUMMARY[2:9]}
     assert metrics.counts().keys() == {f"sms.{name}" for name in SUMMARY[2:9]}
 
 

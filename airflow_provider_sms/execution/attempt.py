@@ -106,7 +106,6 @@ class BulkAttempt:
         self._telemetry = Telemetry(
             task.context,
             task.sms_conn_id,
-            self._campaign,
             counted=self._before,
             at_end=not pushes(task.context),
             resumed=task.resumed,

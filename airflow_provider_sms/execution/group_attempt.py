@@ -45,7 +45,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     :return: the response; None where the ledger holds none.
     """
     campaign, counts = task.campaign, SendCounts()
-    telemetry = Telemetry(task.context, task.sms_conn_id, campaign)
+    telemetry = Telemetry(task.context, task.sms_conn_id)
 
     def summary() -> dict[str, Any]:
         return summarise(campaign, 1, 0, counts)

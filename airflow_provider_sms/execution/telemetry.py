@@ -11,7 +11,6 @@ import logging
 import time
 from collections import deque
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import TaskDeferred
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PROGRESS = "sms_progress"
-"""The key of an attempt's progress in Airflow's task state store."""
 LIVE = ("accepted", "unknown", "duplicate", "already_sent")
 """Counts that only grow while an attempt sends; the others are known when it ends."""
 UNSETTLED = ("not_sent",)
@@ -44,14 +41,12 @@ UNSETTLED = ("not_sent",)
 
 
 class Telemetry:
-    """Reports an attempt to Airflow's metrics, to its task state store where there is one, and to the ledger.
+    """Reports an attempt to Airflow's metrics and to the ledger.
 
-    It never raises. All of it except a post that :meth:`timed` wraps belongs in the main thread, which alone may talk
-    to Airflow.
+    It never raises. All of it except a post that :meth:`timed` wraps belongs in the main thread.
 
     :param context: of the task.
     :param conn_id: the connection, for the tags.
-    :param campaign: the campaign's name, for the notes.
     :param counted: the summary of an earlier leg, which the metrics already include; None for the first leg.
     :param at_end: whether the metrics are told nothing before the attempt ends for good: a leg after a deferral of a
         task without XComs does not know what the metrics include.
@@ -64,7 +59,6 @@ class Telemetry:
         self,
         context: Context,
         conn_id: str,
-        campaign: str,
         *,
         counted: Mapping[str, Any] | None = None,
         at_end: bool = False,
@@ -74,8 +68,6 @@ class Telemetry:
         ti = context["ti"]
         self._metrics = Metrics({"dag_id": ti.dag_id, "task_id": ti.task_id, "conn_id": conn_id})
         self._account = Metrics({"conn_id": conn_id})
-        self._state: Any = context.get("task_state_store")
-        self._about = {"campaign": campaign, "try_number": ti.try_number}
         self._counted = {name: 0 if counted is None or name in UNSETTLED else counted[name] for name in COUNTS}
         self._at_end = at_end
         self._resumed = resumed
@@ -90,7 +82,6 @@ class Telemetry:
 
         :param campaign: the campaign's name, as the ledger has it; empty if the name is refused later.
         """
-        self._about["campaign"] = campaign
         if campaign:
             self._progress = LedgerProgress(session.store, session.claimant_id, campaign, self._conn_id, self._clock)
 
@@ -162,9 +153,7 @@ class Telemetry:
             self._count({name: count for name, count in summary.items() if not (deferred and name in UNSETTLED)})
         if self._progress is not None:
             self._progress.beat(last=True)
-        if not deferred:
-            self._note_in_airflow("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
-            if self._progress is not None:
+            if not deferred:
                 state = AttemptState.FAILED if failed else AttemptState.ENDED
                 self._progress.ended(state, summary, left_out=left_out)
 
@@ -183,34 +172,17 @@ class Telemetry:
         :param total: messages in all.
         :param paused: whether a person has paused the campaign.
         """
-        live = {name: getattr(counts, name) for name in LIVE}
-        self._note_in_airflow(
-            AttemptState.PAUSED if paused else AttemptState.SENDING,
-            {"messages": total, "done": counts.done, **live, "requests": counts.requests},
-        )
         if self._progress is not None:
             self._progress.sending(counts, total, paused=paused)
 
     def note(self, state: str, figures: Mapping[str, float | str]) -> None:
-        """Note for Airflow and in the ledger that an attempt checks rows, or which condition it waits for.
+        """Note in the ledger that an attempt checks rows, or which condition it waits for.
 
         :param state: ``checking``, ``waiting for hours`` or ``waiting for credit``. The other methods note
-            ``sending``, ``paused``, ``ended`` and, in the ledger only, ``failed``.
+            ``sending``, ``paused``, ``ended`` and ``failed``.
         """
-        self._note_in_airflow(state, figures)
         if self._progress is not None:
             self._progress.note(state, figures)
-
-    def _note_in_airflow(self, state: str, figures: Mapping[str, float | str]) -> None:
-        """Note the progress where Airflow shows it while the task runs: the task state store, from Airflow 3.3 on."""
-        if self._state is None:
-            return
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        try:
-            self._state.set(PROGRESS, {"state": str(state), **self._about, **figures, "updated_at": now})
-        except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
-            self._state = None
-            log.warning("Airflow does not take notes of the progress, so none follow: %s", type(error).__name__)
 
     def _time_requests(self) -> None:
         while self._durations:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pyarrow.parquet as pq
-import pytest
-from support.versions import KEEPS_TASK_STATE
 from support.whole import BOUGHT, NEEDED, ON_CALL
 
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -72,12 +70,6 @@ def test_the_api_gives_the_form_of_a_connection(whole):
     (declared,) = get_provider_info()["connection-types"]
     assert set(whole.form["extra_fields"]) == set(declared["conn-fields"])
     assert whole.form["standard_fields"]["host"]["title"] == "Base URL"
-
-
-@pytest.mark.skipif(not KEEPS_TASK_STATE, reason="this Airflow keeps no state of a task")
-def test_the_api_gives_the_progress(whole):
-    """What the web page shows of a send, without its log."""
-    assert (whole.progress["value"]["state"], whole.progress["value"]["accepted"]) == ("ended", 30)
 
 
 def test_metrics_come_from_workers_and_from_the_triggerer(whole):

@@ -16,23 +16,9 @@ from airflow_provider_sms.reporting.summary import COUNTS, Progress, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 
 
-class State:
-    """Airflow's task state store, as a task sees it."""
-
-    def __init__(self, error=None):
-        self.notes = []
-        self._error = error
-
-    def set(self, key, value):
-        self.notes.append((key, json.loads(json.dumps(value))))
-        if self._error is not None:
-            raise self._error
-
-
-def watch(state=None, **arguments):
+def watch(**arguments):
     ti = types.SimpleNamespace(dag_id="d", task_id="t", try_number=2)
-    context = {"ti": ti} if state is None else {"ti": ti, "task_state_store": state}
-    return Telemetry(context, "sms_default", "spring", **arguments)
+    return Telemetry({"ti": ti}, "sms_default", **arguments)
 
 
 def ended(tally, rows, invalid=0):
@@ -156,32 +142,6 @@ def test_the_balance_is_told_when_it_changes(metrics):
 # Progress
 
 
-def test_progress_stands_in_airflows_task_state_store(sms_default, ledger_path, people):
-    """Counts only, under a key of its own; the last note is of the end."""
-    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=people(30), message="Hi", campaign="spring"))
-    assert (ran.state, ran.summary["accepted"]) == ("success", 30)
-    try:
-        from airflow.models.task_state_store import TaskStateStoreModel
-    except ImportError:
-        return  # before 3.3 there is no store, and a send does not miss it
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    with create_session() as session:
-        rows = session.scalars(select(TaskStateStoreModel).filter_by(run_id=ran.run_id, key="sms_progress")).all()
-        (note,) = [json.loads(row.value) for row in rows]
-    assert note.pop("updated_at")
-    assert note == {
-        "state": "ended",
-        "campaign": "spring",
-        "try_number": 1,
-        "rows": 30,
-        **dict.fromkeys(COUNTS, 0),
-        "accepted": 30,
-        "requests": 1,
-    }
-
-
 def test_progress_of_a_table_that_was_sent_is_whole_at_once(sms_default, ledger_path, people, monkeypatch):
     """While nothing is left to send, others see every message as done from the start."""
     done = []
@@ -199,50 +159,9 @@ def test_progress_of_a_table_that_was_sent_is_whole_at_once(sms_default, ledger_
     assert done == [(30, 30, 30)]
 
 
-def test_a_note_says_how_far_sending_is():
-    """How many messages there are, how many are done, and what became of them."""
-    state, tally = State(), SendCounts()
-    tally.accepted, tally.duplicate, tally.requests = 100, 3, 1
-    watch(state).note_sending(tally, 1000)
-    ((key, note),) = state.notes
-    assert key == "sms_progress"
-    assert {name: note[name] for name in ("state", "campaign", "try_number", "messages", "done", "accepted")} == {
-        "state": "sending",
-        "campaign": "spring",
-        "try_number": 2,
-        "messages": 1000,
-        "done": 103,
-        "accepted": 100,
-    }
-
-
 def test_messages_that_are_left_for_their_recipients_hours_are_not_done(caplog):
-    """Neither in the note nor in the log: while a task waits, they count as not sent."""
-    state, tally, seconds = State(), SendCounts(accepted=100, not_sent=200, requests=1), iter([0.0, 10.0])
+    """While a task waits, they count as not sent."""
+    tally, seconds = SendCounts(accepted=100, not_sent=200, requests=1), iter([0.0, 10.0])
     with caplog.at_level(logging.INFO):
-        watch(state).log_sending(Progress(300, lambda: next(seconds)), tally, 300, paused=False)
-    ((_, note),) = state.notes
-    assert note["done"] == 100
+        watch().log_sending(Progress(300, lambda: next(seconds)), tally, 300, paused=False)
     assert "100 of 300 messages done" in caplog.text
-
-
-def test_a_store_that_fails_stops_nothing(caplog):
-    """It is logged once, without the error's words, and not tried again."""
-    state = State(RuntimeError("404 27820000000"))
-    watched = watch(state)
-    watched.note("checking", {})
-    watched.note_sending(SendCounts(), 5)
-    assert len(state.notes) == 1
-    assert "so none follow: RuntimeError" in caplog.text
-    assert "2782" not in caplog.text
-
-
-def test_an_interruption_gets_through():
-    """What Airflow raises to end a task, such as its timeout, is no failure of the store."""
-    with pytest.raises(KeyboardInterrupt):
-        watch(State(KeyboardInterrupt())).note("checking", {})
-
-
-def test_where_airflow_keeps_no_notes_none_are_left():
-    """Before Airflow 3.3 there is no store."""
-    watch().note("checking", {})

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import requests
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
@@ -20,7 +19,6 @@ from support.collector import running_collector
 from support.faults.airflow import a_ledger
 from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
-from support.versions import KEEPS_TASK_STATE
 
 EXAMPLES = Path(__file__).parents[2] / "dags"
 TOKEN = "a-token-that-nobody-may-see"
@@ -97,7 +95,6 @@ class Whole:
     :param looks: balance requests of the second triggerer.
     :param told: extra of a send's asset event.
     :param form: the connection form of the API; empty when the API has none.
-    :param progress: progress in the task state store; empty without such a store.
     :param exported: exported metrics and traces.
     :param shown: what people were shown by the package's pages and commands; numbers that they typed are left out.
     :param unapproved: by run, the people whom the approval example had texted while the person was asked.
@@ -115,7 +112,6 @@ class Whole:
     run_type: str = ""
     label: str = ""
     form: dict[str, Any] = field(default_factory=dict)
-    progress: dict[str, Any] = field(default_factory=dict)
     exported: Any = None
     shown: dict[str, str] = field(default_factory=dict)
     unapproved: dict[str, int] = field(default_factory=dict)
@@ -304,14 +300,10 @@ def _outlive_triggerer(airflow, sandbox, whole):
 
 
 def _look(airflow, whole):
-    text = f"/dags/waits/dagRuns/{RUN}/taskInstances/text"
     (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
     whole.label = instance["rendered_map_index"]
     forms = airflow.call("GET", "/connections/hook_meta", root="/ui")
     (whole.form,) = (form for form in forms if form["connection_type"] == "sms")
-    if KEEPS_TASK_STATE:
-        with suppress(requests.HTTPError):
-            whole.progress = airflow.call("GET", f"{text}/state-store/sms_progress?map_index=0")
 
 
 def rows(home, table):

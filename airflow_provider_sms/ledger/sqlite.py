@@ -317,11 +317,6 @@ def settle_path(path: Path, mounts: str) -> Path:
     file = Path(os.path.realpath(path))
     if file.is_dir():
         raise LedgerError(f"The ledger {path} is a folder: set [sms] ledger_path to a file in it")
-    if path.is_symlink() and not file.exists():
-        raise LedgerError(
-            f"The ledger {path} is a link to {file}, which is not there. Is its disk not mounted? Nothing was sent. "
-            "Bring the file back, or remove the link where no ledger ever was"
-        )
     if (kind := network_filesystem(file, mounts)) is not None:
         raise LedgerError(
             f"The ledger {path} would be on a network file system ({kind}), which cannot lock it safely. "
@@ -332,12 +327,6 @@ def settle_path(path: Path, mounts: str) -> Path:
             f"The ledger {path} is mounted as a single file. What was written last is in files beside it, which each "
             "container then has for itself, so people could be texted twice. Nothing was sent. Mount the folder that "
             "holds the file, the same for all, and never the file"
-        )
-    if file.exists() and (links := file.stat().st_nlink) > 1:
-        raise LedgerError(
-            f"The ledger {path} has {links} names (hard links). What was written last is in files that go by the name, "
-            "so a process that uses another one does not see it, and people could be texted twice. Nothing was sent. "
-            "Leave it one name; copy a ledger with: sqlite3 OLD '.backup NEW'"
         )
     return file
 

@@ -187,29 +187,12 @@ def test_a_ledger_behind_a_link_is_that_file(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["disk", "link.db"]
 
 
-def test_a_ledger_is_never_made_through_a_link_that_leads_nowhere(tmp_path):
-    """The disk behind it may not be mounted: another ledger in its place would know nobody."""
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "ledger.db").symlink_to(tmp_path / "disk" / "ledger.db")
-    with pytest.raises(LedgerError, match=r"is a link to .*disk/ledger.db, which is not there"):
-        open_sqlite(tmp_path / "ledger.db")
-    assert list((tmp_path / "disk").iterdir()) == []
-
-
 def test_a_place_where_no_file_can_be_is_named(tmp_path):
     """Neither a folder, nor a file that nobody can make."""
     with pytest.raises(LedgerError, match=r"is a folder: set .* ledger_path to a file in it"):
         open_sqlite(tmp_path)
     with pytest.raises(LedgerError, match=r"The ledger /proc/ledger.db cannot be made: .*Set \[sms\] ledger_path"):
         open_sqlite(Path("/proc/ledger.db"))
-
-
-def test_a_ledger_with_two_names_is_refused(tmp_path):
-    """Each name has a write-ahead log of its own, so whoever uses the other one would not see the last claims."""
-    open_sqlite(tmp_path / "ledger.db").close()
-    (tmp_path / "again.db").hardlink_to(tmp_path / "ledger.db")
-    with pytest.raises(LedgerError, match=r"has 2 names \(hard links\).*\.backup"):
-        open_sqlite(tmp_path / "ledger.db")
 
 
 def test_a_file_that_a_container_has_mounted_by_itself_is_refused(tmp_path):

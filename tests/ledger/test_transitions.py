@@ -58,15 +58,6 @@ def test_a_claim_lapses_once_its_deadline_has_passed(store, held, state, late, e
         assert [tuple(row) for row in connection.execute(written)] == [(expected, why)]
 
 
-def test_a_claim_in_the_future_counts_as_made_now(store, held):
-    """It keeps its length, and does not lapse at once."""
-    held(CLAIMED)
-    with store.write(1) as connection:
-        lapse(connection, true(), DEADLINE - 500.0)
-        row = connection.execute(select(request.c.state, request.c.claimed_at, request.c.deadline)).one()
-    assert tuple(row) == (CLAIMED, DEADLINE - 500.0, DEADLINE - 400.0)
-
-
 @pytest.mark.parametrize(
     ("finished_at", "length", "after", "expected"),
     [

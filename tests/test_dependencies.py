@@ -16,7 +16,6 @@ tomllib = pytest.importorskip("tomllib")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 OPTIONAL = {
-    "sandbox": ("sandbox/",),
     "testing": ("testing/",),
     "postgres": ("hooks/ledger.py", "ledger/postgres"),
     "openlineage": ("operators/openlineage.py",),

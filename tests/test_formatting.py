@@ -39,7 +39,7 @@ ALWAYS_MANY = {
     ("recipients/columns.py", "{len(found)} columns"): "above 1",
     ("recipients/files.py", "%d files"): "above 1, since one of them has rows and another none",
     ("recipients/files.py", "{len(files)} files"): "above 1",
-    ("sandbox/request_bodies.py", "{limit} characters"): "the service's limits",
+    ("sandbox/contract.py", "{limit} characters"): "the service's limits",
     ("send_window/window.py", "{len(names)} time zones"): "above 1",
     ("sending/sender.py", "%d times"): "MAX_BUSY",
     ("sending/stop_conditions.py", "{seen} messages"): "at least FIRST_JUDGED",

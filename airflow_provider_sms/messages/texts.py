@@ -2,7 +2,7 @@
 
 A table that is exported again may come back with decomposed accents (NFD), no-break spaces, padding blanks or direction
 marks. Nobody sees the difference in a message, but its key would change, and the person would be texted again. A
-pattern finds the few texts of a column that need a look, each of which is tidied by itself.
+pattern finds the few texts of a column that need a look, and each of these is tidied.
 """
 
 from __future__ import annotations

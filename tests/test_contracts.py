@@ -23,13 +23,11 @@ from support.sending import claimant
 
 from airflow_provider_sms import exceptions
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
-from airflow_provider_sms.execution.ledger_session import Marker
 from airflow_provider_sms.execution.telemetry import Telemetry
-from airflow_provider_sms.execution.xcom import MARKER
 from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.ledger.attempts import ADOPTION, HighWater, register
+from airflow_provider_sms.ledger.attempts import ADOPTION, register
 from airflow_provider_sms.ledger.locks import (
     ADOPTION_LOCK,
     BALANCE_LOCK,
@@ -237,15 +235,6 @@ def test_a_send_to_groups_leaves_these_xcoms(sms_default, ledger_path):
     ran = run_task(lambda: GroupSmsOperator(task_id="text", message="Hi", groups=["staff"]))
     assert pushed(ran) == {"return_value", "responses"}
     assert kinds(ledger_path) == [("group",)]
-
-
-def test_the_marker_of_the_ledger_keeps_its_form():
-    """A later attempt, or the leg after a wait, reads it under this key in the task state store or the XComs."""
-    stored = {"ledger": "x", "highest_request": 8, "requests": 3, "noted_at": 1.5, "try_number": 2}
-    marker = Marker("x", HighWater(8, 3), 1.5, 2)
-    assert (MARKER, marker.as_json(), Marker.read(stored)) == ("sms_ledger", stored, marker)
-    before = {name: value for name, value in stored.items() if name != "try_number"}
-    assert Marker.read(before) == marker._replace(try_number=None)
 
 
 def test_a_deferred_task_is_resumed_by_this_method():

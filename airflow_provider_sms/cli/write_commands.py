@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def adopt_task(args: Namespace, store: LedgerBackend) -> None:
     """Let a task go on with a ledger that does not know all of its earlier attempts."""
     from airflow_provider_sms.hooks.task_state import has_task_instance
-    from airflow_provider_sms.ledger.attempts import has_trace, high_water
+    from airflow_provider_sms.ledger.attempts import count_requests, has_trace
     from airflow_provider_sms.ledger.decisions import adopt
     from airflow_provider_sms.ledger.model import Claimant
 
@@ -47,7 +47,7 @@ def adopt_task(args: Namespace, store: LedgerBackend) -> None:
             f"Neither Airflow nor the ledger {store.description} has {task}. Nothing was done. Write the ids "
             "exactly as Airflow shows them; a mapped task needs its --map-index"
         )
-    known = counted(high_water(store, who).requests, "request")
+    known = counted(count_requests(store, who), "request")
     print_message(
         f"This lets {task} go on with the ledger {store.description}, which has {known} of that task.",
         "Messages of earlier attempts that are not in this ledger will be sent again. If another ledger has them, "

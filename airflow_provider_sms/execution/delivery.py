@@ -125,7 +125,6 @@ class Delivery:
 
         def heartbeat() -> None:
             self.telemetry.beat(counts)
-            self.session.mark.beat()
             paused = sender.stop_conditions.paused is not None
             self.telemetry.log_sending(progress, counts, self.total, paused=paused)
 

@@ -27,11 +27,6 @@ MAX_RESPONSES = 100
 """Responses that an XCom holds; the ledger has them all."""
 PLAN = "plan"
 """The plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it, before anything is sent."""
-MARKER = "sms_ledger"
-"""The ledger that was used and its high-water mark, for the leg after a deferral; also in Airflow's task state store.
-
-See :class:`~airflow_provider_sms.execution.ledger_session.Marker`.
-"""
 
 _DEEPEST = 50
 """Levels of a response that an XCom holds, since Airflow reads and writes XComs recursively: a deeper value becomes

@@ -75,18 +75,15 @@ def of_run(who: Claimant) -> ColumnElement[bool]:
     return and_(claimant.c.dag_id == who.dag_id, claimant.c.task_id == who.task_id, claimant.c.run_id == who.run_id)
 
 
-def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False, adopted: bool = True) -> bool:
+def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) -> bool:
     """Return whether any attempt of this task instance has used this ledger, or a person has adopted it for the task.
 
     :param of_attempt: whether it must have been this very attempt, such as in a leg before a deferral.
-    :param adopted: whether an adoption counts.
     :raises LedgerError: when the ledger cannot be read.
     """
     query = select(claimant.c.id).where(of_task(who))
     if of_attempt:
         query = query.where(claimant.c.try_number.in_((who.try_number, ADOPTION)))
-    if not adopted:
-        query = query.where(claimant.c.try_number != ADOPTION)
     with store.read() as connection:
         return connection.execute(query.limit(1)).scalar() is not None
 
@@ -256,59 +253,11 @@ def _plan_id(noted: str | None) -> str | None:
     return None if noted is None else json.loads(noted).get("id")
 
 
-class HighWater(NamedTuple):
-    """How far a ledger has got, as one task instance sees it.
-
-    :param highest: the highest id of its requests; 0 where it has made none.
-    :param requests: how many it has made, whatever their outcome.
-    """
-
-    highest: int = 0
-    requests: int = 0
-
-    def is_below(self, other: HighWater) -> bool:
-        """Return whether a ledger with this mark has less than it had when another mark was made."""
-        return self.highest < other.highest or self.requests < other.requests
-
-
-def high_water(store: LedgerBackend, who: Claimant) -> HighWater:
-    """Return how far a ledger has got, from all requests of a task instance.
+def count_requests(store: LedgerBackend, who: Claimant) -> int:
+    """Return how many requests the attempts of a task instance have made, whatever their outcome.
 
     :raises LedgerError: when the ledger cannot be read.
     """
+    made = request.c.claimant_id.in_(select(claimant.c.id).where(of_task(who)))
     with store.read() as connection:
-        ids = list(connection.execute(select(claimant.c.id).where(of_task(who))).scalars())
-        if not ids:
-            return HighWater()
-        made = request.c.claimant_id.in_(select(claimant.c.id).where(of_task(who)))
-        return _counted(connection.execute(select(func.max(request.c.id), func.count()).where(made)).one())
-
-
-def raised(store: LedgerBackend, mark: HighWater, claimant_id: int) -> HighWater:
-    """Return how far a ledger has got now: a mark, raised by the requests of an attempt since.
-
-    Only the requests that were made since the mark are read.
-
-    :param claimant_id: the claimant whose requests are counted: an attempt, or a leg of one.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    newer = and_(request.c.id > mark.highest, request.c.claimant_id == claimant_id)
-    # Asked beside a send, and once more at its end.
-    with store.read() as connection:
-        since = _counted(connection.execute(select(func.max(request.c.id), func.count()).where(newer)).one())
-    return HighWater(max(mark.highest, since.highest), mark.requests + since.requests)
-
-
-def adopted_at(store: LedgerBackend, who: Claimant) -> float | None:
-    """Return when a person last adopted the ledger for a task instance, in seconds since the epoch; None means never.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    adoption = and_(of_task(who), claimant.c.try_number == ADOPTION)
-    with store.read() as connection:
-        at: float | None = connection.execute(select(func.max(claimant.c.started_at)).where(adoption)).scalar()
-    return at
-
-
-def _counted(row: tuple[int | None, int]) -> HighWater:
-    return HighWater(row[0] or 0, row[1])
+        return connection.execute(select(func.count()).select_from(request).where(made)).scalar() or 0

@@ -3,14 +3,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sqlite3
 import threading
-import time
 from contextlib import closing, nullcontext
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException
 from sqlalchemy import create_engine, text
 from support.airflow import run_task
 from support.later import later
@@ -18,8 +15,8 @@ from support.versions import KEEPS_TASK_STATE
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, StoppedError
 from airflow_provider_sms.execution import ledger_session
-from airflow_provider_sms.execution.ledger_session import HighWaterMark, LedgerSession, Marker, refuse_without_trace
-from airflow_provider_sms.ledger.attempts import HighWater, high_water, register
+from airflow_provider_sms.execution.ledger_session import LedgerSession, note_ledger, refuse_without_trace
+from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
@@ -46,32 +43,13 @@ class State:
         self.kept[key] = value
 
 
-class TaskInstance:
-    """A task instance whose XComs are those that a leg before a wait left."""
-
-    task_id, map_index = "t", -1
-
-    def __init__(self, **xcoms):
-        self.xcoms = xcoms
-
-    def xcom_pull(self, *, task_ids, key, map_indexes):
-        return self.xcoms.get(key)
-
-    def xcom_push(self, *, key, value):
-        self.xcoms[key] = value
-
-
 class Superseded(State):
     def set(self, key, value, *, retention):
         raise RuntimeError("404")
 
 
-class Pushes:
-    do_xcom_push = True
-
-
 def refuse(context, store, who, *, resumed=False):
-    refuse_without_trace(context, store, who, high_water(store, who), resumed=resumed)
+    refuse_without_trace(context, store, who, resumed=resumed)
 
 
 def claims(store, who, count, *, campaign="c"):
@@ -83,16 +61,9 @@ def claims(store, who, count, *, campaign="c"):
             ledger.commit(outcomes=[Outcome(claim.request_id, NOT_SENT if n % 2 else ACCEPTED)])
 
 
-def marked(context, store, claimant_id=1, **arguments):
-    """Note how far the ledger is, as an attempt does."""
-    HighWaterMark(context, store, claimant_id, HighWater(), **arguments).beat(last=True)
-    return context
-
-
 def begun(store, who):
     """Begin an attempt, up to the moment at which it holds its campaign."""
-    held = high_water(store, who)
-    return LedgerSession(store, who, register(store, who), resumed=False, mark=None, held=held)
+    return LedgerSession(store, who, register(store, who), resumed=False)
 
 
 def who(try_number, **changes):
@@ -171,14 +142,14 @@ def test_a_later_try_with_a_trace_goes_on(store):
 def test_a_later_try_without_a_trace_is_refused(store, context):
     """By the note where there is one, else by the try number; another task's trace is none."""
     register(store, who(1, task_id="other"))
-    with pytest.raises(InputError, match=r"attempt 2.*Nothing was sent.*ledger adopt d t r$") as raised:
+    with pytest.raises(InputError, match=r"attempt 2.*Nothing was sent.*airflow-sms adopt d t r$") as raised:
         refuse(context, store, who(2))
     assert ("PostgreSQL at db" in str(raised.value)) == bool(context)
 
 
 def test_a_mapped_task_is_named_by_its_index(store):
     """The way out names the one task instance."""
-    with pytest.raises(InputError, match=r"ledger adopt d t r --map-index 4$"):
+    with pytest.raises(InputError, match=r"airflow-sms adopt d t r --map-index 4$"):
         refuse({}, store, who(2, map_index=4))
 
 
@@ -193,7 +164,7 @@ def test_notes_that_airflow_clears_on_success_prove_nothing(store, monkeypatch):
 def test_a_try_that_was_superseded_does_not_send(store):
     """Airflow takes no note from a try that another one has replaced."""
     with pytest.raises(StoppedError, match="This attempt sent nothing"):
-        HighWaterMark({"task_state_store": Superseded()}, store, 1, HighWater()).leave()
+        note_ledger({"task_state_store": Superseded()}, store)
 
 
 def test_every_try_leaves_its_trace_before_it_sends(send, people, ledger_path):
@@ -204,133 +175,9 @@ def test_every_try_leaves_its_trace_before_it_sends(send, people, ledger_path):
     assert (ran.state, rows) == ("failed", [("send", 1)])
 
 
-# A ledger that went back
-
-
-class FailsOnce(BulkSmsOperator):
-    """Takes a backup of the ledger before it claims anything, and fails when its first try has sent everything."""
-
-    def check_arguments(self):
-        super().check_arguments()
-        if not self.backup.exists():
-            with closing(sqlite3.connect(self.ledger)) as ledger, closing(sqlite3.connect(self.backup)) as backup:
-                ledger.backup(backup)
-
-    def execute(self, context):
-        super().execute(context)
-        if context["ti"].try_number == 1:
-            raise AirflowException("after everything was sent")
-
-
-@pytest.fixture
-def put_back(ledger_path, tmp_path, monkeypatch):
-    """Have FailsOnce take a backup of the ledger, and give what puts it back."""
-    backup = tmp_path / "backup.db"
-    monkeypatch.setattr(FailsOnce, "backup", backup, raising=False)
-    monkeypatch.setattr(FailsOnce, "ledger", ledger_path, raising=False)
-
-    def put_back(context=None):
-        for file in ledger_path.parent.glob("ledger.db*"):
-            file.unlink()
-        shutil.copy(backup, ledger_path)
-
-    return put_back
-
-
-@needs_task_state
-def test_an_older_backup_that_is_put_back_stops_the_task(sms_default, put_back, people, witnessed):
-    """It knows the task, and has forgotten whom it texted: the retry refuses, and says how to go on."""
-    source = people(200)
-    ran = run_task(
-        lambda: FailsOnce(task_id="send", source=source, message="Hi", on_retry_callback=put_back), retries=3
-    )
-    assert (ran.state, ran.tries, set(witnessed().values())) == ("failed", 2, {1})
-    assert "has gone back: it has 0 requests of this task, up to request 0, and had 2, up to request 2" in ran.log
-    assert "airflow-sms adopt dag_" in ran.log
-
-
-@pytest.mark.parametrize("loses", [True, False])
-def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_back, people, sandbox, witnessed, loses):
-    """On every version of Airflow: the leg before the wait leaves an XCom. A ledger that is as it was goes on."""
-    sandbox.state.set_balance(100)
-    source = people(200)
-
-    def top_up():
-        # Looks that the trigger takes: three in a row, after the send.
-        while [each.operation for each in sandbox.state.requests][-3:] != ["balance"] * 3 or not witnessed():
-            time.sleep(0.01)
-        if loses:
-            put_back()
-        sandbox.state.set_balance(1000)
-
-    thread = threading.Thread(target=top_up)
-    thread.start()
-    ran = run_task(
-        lambda: FailsOnce(
-            task_id="send",
-            source=source,
-            message="Hi",
-            concurrency=1,
-            on_low_balance="wait",
-            cost_per_part=0.1,
-        )
-    )
-    thread.join()
-    assert ran.xcoms["sms_ledger"]["requests"] > 0
-    if loses:
-        assert "This is attempt 1 after a wait" in ran.log
-        assert "has gone back" in ran.log
-    assert (ran.state, len(witnessed()), set(witnessed().values())) == (
-        ("failed", 100, {1}) if loses else ("success", 200, {1})
-    )
-
-
-@needs_task_state
-def test_a_ledger_that_has_all_it_had_goes_on(store):
-    """Also where requests were not sent, others have claimed since, and another ledger's name is noted."""
-    claims(store, who(1), 3)
-    context = marked({"task_state_store": State()}, store)
-    claims(store, who(1, task_id="other"), 3)
-    claims(store, who(2), 1)
-    refuse(context, store, who(3))
-    assert context["task_state_store"].kept["sms_ledger"]["requests"] == 3
-
-
-@pytest.mark.parametrize("where", ["task_state_store", "xcom"])
-def test_a_ledger_with_fewer_requests_is_refused(store, where):
-    """Whether Airflow's store says so, or what the leg before a wait left; as many ids do not make up for a request."""
-    claims(store, who(1), 2)
-    marker = {"ledger": "x", "highest_request": 2, "requests": 3, "noted_at": store.clock()}
-    context = {"ti": TaskInstance(**({"sms_ledger": marker} if where == "xcom" else {}))}
-    if where == "task_state_store":
-        context[where] = State(sms_ledger=marker)
-    with pytest.raises(InputError, match=r"has gone back.*Nothing was sent.*ledger adopt d t r$"):
-        refuse(context, store, who(1), resumed=True)
-
-
-def test_a_ledger_whose_requests_have_lower_ids_is_refused(store):
-    """Other requests in the place of those that were lost do not make up for them."""
-    claims(store, who(1), 3)
-    marker = {"ledger": "x", "highest_request": 9, "requests": 3, "noted_at": store.clock()}
-    with pytest.raises(InputError, match="up to request 3, and had 3, up to request 9"):
-        refuse({"task_state_store": State(sms_ledger=marker)}, store, who(2))
-
-
-def test_a_person_can_answer_for_a_ledger_that_went_back(store):
-    """Once it is adopted a try goes on, and notes how far the ledger is now; an adoption holds for what came before."""
-    claims(store, who(1), 2)
-    state = State(sms_ledger={"ledger": "x", "highest_request": 8, "requests": 8, "noted_at": store.clock()})
-    adopt(store, who(0))
-    refuse({"task_state_store": state}, store, who(2))
-    later = {**state.kept["sms_ledger"], "noted_at": store.clock() + 1}
-    with pytest.raises(InputError, match="has gone back"):
-        refuse({"task_state_store": State(sms_ledger=later)}, store, who(2))
-
-
 @pytest.mark.parametrize("context", [{"task_state_store": State()}, {}], ids=["store", "none"])
 def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
     """On every version and in a first try: what another try left is no trace of it; an adoption is."""
-    context = {**context, "ti": TaskInstance()}
     register(store, who(2))
     with pytest.raises(InputError, match=r"^This is attempt 3 after a wait, and .* has no trace"):
         refuse(context, store, who(3), resumed=True)
@@ -340,35 +187,6 @@ def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
     refuse(context, store, who(1, run_id="other"), resumed=True)
 
 
-def test_a_ledger_that_lacks_the_attempt_that_noted_another_one_is_refused(store):
-    """It has earlier attempts, and as many requests, and knows nobody whom the one with the other ledger texted."""
-    claims(store, who(1), 3)
-    marker = Marker("PostgreSQL at db", HighWater(2, 2), store.clock(), try_number=2)
-    context = {"task_state_store": State(sms_ledger=marker.as_json())}
-    with pytest.raises(InputError, match=r"no trace of attempt 2, which used PostgreSQL at db\. .* adopt d t r$"):
-        refuse(context, store, who(3))
-    adopt(store, who(0))
-    refuse(context, store, who(3))
-
-
-def test_a_ledger_that_was_moved_with_its_attempts_goes_on(store):
-    """It has another name, and all that it had: the attempt that noted the old name is in it."""
-    claims(store, who(1), 2)
-    claims(store, who(2), 1)
-    marker = Marker("elsewhere", HighWater(3, 3), store.clock(), try_number=2)
-    refuse({"task_state_store": State(sms_ledger=marker.as_json())}, store, who(3))
-
-
-@needs_task_state
-def test_a_note_names_its_attempt(store):
-    """So that a later one can look for it in the ledger that it finds."""
-    state = State()
-    ti = TaskInstance()
-    ti.try_number = 7
-    HighWaterMark({"task_state_store": state, "ti": ti}, store, 1, HighWater()).leave()
-    assert state.kept["sms_ledger"]["try_number"] == 7
-
-
 def test_a_leg_whose_campaign_was_purged_is_refused(store):
     """Nobody of those whom it texted before it waited is texted again."""
     claims(store, who(1), 3)
@@ -376,7 +194,7 @@ def test_a_leg_whose_campaign_was_purged_is_refused(store):
         forget_campaign(store, old)
     forget_claimants(store, store.clock() + 1)
     with pytest.raises(InputError, match="was the campaign purged"):
-        refuse({"ti": TaskInstance()}, store, who(1), resumed=True)
+        refuse({}, store, who(1), resumed=True)
 
 
 def purge_years_later(path):
@@ -464,22 +282,6 @@ def test_a_campaign_that_is_held_is_in_use(store):
         forget_campaign(store, old)
 
 
-def test_a_purge_that_ended_as_the_attempt_began_is_noticed(store):
-    """The earlier attempt was found, and is gone before the campaign is held: nobody whom it texted is texted again."""
-    claims(store, who(1), 3)
-    session = begun(store, who(2))
-    for old in old_campaigns(store, store.clock() + 1):
-        forget_campaign(store, old)
-    with pytest.raises(InputError, match=r"Campaign c was purged while this attempt began\. Nothing was sent"):
-        session.hold("c", "sms_default")
-
-
-def test_a_note_of_an_older_version_is_read(store):
-    """It names the ledger, and no figures."""
-    register(store, who(1))
-    refuse({"task_state_store": State(sms_ledger="/home/ann/sms_ledger.db")}, store, who(2))
-
-
 @pytest.mark.parametrize(("version", "refused"), [("3.3.2", False), ("3.4.0b2", True), ("4.0.0", True)])
 def test_from_3_4_on_a_clear_discards_the_note(store, monkeypatch, version, refused):
     """So there no note proves nothing, and the try number counts."""
@@ -490,51 +292,6 @@ def test_from_3_4_on_a_clear_discards_the_note(store, monkeypatch, version, refu
             refuse(context, store, who(2))
     else:
         refuse(context, store, who(2))
-
-
-# Notes while it sends
-
-
-@needs_task_state
-def test_a_note_is_taken_now_and_then(store):
-    """While it sends, after some seconds, and only where the ledger is further."""
-    now = [0.0]
-    state = State()
-    mark = HighWaterMark({"task_state_store": state}, store, 1, HighWater(), clock=lambda: now[0])
-    mark.leave()
-    first = state.kept["sms_ledger"]
-    assert (first["highest_request"], first["requests"]) == (0, 0)
-    claims(store, who(1), 2)
-    mark.beat()
-    noted = state.kept["sms_ledger"]
-    assert (noted["highest_request"], noted["requests"]) == (2, 2)
-    claims(store, who(1, task_id="other"), 2)
-    for now[0] in (1.9, 2.0):
-        mark.beat()
-        assert state.kept["sms_ledger"] is noted
-
-
-@needs_task_state
-def test_a_note_that_is_refused_ends_nothing(store, caplog):
-    """Nobody is left out because Airflow takes no note; that it took none is said once."""
-    claims(store, who(1), 1)
-    mark = HighWaterMark({"task_state_store": Superseded()}, store, 1, HighWater())
-    mark.beat(last=True)
-    mark.beat(last=True)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-
-
-def test_an_attempt_that_waits_leaves_an_xcom(store):
-    """Where its task pushes any."""
-    claims(store, who(1), 2)
-    ti = TaskInstance()
-    context = {"ti": ti, "task": Pushes()}
-    HighWaterMark(context, store, 1, HighWater()).leave_for_next_leg()
-    assert (ti.xcoms["sms_ledger"]["highest_request"], ti.xcoms["sms_ledger"]["requests"]) == (2, 2)
-    context["task"].do_xcom_push = False
-    ti.xcoms.clear()
-    HighWaterMark(context, store, 1, HighWater()).leave_for_next_leg()
-    assert ti.xcoms == {}
 
 
 # The ledger of a task in PostgreSQL
@@ -592,8 +349,7 @@ def test_a_campaign_in_postgresql_goes_out_once(send, people, sms_ledger, sandbo
 
 
 def test_a_task_holds_two_connections_at_most(send, people, sms_ledger, monkeypatch):
-    """One of the sender's, and one of the main thread's for progress and the high-water mark: a server has few."""
-    monkeypatch.setattr(ledger_session, "MARK_SECONDS", 0.0)
+    """One of the sender's, and one of the main thread's for progress: a server has few."""
     engine = create_engine(sms_ledger, isolation_level="AUTOCOMMIT")
     held, two, ended = set(), threading.Event(), threading.Event()
     claim = CampaignLedger._claim

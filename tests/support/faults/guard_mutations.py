@@ -21,8 +21,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a later try takes any ledger",
         "execution/ledger_session.py",
-        "    if used is None:\n        return\n",
-        "    return\n",
+        "    if used is None or has_trace(store, who, of_attempt=resumed):\n",
+        "    if True:\n",
         (TRACE,),
     ),
     Mutation(
@@ -35,8 +35,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a superseded try goes on",
         "execution/ledger_session.py",
-        "        except Exception as error:\n            raise StoppedError(",
-        "        except ValueError as error:\n            raise StoppedError(",
+        "    except Exception as error:\n        raise StoppedError(",
+        "    except ValueError as error:\n        raise StoppedError(",
         (TRACE,),
     ),
     Mutation(

@@ -17,9 +17,7 @@ CONVERSION = re.compile(rf"(%[-+ #0]*\d*(?:\.\d+)?[dfgis]){PLURAL.pattern}")
 NO_NOUNS = {
     "allows",
     "as",
-    "asks",
     "does",
-    "exists",
     "has",
     "holds",
     "in",
@@ -27,10 +25,9 @@ NO_NOUNS = {
     "its",
     "leads",
     "names",
-    "needs",
     "of",
 }
-NO_NOUNS |= {"returns", "runs", "takes", "this", "waits", "was"}
+NO_NOUNS |= {"returns", "runs", "takes", "waits", "was"}
 """Words of what looks like a plural noun and is none."""
 ALWAYS_MANY = {
     ("cli/balance_evidence.py", "{money(amount)} credits"): "written with decimals: 1.00 credits",

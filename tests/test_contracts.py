@@ -200,7 +200,7 @@ SUMMARY = (
 )  # fmt: skip
 PLAN = (
     "id", "campaign", "rows", "valid", "invalid", "duplicate", "suppressed", "already_sent", "unknown", "to_send",
-    "repeats", "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts",
+    "repeats", "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts", "markdown",
 )  # fmt: skip
 TEXTS = ("messages", "parts", "cost", "encodings", "longest", "most_parts", "forcing")
 
@@ -221,7 +221,7 @@ def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
     ran = run_task(lambda: BulkSmsOperator(task_id="send", source=rows, message="Hi"))
     assert pushed(ran) == {"plan", "return_value", "responses"}
     assert (ran.summary.keys(), ran.xcoms["plan"].keys()) == (set(SUMMARY), set(PLAN))
-    assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("09ff04712c8c", [("bulk",)])
+    assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("09ff04712c8c-aeb36a1f-2-2", [("bulk",)])
     assert ran.xcoms["plan"]["texts"].keys() == set(TEXTS)
     assert ran.xcoms["plan"]["suppressed"] == 0
     (response,) = ran.xcoms["responses"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Param
 
-from airflow_provider_sms.operators.sms import SOUTH_AFRICAN_DIRECT_MARKETING, BulkSmsOperator
+from airflow_provider_sms.operators.sms import SOUTH_AFRICAN_DIRECT_MARKETING, BulkSmsOperator, Limits
 
 DATA = Path(__file__).parent / "data"
 RECIPIENTS, OPTED_OUT = DATA / "recipients.parquet", DATA / "opted_out.csv"
@@ -37,12 +37,8 @@ with DAG(
         suppress=str(OPTED_OUT),
         send_window=SOUTH_AFRICAN_DIRECT_MARKETING,
         on_invalid="skip",
-        max_invalid=0.05,  # a share of the rows
-        max_rows=2_000,
-        max_parts_per_message=2,
         cost_per_part={"276": 0.35, "277": 0.8, "27": 1, "": 2.4},  # credits, as the sandbox charges
-        max_cost=1_000,
-        max_error_rate=0.1,
+        limits=Limits(max_rows=2_000, max_cost=1_000, max_parts=2, max_invalid=0.05, max_error_rate=0.1),
         on_low_balance="wait",
     )
     # [END howto_operator_bulk_sms_controls]

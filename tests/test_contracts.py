@@ -300,14 +300,8 @@ PARAMETERS = {
         "report": None,
         "dry_run": False,
         "suppress": None,
-        "min_rows": None,
-        "max_rows": None,
-        "max_invalid": None,
-        "max_parts_per_message": None,
-        "max_cost": None,
-        "max_repeats": None,
+        "limits": None,
         "cost_per_part": 1,
-        "max_error_rate": None,
         "on_low_balance": "send",
         "approved_plan": None,
         "send_window": None,
@@ -345,8 +339,8 @@ PARAMETERS = {
     },
 }
 TEMPLATED = {
-    BulkSmsOperator: "source message send_options campaign report suppress sms_conn_id ledger_conn_id "
-    "dry_run min_rows max_rows max_invalid max_cost max_repeats approved_plan",
+    BulkSmsOperator: "source message send_options campaign report suppress sms_conn_id ledger_conn_id dry_run limits "
+    "approved_plan",
     GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
     BalanceSensor: "min_balance source message sms_conn_id",
     SmsNotifier: "message to sms_conn_id send_options",
@@ -422,6 +416,7 @@ ERRORS = [
 DOCUMENTED = [
     "operators.sms.BulkSmsOperator",
     "operators.sms.GroupSmsOperator",
+    "operators.sms.Limits",
     "operators.sms.PurgeLedgerOperator",
     "operators.sms.SqlSource",
     "operators.sms.SendWindow",

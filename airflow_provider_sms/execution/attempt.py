@@ -333,7 +333,7 @@ class BulkAttempt:
             credit = Credit(scanned.prices, plan.cost, balance)
         # If the service did not respond just now, one request goes first.
         caution = Caution(on=plan.balance is None)
-        stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
+        stop_conditions = StopConditions(options.send_window, credit, options.limits.error_rate, caution)
         delivery.begin()
         planned = scanned.scan.planned if options.plan_binds else None
         end = delivery.send(

@@ -1,22 +1,43 @@
 """The input of an attempt, in place of the operator: its task, and the checked arguments.
 
-It lies below ``operators/``, which fills these in, so that no step of an attempt needs an operator.
+The arguments are pydantic models, whose checks need no slow import, no connection, and nothing of the machine on which
+the task will run: the values that no template renders are checked when Airflow loads the DAG, and all of them once they
+are rendered.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from airflow.providers.common.compat.sdk import Asset
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from airflow_provider_sms.arguments import LATER, Arguments, flag, form_of, number
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.redaction import Rows, is_to_be_rendered, require_location
+from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.ledger.name_rules import read_name
+from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.messages.arguments import check_characters, check_columns, check_message, check_one_text
+from airflow_provider_sms.messages.group_names import read_groups
+from airflow_provider_sms.messages.plain_text import tidy_text
+from airflow_provider_sms.messages.template_syntax import Field as ColumnField
+from airflow_provider_sms.messages.template_syntax import parse_template
+from airflow_provider_sms.planning.approved_plan import PlanId
+from airflow_provider_sms.planning.limits import Limits
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.recipients.forms import explain_other, is_rows
+from airflow_provider_sms.recipients.paths import require_parquet_name
+from airflow_provider_sms.recipients.regions import read_region
+from airflow_provider_sms.recipients.values import is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Self
 
     from airflow_provider_sms.hooks.sms import SmsHook
-    from airflow_provider_sms.planning.approved_plan import PlanId
-    from airflow_provider_sms.planning.limits import Limits
-    from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.stop_flag import StopFlag
 
 OnInvalid: TypeAlias = Literal["fail", "skip"]
@@ -25,6 +46,11 @@ OnLowBalance: TypeAlias = Literal["send", "fail", "wait"]
 """What happens to a send that costs more than a pre-paid account has."""
 OnUnknown: TypeAlias = Literal["fail", "reconcile", "resend"]
 """What happens to messages whose response was lost."""
+
+MAX_CHUNK = 100
+"""Messages in a request: the service's own limit."""
+MAX_CONCURRENCY = 1000
+"""Requests in flight at once, each with a thread of its own."""
 
 
 @dataclass(frozen=True)
@@ -66,54 +92,210 @@ class SendingTask:
         return 0 < ti.try_number <= getattr(ti, "max_tries", 0)
 
 
-@dataclass(frozen=True)
-class GroupOptions:
-    """The checked arguments of a :class:`GroupSmsOperator`, with the same meanings.
+def _text(value: Any, info: ValidationInfo) -> Any:
+    """Refuse a text or name that is of another type: ``1e5`` may have become 100000.0 before it came here."""
+    for each in value if isinstance(value, (list, tuple)) else [value]:
+        if each is not None and each is not LATER and not isinstance(each, str):
+            raise InputError(
+                f"{info.field_name} must be text, not {type(each).__name__}. A value from another task, or from a "
+                "template with render_template_as_native_obj, keeps its type, and does not tell how it was written: "
+                "pass it as text"
+            )
+    return value
 
-    :param groups: at least one name.
-    """
 
-    message: str
-    groups: Sequence[str]
-    send_options: dict[str, Any] | None
-    on_unknown: OnUnknown
+def _conn_id(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError
+    return value
 
 
-@dataclass(frozen=True)
-class BulkOptions:
-    """The checked arguments of a :class:`BulkSmsOperator` except ``source``, with the same meanings.
+def _optional(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else check(value)
 
-    :param limits: ``min_rows``, ``max_rows``, ``max_cost``, ``max_invalid``, ``max_parts_per_message`` and
-        ``max_repeats``.
-    """
 
-    message: str | None
-    content_column: str | None
-    destination_column: str
-    default_region: str | None
-    key_columns: Sequence[str] | None
-    send_options: dict[str, Any] | None
-    on_invalid: OnInvalid
-    on_unknown: OnUnknown
-    chunk_size: int
-    concurrency: int
-    max_requests_per_second: float | None
-    report: str | None
-    suppress: Any
-    cost_per_part: float | Mapping[str, float]
-    max_error_rate: float | None
-    on_low_balance: OnLowBalance
-    send_window: SendWindow | None
-    limits: Limits
-    approved_plan: PlanId | None
+def _checked(check: Callable[[Any], object]) -> AfterValidator:
+    """Return what refuses a value by a function that raises an error with words of its own."""
+
+    def keep(value: Any) -> Any:
+        check(value)
+        return value
+
+    return AfterValidator(keep)
+
+
+def _send_options(value: Any) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise InputError("send_options must be a dict of the service's Send Options, or None")
+    import orjson
+
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        # The error's own text names a type, never a value.
+        raise InputError(f"send_options cannot be written as JSON: {error}") from None
+    return value
+
+
+def _rate(value: Any) -> Any:
+    if value is not None and (type(value) not in (int, float) or not number(value) > 0):
+        raise ValueError
+    return value
+
+
+def _report(value: Any) -> Any:
+    if value is None:
+        return None
+    if not (isinstance(value, str) and value.strip()):
+        raise InputError("report must be the path or URI of a file to write, or None for no report")
+    if is_missing(tidy_text(value)):
+        raise InputError(f"report is {value!r}: was there no value to render it from?")
+    require_parquet_name(value, "report")
+    return value
+
+
+def _source(value: Any, info: ValidationInfo) -> Any:
+    """Refuse values that cannot be recipients, assets that name no place, queries without a statement, and None."""
+    argument = str(info.field_name)
+    if value is None and argument == "source":
+        raise InputError(f"source: {explain_other(value)}")
+    for each in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(each, Asset):
+            require_location(each, argument)
+        elif isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
+            each.require_statement(argument)
+        elif isinstance(each, str) and is_missing(each.strip()):
+            raise InputError(f"{argument} is {each!r}: was there no value to render it from?")
+        elif isinstance(each, str) and not each.strip():
+            raise InputError(f"{argument}: {explain_other(each)}")
+        # Text in it is rows that a template wrote out; the task's own error says what to do about that.
+        elif isinstance(each, Rows) and not (isinstance(each.data, str) or is_rows(each.data)):
+            raise InputError(f"{argument}: {explain_other(each.data)}")
+    return value
+
+
+def _limits(value: Any) -> Limits:
+    if value is None:
+        return Limits()
+    if not isinstance(value, Mapping):
+        raise InputError(f"limits must be Limits(...), a dict of them, or None, not {form_of(value)}")
+    limits = Limits(**value)
+    for name, limit in limits.given.items():
+        if limit is not LATER and isinstance(limit, str):
+            raise InputError(f"limits: {name} is a template that was not rendered: {form_of(limit)}")
+    return limits
+
+
+def _group_message(message: str) -> str:
+    """Return the text, tidied; it has the syntax of ``BulkSmsOperator``, without columns."""
+    if not isinstance(message, str) or not tidy_text(message).strip():
+        raise InputError("message must be a text, and not empty")
+    check_characters(message)
+    pieces = parse_template(message)
+    for piece in pieces:
+        if isinstance(piece, ColumnField):
+            raise InputError(
+                f"message: {mask_numbers_in(f'{{{piece.column}}}')} names a column, and the text goes to groups, which "
+                "have none: use BulkSmsOperator with a table of the people. Write a literal brace twice"
+            )
+    text = tidy_text("".join(map(str, pieces)))
+    if is_missing(text.strip()):
+        raise InputError(f"message is {text!r}: was there no value to render it from?")
+    return text
+
+
+SmsConnection: TypeAlias = Annotated[
+    Any, BeforeValidator(_conn_id), Field(description="the id of a connection of type sms, such as 'sms_default'")
+]
+"""The connection to send with; only the task finds out whether it exists."""
+LedgerConnection: TypeAlias = Annotated[
+    Any,
+    BeforeValidator(_optional(_conn_id)),
+    Field(description="the id of a connection of type postgres, or None for the configured ledger"),
+]
+"""The connection to the ledger."""
+Whole: TypeAlias = Annotated[int, Field(strict=True)]
+
+
+class SendingOptions(Arguments):
+    """The arguments of all operators that send."""
+
+    send_options: Annotated[Any, BeforeValidator(_send_options)]
+    campaign: Annotated[Any, AfterValidator(_optional(read_name)), BeforeValidator(_text)]
+    on_unknown: OnUnknown = Field(description="one of fail, reconcile, resend")
+    sms_conn_id: SmsConnection
+    ledger_conn_id: LedgerConnection
+
+
+class TableOptions(Arguments):
+    """The arguments that say whom to text, and what: those of the operator, and of the sensor with a source."""
+
+    source: Annotated[Any, AfterValidator(_source)]
+    message: Annotated[Any, _checked(check_message), BeforeValidator(_text)]
+    content_column: Any
+    destination_column: Any
+    default_region: Annotated[Any, _checked(_optional(read_region))]
+    cost_per_part: Annotated[Any, _checked(Prices)]
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        check_one_text(self.message, self.content_column)
+        columns = (self.destination_column, self.content_column, getattr(self, "key_columns", None))
+        if LATER not in columns:
+            check_columns(*columns)
+        return self
+
+
+class BulkOptions(SendingOptions, TableOptions):
+    """The checked arguments of a :class:`BulkSmsOperator`, with the same meanings."""
+
+    key_columns: Any
+    on_invalid: OnInvalid = Field(description="'fail' or 'skip'")
+    suppress: Annotated[Any, AfterValidator(_source)]
+    chunk_size: Whole = Field(ge=1, le=MAX_CHUNK, description=f"a whole number, 1 to {MAX_CHUNK}")
+    concurrency: Whole = Field(ge=1, le=MAX_CONCURRENCY, description=f"a whole number, 1 to {MAX_CONCURRENCY}")
+    max_requests_per_second: Annotated[float | None, BeforeValidator(_rate)] = Field(
+        description="a number above 0, or None for no limit"
+    )
+    limits: Annotated[Limits, BeforeValidator(_limits)]
+    approved_plan: Annotated[Any, BeforeValidator(_optional(PlanId.read))]
+    on_low_balance: OnLowBalance = Field(description="'send', 'fail' or 'wait'")
+    send_window: Any = Field(description="a SendWindow, or None for any hours")
+    dry_run: Annotated[bool, BeforeValidator(flag)] = Field(description="true or false")
+    report: Annotated[Any, BeforeValidator(_report)]
+
+    @field_validator("send_window")
+    @classmethod
+    def _check_window(cls, window: Any) -> Any:
+        if window is not None and not hasattr(window, "closed_until"):
+            raise ValueError
+        return window
+
+    @model_validator(mode="after")
+    def _check_max_invalid(self) -> Self:
+        if self.limits is not LATER and self.limits.max_invalid is not None and self.on_invalid == "fail":
+            raise InputError(
+                "limits: max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_approved(self) -> Self:
+        if self.approved_plan is not None and self.campaign is None:
+            raise InputError("approved_plan needs campaign: the default campaign is that of this task alone")
+        return self
 
     @property
     def plan_binds(self) -> bool:
         """Whether nothing but the messages of the plan may be sent: it was approved, or a limit applies to it."""
-        limits = (
-            self.approved_plan,
-            self.limits.max_cost,
-            self.limits.max_repeats,
-            self.limits.max_parts_per_message,
-        )
+        limits = (self.approved_plan, self.limits.max_cost, self.limits.max_repeats, self.limits.max_parts)
         return any(limit is not None for limit in limits)
+
+
+class GroupOptions(SendingOptions):
+    """The checked arguments of a :class:`GroupSmsOperator`, with the same meanings."""
+
+    message: Annotated[Any, AfterValidator(_group_message), BeforeValidator(_text)]
+    groups: Annotated[Any, AfterValidator(read_groups), BeforeValidator(_text)]

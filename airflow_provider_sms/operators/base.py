@@ -11,8 +11,6 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.base_options import BASE_CHECKS
-from airflow_provider_sms.operators.checks import check_rendered, require_texts
 from airflow_provider_sms.operators.mapping import CanBeMapped
 from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
@@ -22,11 +20,12 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.options import OnUnknown
-    from airflow_provider_sms.operators.checks import Check
 
 
 class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
     """The base of the operators that send; the sending itself is left to subclasses.
+
+    A subclass ends its ``__init__`` with :func:`~airflow_provider_sms.operators.checks.check_loaded`.
 
     :param send_options: the service's Send Options, passed through.
     :param campaign: the campaign's name; within a campaign a message goes out at most once. None means one campaign for
@@ -93,22 +92,6 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""
         self.stop_signal.set()
 
-    @property
-    def argument_checks(self) -> tuple[Check, ...]:
-        """The checks of the task's arguments, in the order in which their errors are reported.
-
-        A subclass ends its ``__init__`` with :func:`~airflow_provider_sms.operators.checks.check_loaded`.
-        """
-        return BASE_CHECKS
-
-    def check_arguments(self) -> None:
-        """Refuse rendered arguments that cannot be used.
-
-        :raises InputError: names the argument.
-        """
-        require_texts(self)
-        check_rendered(self, self.argument_checks)
-
     def campaign_name(self, context: Context) -> str:
         """Return the campaign's name; empty if the name is refused later."""
         from airflow_provider_sms.execution.ledger_session import claimant_of
@@ -119,7 +102,7 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         try:
             return read_name(self.campaign)
         except InputError:
-            return ""  # check_arguments raises the error, once the attempt has left its trace in the ledger
+            return ""  # read_options raises the error, once the attempt has left its trace in the ledger
 
     @property
     def has_name(self) -> bool:

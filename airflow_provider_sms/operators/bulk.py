@@ -5,24 +5,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.arguments import flag
+from airflow_provider_sms.execution.options import MAX_CHUNK, BulkOptions
 from airflow_provider_sms.execution.redaction import redacted_source, with_assets
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.bulk_options import BULK_CHECKS, MAX_CHUNK, read_bulk_options
-from airflow_provider_sms.operators.checks import check_loaded
-from airflow_provider_sms.operators.templated_values import read_value
+from airflow_provider_sms.operators.checks import check_loaded, read_arguments
+from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from decimal import Decimal
     from os import PathLike
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnLowBalance, OnUnknown, SendingTask
-    from airflow_provider_sms.operators.checks import Check
+    from airflow_provider_sms.execution.options import OnInvalid, OnLowBalance, OnUnknown, SendingTask
     from airflow_provider_sms.send_window.window import SendWindow
 
 
@@ -61,23 +59,9 @@ class BulkSmsOperator(SmsOperatorBase):
         ``{dag_id}/{task_id}/{run_id}``. (templated)
     :param key_columns: columns that, together with the destination, identify a message whose text may change between
         attempts. None means that the text identifies it.
-    :param chunk_size: messages in a request, 1 to 100.
-    :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: requests of this task per second, above 0. None means no limit.
-    :param dry_run: check every row, make the plan, and send nothing. (templated)
-    :param min_rows: the fewest rows that the source may have; with fewer, nothing is sent. 1 refuses an empty source.
-        None means no limit. (templated)
-    :param max_rows: the most rows that the source may have; with more, nothing is sent. None means no limit.
-        (templated)
-    :param max_cost: the most credits that the send may cost, by estimate; above that, nothing is sent. None means no
-        limit. (templated)
-    :param max_parts_per_message: the most SMS parts that a text may take; with a longer text, nothing is sent. None
-        means no limit.
-    :param max_invalid: the most rows that may be left out because they cannot be texted, as a whole number or a share
-        below 1 such as ``0.02``; with more, nothing is sent. For ``on_invalid="skip"``. None means no limit.
-        (templated)
-    :param max_repeats: the most people who may already have had another text of the campaign, from another task or run;
-        with more, nothing is sent. 0 refuses any. None means no limit. (templated)
+    :param limits: the most that the plan may have, and the least: a
+        :class:`~airflow_provider_sms.operators.sms.Limits`, or a dict of the same; beyond them nothing is sent. None
+        means no limit. (templated)
     :param cost_per_part: credits that the estimate counts for an SMS part: a number, or numbers by the first digits of
         the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest match counts, and ``""`` stands for all
         others.
@@ -90,8 +74,10 @@ class BulkSmsOperator(SmsOperatorBase):
     :param send_window: the hours in which messages may go out, a
         :class:`~airflow_provider_sms.operators.sms.SendWindow`; outside them, the task gives up its slot until they
         begin. None means at any hour.
-    :param max_error_rate: the share of the last 1,000 messages, 0 to 1, that the service may refuse or call faulty;
-        above it, sending stops. None means no limit.
+    :param dry_run: check every row, make the plan, and send nothing. (templated)
+    :param chunk_size: messages in a request, 1 to 100.
+    :param concurrency: requests in flight at once, at least 1.
+    :param max_requests_per_second: requests of this task per second, above 0. None means no limit.
     :param on_unknown: what happens to messages whose response was lost. ``fail``: the task fails, and they are not sent
         again; ``reconcile``: the task closes the requests whose outcome the balance tells, and fails for the rest: a
         request that was charged for counts as accepted, and one that was not is sent again. This assumes that a
@@ -117,11 +103,7 @@ class BulkSmsOperator(SmsOperatorBase):
         "sms_conn_id",
         "ledger_conn_id",
         "dry_run",
-        "min_rows",
-        "max_rows",
-        "max_invalid",
-        "max_cost",
-        "max_repeats",
+        "limits",
         "approved_plan",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
@@ -137,35 +119,25 @@ class BulkSmsOperator(SmsOperatorBase):
         source: Any,
         destination_column: str = "destination",
         default_region: str | None = None,
-        on_invalid: OnInvalid = "fail",
         suppress: Any = None,
+        on_invalid: OnInvalid = "fail",
         # What does it send?
         message: str | None = None,
         content_column: str | None = None,
         send_options: dict[str, Any] | None = None,
         campaign: str | None = None,
         key_columns: Sequence[str] | None = None,
-        # How fast does it send?
+        # What holds before it sends?
+        limits: Limits | Mapping[str, Any] | None = None,
+        cost_per_part: float | Mapping[str, float] = 1,
+        on_low_balance: OnLowBalance = "send",
+        approved_plan: str | None = None,
+        send_window: SendWindow | None = None,
+        dry_run: bool | str = False,
+        # How does it send?
         chunk_size: int = MAX_CHUNK,
         concurrency: int = 4,
         max_requests_per_second: float | None = None,
-        # What limits it?
-        dry_run: bool | str = False,
-        min_rows: int | str | None = None,
-        max_rows: int | str | None = None,
-        max_cost: float | Decimal | str | None = None,
-        max_parts_per_message: int | None = None,
-        max_invalid: float | Decimal | str | None = None,
-        max_repeats: int | str | None = None,
-        # What does it cost, and is there credit?
-        cost_per_part: float | Mapping[str, float] = 1,
-        on_low_balance: OnLowBalance = "send",
-        # Was it approved?
-        approved_plan: str | None = None,
-        # When may it send?
-        send_window: SendWindow | None = None,
-        # What if something goes wrong?
-        max_error_rate: float | None = None,
         on_unknown: OnUnknown = "fail",
         # What comes back?
         report: str | PathLike[str] | None = None,
@@ -194,24 +166,14 @@ class BulkSmsOperator(SmsOperatorBase):
         self.concurrency = concurrency
         self.max_requests_per_second = max_requests_per_second
         self.dry_run = dry_run
-        self.min_rows = min_rows
-        self.max_rows = max_rows
-        self.max_cost = max_cost
-        self.max_parts_per_message = max_parts_per_message
-        self.max_invalid = max_invalid
-        self.max_repeats = max_repeats
+        # Airflow renders templates in a dict.
+        self.limits = limits.given if isinstance(limits, Limits) else limits
         self.cost_per_part = cost_per_part
         self.on_low_balance = on_low_balance
         self.approved_plan = approved_plan
         self.send_window = send_window
-        self.max_error_rate = max_error_rate
         self.report = report
-        check_loaded(self, self.argument_checks)
-
-    @property
-    def argument_checks(self) -> tuple[Check, ...]:
-        """The checks of the task's arguments, in the order in which their errors are reported."""
-        return (*super().argument_checks, *BULK_CHECKS)
+        check_loaded(self, BulkOptions)
 
     @property
     def source(self) -> Any:
@@ -251,7 +213,7 @@ class BulkSmsOperator(SmsOperatorBase):
 
         :raises InputError: names the argument.
         """
-        return read_bulk_options(self)
+        return read_arguments(self, BulkOptions)
 
     def send(self, task: SendingTask) -> dict[str, Any]:
         """Check every row, send, and return the summary."""
@@ -263,8 +225,8 @@ class BulkSmsOperator(SmsOperatorBase):
     @property
     def _is_dry_run(self) -> bool:
         try:
-            return bool(read_value(self, "dry_run"))
-        except InputError:
+            return flag(self.dry_run)
+        except ValueError:
             return False  # read_options raises the error, once the attempt has left its trace in the ledger
 
     def get_openlineage_facets_on_start(self) -> Any:

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import GroupOptions
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.arguments import check_characters
-from airflow_provider_sms.messages.group_names import read_groups
-from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.checks import Check, check_loaded
-from airflow_provider_sms.recipients.values import is_missing
+from airflow_provider_sms.operators.checks import check_loaded, read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,12 +75,7 @@ class GroupSmsOperator(SmsOperatorBase):
         )
         self.message = message
         self.groups = groups
-        check_loaded(self, self.argument_checks)
-
-    @property
-    def argument_checks(self) -> tuple[Check, ...]:
-        """The checks of the task's arguments, in the order in which their errors are reported."""
-        return (*super().argument_checks, *_GROUP_CHECKS)
+        check_loaded(self, GroupOptions)
 
     def send(self, task: SendingTask) -> dict[str, Any] | None:
         """Send, and return the service's response."""
@@ -100,37 +88,4 @@ class GroupSmsOperator(SmsOperatorBase):
 
         :raises InputError: names the argument.
         """
-        self.check_arguments()
-        return GroupOptions(
-            _read_message(self),
-            read_groups(self.groups),
-            self.send_options,
-            self.on_unknown,
-        )
-
-
-def _read_message(task: GroupSmsOperator) -> str:
-    """Return the text, tidied; it has the syntax of ``BulkSmsOperator``, without columns.
-
-    :raises InputError: there is none, or it names a column.
-    """
-    if not isinstance(task.message, str) or not tidy_text(task.message).strip():
-        raise InputError("message must be a text, and not empty")
-    check_characters(task.message)
-    pieces = parse_template(task.message)
-    for piece in pieces:
-        if isinstance(piece, Field):
-            raise InputError(
-                f"message: {mask_numbers_in(f'{{{piece.column}}}')} names a column, and the text goes to groups, which "
-                "have none: use BulkSmsOperator with a table of the people. Write a literal brace twice"
-            )
-    message = tidy_text("".join(map(str, pieces)))
-    if is_missing(message.strip()):
-        raise InputError(f"message is {message!r}: was there no value to render it from?")
-    return message
-
-
-_GROUP_CHECKS = (
-    Check(lambda task: read_groups(task.groups), ("groups",)),
-    Check(_read_message, ("message",)),
-)
+        return read_arguments(self, GroupOptions)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_sms.execution.redaction import without_shown_rows
+from airflow_provider_sms.planning.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,4 +43,5 @@ def arguments_to_map(operator_class: type[BaseOperator], arguments: Mapping[str,
     defaults = arguments.get("default_args") or {}
     classes = (each for each in operator_class.__mro__ if issubclass(each, BaseOperator) and each is not BaseOperator)
     names = {name for each in classes for name in signature(each.__init__).parameters}
-    return without_shown_rows({**{name: defaults[name] for name in names & defaults.keys()}, **arguments})
+    given = {**{name: defaults[name] for name in names & defaults.keys()}, **arguments}
+    return without_shown_rows({n: value.given if isinstance(value, Limits) else value for n, value in given.items()})

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
+from pydantic import BeforeValidator
 
+from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
+from airflow_provider_sms.execution.options import LedgerConnection
 from airflow_provider_sms.execution.templates import RendersTexts
-from airflow_provider_sms.operators.checks import LEDGER_CONNECTION, Check, check_loaded
+from airflow_provider_sms.operators.checks import check_loaded
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow.providers.common.compat.sdk import Context
+
+
+def _days(retention: Any) -> int | None:
+    """Return a retention in days; None means the configured one.
+
+    :raises InputError: it is not a whole number of days.
+    """
+    if isinstance(retention, timedelta) and retention == timedelta(days=retention.days):
+        retention = retention.days
+    if retention is not None and (type(retention) is not int or retention < 0):
+        raise InputError(
+            "retention_days must be a whole number of days, at least 1, or a timedelta of whole days, or 0 for no end; "
+            f"not {retention!r}"
+        )
+    return retention
+
+
+class PurgeOptions(Arguments):
+    """The checked arguments of a :class:`PurgeLedgerOperator`."""
+
+    retention_days: Annotated[Any, BeforeValidator(_days)]
+    ledger_conn_id: LedgerConnection
 
 
 class PurgeLedgerOperator(RendersTexts, BaseOperator):
@@ -44,7 +69,7 @@ class PurgeLedgerOperator(RendersTexts, BaseOperator):
         self.retention_days = retention_days
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
-        check_loaded(self, (Check(lambda task: _days(task.retention_days), ("retention_days",)), LEDGER_CONNECTION))
+        check_loaded(self, PurgeOptions)
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
         """Forget what is older than the retention.
@@ -67,18 +92,3 @@ class PurgeLedgerOperator(RendersTexts, BaseOperator):
     def on_kill(self) -> None:
         """Stop after the current transaction; the next run goes on from there."""
         self.stop_signal.set()
-
-
-def _days(retention: Any) -> int | None:
-    """Return a retention in days; None means the configured one.
-
-    :raises InputError: it is not a whole number of days.
-    """
-    if isinstance(retention, timedelta) and retention == timedelta(days=retention.days):
-        retention = retention.days
-    if retention is not None and (type(retention) is not int or retention < 0):
-        raise InputError(
-            "retention_days must be a whole number of days, at least 1, or a timedelta of whole days, or 0 for no end; "
-            f"not {retention!r}"
-        )
-    return retention

@@ -5,15 +5,17 @@ DAG files load this module, so it is apart from :mod:`~airflow_provider_sms.plan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from airflow_provider_sms.exceptions import InvalidRowsError, LimitError
+from pydantic import BeforeValidator, Field, model_validator
+
+from airflow_provider_sms.arguments import Arguments, number
+from airflow_provider_sms.exceptions import InputError, InvalidRowsError, LimitError
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.masking import quoted
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.scan import Scan
 
@@ -29,24 +31,77 @@ def repeats_in_words(people: int, campaign: str) -> str:
     return f"{people} {by_count(people, 'person has', 'people have')} had another text of campaign {campaign}"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The most that a plan may have, and the least. None means no limit.
+def _limit(least: int = 0, most: int | None = None, *, whole: bool = True, share: bool = False) -> BeforeValidator:
+    """Return what reads a limit: a number, the text of one, or a template of one.
 
-    :param max_rows: rows of the source.
-    :param min_rows: rows of the source, at least.
-    :param max_cost: credits, as estimated.
-    :param max_invalid: rows that cannot be texted: a whole number of them, or a share of all rows below 1.
-    :param max_parts_per_message: SMS parts of the longest text.
-    :param max_repeats: people who have had another text of the campaign.
+    :param share: whether a number with a point is a share below 1.
     """
 
-    max_rows: int | None = None
-    min_rows: int | None = None
-    max_cost: Decimal | None = None
-    max_invalid: float | Decimal | None = None
-    max_parts_per_message: int | None = None
-    max_repeats: int | None = None
+    def read(value: Any) -> Any:
+        if value is None or (isinstance(value, str) and ("{{" in value or "{%" in value)):
+            return value
+        found = number(value)
+        is_whole = isinstance(found, int)
+        if found < least or (most is not None and found > most) or not (is_whole or not whole or (share and found < 1)):
+            raise ValueError
+        return found if whole else Decimal(found)
+
+    return BeforeValidator(read)
+
+
+_Number: TypeAlias = int | Decimal | float | str | None
+_ROWS = Field(default=None, description="a whole number, at least 0, or None for no limit")
+
+
+class Limits(Arguments):
+    """The most that a plan may have, and the least. None means no limit; a value may be a template.
+
+    :param min_rows: rows of the source, at least; 1 refuses an empty source.
+    :param max_rows: rows of the source.
+    :param max_cost: credits, as estimated.
+    :param max_parts: SMS parts of the longest text.
+    :param max_invalid: rows that cannot be texted: a whole number of them, or a share of all rows below 1, such as
+        ``0.02``. For ``on_invalid="skip"``.
+    :param max_repeats: people who have had another text of the campaign, from another task or run; 0 refuses any.
+    :param max_error_rate: the share of the last 1,000 messages, 0 to 1, that the service may refuse or call faulty;
+        above it, sending stops.
+    """
+
+    named: ClassVar[str] = "limits: "
+
+    min_rows: Annotated[int | str | None, _limit()] = _ROWS
+    max_rows: Annotated[int | str | None, _limit()] = _ROWS
+    max_cost: Annotated[_Number, _limit(whole=False)] = Field(
+        default=None, description="a number of credits, at least 0, or None for no limit"
+    )
+    max_parts: Annotated[int | str | None, _limit(1)] = Field(
+        default=None, description="a whole number, at least 1, or None for no limit"
+    )
+    max_invalid: Annotated[_Number, _limit(share=True)] = Field(
+        default=None, description="a whole number of rows, a share below 1, or None for no limit"
+    )
+    max_repeats: Annotated[int | str | None, _limit()] = _ROWS
+    max_error_rate: Annotated[_Number, _limit(most=1, whole=False)] = Field(
+        default=None, description="a share, 0 to 1, or None for no limit"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: dict[str, Any]) -> dict[str, Any]:
+        for name in values:
+            if name not in cls.model_fields:
+                raise InputError(f"limits has no {quoted(str(name))}: it has {', '.join(cls.model_fields)}")
+        return values
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The limits that are set, by name."""
+        return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
+
+    @property
+    def error_rate(self) -> float | None:
+        """``max_error_rate`` as a float."""
+        return float(self.max_error_rate) if isinstance(self.max_error_rate, Decimal) else None
 
     def check_rows(self, rows: int) -> None:
         """Refuse too many rows, while they are being read.
@@ -54,7 +109,7 @@ class Limits:
         :param rows: read so far.
         :raises LimitError: there are more than ``max_rows``.
         """
-        if self.max_rows is not None and rows > self.max_rows:
+        if isinstance(self.max_rows, int) and rows > self.max_rows:
             raise LimitError(
                 f"The source has more rows than max_rows={self.max_rows}. Nothing was sent. Is it the right source? "
                 "If so, raise max_rows"
@@ -65,7 +120,7 @@ class Limits:
 
         :raises LimitError: there are fewer than ``min_rows``.
         """
-        if self.min_rows is not None and rows < self.min_rows:
+        if isinstance(self.min_rows, int) and rows < self.min_rows:
             raise LimitError(
                 f"The source has {rows} {by_count(rows, 'row')}, fewer than min_rows={self.min_rows}. Nothing was "
                 "sent. Is it the right source, and is it complete? If so, lower min_rows"
@@ -76,9 +131,9 @@ class Limits:
 
         :raises InvalidRowsError: names the count, the reasons and the first rows.
         """
-        if self.max_invalid is None:
+        if not isinstance(self.max_invalid, (int, Decimal)):
             return
-        is_share = not isinstance(self.max_invalid, int)
+        is_share = isinstance(self.max_invalid, Decimal)
         if scan.invalid > (self.max_invalid * scan.rows if is_share else self.max_invalid):
             raise InvalidRowsError(
                 scan.explain_invalid(
@@ -92,20 +147,20 @@ class Limits:
 
         :raises LimitError: names the limit, and what to do.
         """
-        if self.max_repeats is not None and plan.repeats > self.max_repeats:
+        if isinstance(self.max_repeats, int) and plan.repeats > self.max_repeats:
             raise LimitError(
                 f"{repeats_in_words(plan.repeats, plan.campaign)}, more than max_repeats={self.max_repeats}. Nothing "
                 f"was sent. {REPEATS_ADVICE}. If they should get one more, raise max_repeats, or send it under another "
                 "campaign name"
             )
-        most, estimate = self.max_parts_per_message, plan.estimate
-        if most is not None and estimate.most_parts > most:
+        most, estimate = self.max_parts, plan.estimate
+        if isinstance(most, int) and estimate.most_parts > most:
             raise LimitError(
                 f"The message of row {estimate.most_parts_row} takes {estimate.most_parts} SMS parts, more than "
-                f"max_parts_per_message={most}. Rows count from 0. Nothing was sent. Shorten the text, look at the "
-                "encoding in the plan above, or raise max_parts_per_message"
+                f"max_parts={most}. Rows count from 0. Nothing was sent. Shorten the text, look at the "
+                "encoding in the plan above, or raise max_parts"
             )
-        if self.max_cost is not None and plan.cost > self.max_cost:
+        if isinstance(self.max_cost, Decimal) and plan.cost > self.max_cost:
             raise LimitError(
                 f"The {by_count(plan.to_send, 'message costs', 'messages cost')} about {plan.cost:f} "
                 f"{by_count(plan.cost, 'credit')}, more than max_cost={self.max_cost:f}. Nothing was sent. Send to "

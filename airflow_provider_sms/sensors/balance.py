@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from airflow.providers.common.compat.sdk import (
     AirflowException,
@@ -17,23 +17,18 @@ from airflow.providers.common.compat.sdk import (
     PokeReturnValue,
     conf,
 )
+from pydantic import BeforeValidator, Field, model_validator
 
+from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.execution.options import SmsConnection, TableOptions, Whole
 from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.checks import (
-    SMS_CONNECTION,
-    Check,
-    check_loaded,
-    check_rendered,
-    form_of,
-    require_whole,
-)
+from airflow_provider_sms.operators.checks import check_loaded, read_arguments
 from airflow_provider_sms.operators.mapping import CanBeMapped
-from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
 from airflow_provider_sms.triggers.balance import BalanceTrigger
@@ -42,9 +37,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Self
 
     from airflow_provider_sms.execution.ledger_progress import BalanceNotes
     from airflow_provider_sms.service.responses import Balance
+
+
+def _amount(value: object) -> Decimal:
+    """Return an amount of credits.
+
+    :raises ValueError: it is not a finite number.
+    """
+    try:
+        amount = Decimal(str(value).strip())
+    except InvalidOperation:
+        raise ValueError from None
+    if not amount.is_finite():
+        raise ValueError
+    return amount
+
+
+class SensorOptions(Arguments):
+    """The checked arguments of a :class:`BalanceSensor`, beside those about its source."""
+
+    min_balance: Annotated[Any, BeforeValidator(lambda value: None if value is None else _amount(value))] = Field(
+        description="a number"
+    )
+    source: Any
+    max_failures: Whole = Field(ge=0, description="a whole number, at least 0")
+    sms_conn_id: SmsConnection
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        if (self.min_balance is None) == (self.source is None):
+            raise InputError("exactly one of min_balance and source is needed")
+        return self
 
 
 class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperator):
@@ -108,7 +135,11 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
         self._started_at = 0.0
         self._needed: Decimal | None = None
         self._notes: BalanceNotes | None = None
-        check_loaded(self, SENSOR_CHECKS)
+        check_loaded(self, *self._models)
+
+    @property
+    def _models(self) -> tuple[type[Arguments], ...]:
+        return (SensorOptions,) if self.source is None else (SensorOptions, TableOptions)
 
     @property
     def source(self) -> Any:
@@ -139,7 +170,8 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
             cannot be reached.
         """
         try:
-            check_rendered(self, SENSOR_CHECKS)
+            for model in self._models:
+                read_arguments(self, model)
             wanted = self._wanted()
             balance = self._balance()
         except InputError as error:
@@ -263,37 +295,3 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
             raise AirflowFailException(event["message"])
         # Not one of Airflow's errors: with soft_fail each of those would skip the task here, but fails a poke.
         raise ServiceError(event["message"])
-
-
-def _amount(value: object) -> Decimal:
-    try:
-        amount = Decimal(str(value).strip())
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite():
-        raise InputError(f"min_balance must be a number, not {form_of(value)}")
-    return amount
-
-
-def _check_need(task: BalanceSensor) -> None:
-    if (task.min_balance is None) == (task.source is None):
-        raise InputError("exactly one of min_balance and source is needed")
-
-
-def _check_min_balance(task: BalanceSensor) -> None:
-    if task.min_balance is not None:
-        _amount(task.min_balance)
-
-
-def _of_source(check: Check) -> Check:
-    """Return a check of how a source is read, which passes for a sensor without a source."""
-    return Check(lambda task: None if task.source is None else check.refuse(task), check.reads)
-
-
-SENSOR_CHECKS = (
-    Check(_check_need),
-    Check(_check_min_balance, ("min_balance",)),
-    Check(lambda task: require_whole(task, "max_failures", 0), ("max_failures",)),
-    SMS_CONNECTION,
-    *map(_of_source, MESSAGE_CHECKS),
-)

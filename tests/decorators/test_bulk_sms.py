@@ -53,7 +53,7 @@ def test_the_source_of_an_earlier_attempt_is_not_checked():
     made = bulk_sms_task(task_id="t", message="Hi")(lambda: [ANN])().operator
     assert made.source is None
     made.source = 5
-    made.check_arguments()
+    made.read_options()
 
 
 def test_a_function_may_yield_the_recipients(text, witnessed):

@@ -104,7 +104,7 @@ def test_the_plan_of_the_page_is_the_plan_of_its_operator():
     made = [line.strip() for line in plan.table().splitlines()]
     assert [line for line in PLAN.splitlines() if line.strip() not in made] == []
     assert (plan.to_send, plan.estimate.parts, plan.cost) == (bold(TOTAL[0]), bold(TOTAL[4]), bold(TOTAL[6]))
-    assert plan.cost <= arguments["max_cost"]
+    assert plan.cost <= arguments["limits"]["max_cost"]
 
 
 def test_the_sandbox_charges_the_sum(send, sandbox, tmp_path):

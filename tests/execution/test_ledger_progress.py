@@ -105,7 +105,7 @@ def test_a_table_that_is_refused_is_noted(send, people, notes):
 
 def test_a_plan_beyond_a_limit_is_noted(send, people, notes):
     """Who looks sees what would have been sent."""
-    send(people(30), max_cost=5)
+    send(people(30), limits={"max_cost": 5})
     (note,) = notes()
     assert (note["state"], note["plan"]["to_send"], note["not_sent"]) == ("failed", 30, 30)
 
@@ -119,7 +119,7 @@ def test_a_report_that_cannot_be_written_fails_the_try(send, people, tmp_path, n
 
 def test_arguments_that_are_refused_are_noted(send, people, notes):
     """What ends a try before it has counted anything is its end, too; where no campaign is named there is no note."""
-    send(people(3), max_rows="{{ 'x' }}", campaign="c")
+    send(people(3), limits={"max_rows": "{{ 'x' }}"}, campaign="c")
     send(people(3), campaign="{{ ' ' }}")
     (note,) = notes()
     assert (note["campaign"], note["state"], note["total"]) == ("c", "failed", None)

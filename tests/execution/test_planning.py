@@ -72,7 +72,7 @@ def test_people_who_may_have_been_texted_stay_unknown_if_nothing_is_sent_again(s
 def test_a_dry_run_plans_beside_rows_that_cannot_be_texted(send, people, sandbox):
     """The plan of the other rows comes first, and counts those; then the task fails on them, as a send does."""
     numbers = [str(27_820_000_000 + n) for n in range(29)]
-    ran = send(people(30, destination=["0820001234", *numbers]), dry_run=True, max_cost=1)
+    ran = send(people(30, destination=["0820001234", *numbers]), dry_run=True, limits={"limits": {"max_cost": 1}})
     plan = ran.xcoms["plan"]
     assert (ran.state, sent(sandbox)) == ("failed", [])
     assert (plan["rows"], plan["valid"], plan["to_send"], sum(plan["invalid"].values())) == (30, 29, 29, 1)
@@ -110,18 +110,18 @@ def test_the_plan_holds_no_number_and_no_text(send, people):
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ({"max_rows": 99}, "more rows than max_rows=99. Nothing"),
-        ({"max_cost": 99.5}, "about 100 credits, more than max_cost=99.5"),
-        ({"max_cost": 100, "cost_per_part": {"27": 1.5}}, "about 150.0 credits"),
-        ({"max_parts_per_message": 1, "message": "x" * 161}, "takes 2 SMS parts"),
-        ({"max_invalid": 0, "on_invalid": "skip"}, "1 of 101 rows cannot be texted"),
+        ({"limits": {"max_rows": 99}}, "more rows than max_rows=99. Nothing"),
+        ({"limits": {"max_cost": 99.5}}, "about 100 credits, more than max_cost=99.5"),
+        ({"limits": {"max_cost": 100}, "cost_per_part": {"27": 1.5}}, "about 150.0 credits"),
+        ({"limits": {"max_parts": 1}, "message": "x" * 161}, "takes 2 SMS parts"),
+        ({"limits": {"max_invalid": 0}, "on_invalid": "skip"}, "1 of 101 rows cannot be texted"),
     ],
     ids=["rows", "cost", "cost by prefix", "parts", "invalid"],
 )
 def test_a_plan_beyond_a_limit_sends_nothing(send, people, sandbox, limit, words):
     """The task fails before the first text and without retries; the counts and the plan are there all the same."""
     frame = pd.read_parquet(people(100))
-    if "max_invalid" in limit:
+    if "on_invalid" in limit:
         frame.loc[100] = ["x", "bad"]
     ran = send(frame, retries=2, **limit)
     assert (ran.state, ran.tries, sent(sandbox)) == ("failed", 1, [])
@@ -159,18 +159,18 @@ def test_another_wording_may_be_refused(send, people, sandbox):
     """Before anything is sent, and without a retry; people who have had none do not count."""
     send(people(100), campaign="spring")
     before = len(sent(sandbox))
-    ran = send(people(150), "Hello {first_name}", campaign="spring", max_repeats="99", retries=2)
+    ran = send(people(150), "Hello {first_name}", campaign="spring", limits={"max_repeats": "99"}, retries=2)
     assert (ran.state, ran.tries, len(sent(sandbox))) == ("failed", 1, before)
     assert "100 people have had another text of campaign spring, more than max_repeats=99. Nothing was sent" in ran.log
     assert counts(ran) == {"not_sent": 150}
-    ran = send(people(150), "Hello {first_name}", campaign="spring", max_repeats=100)
+    ran = send(people(150), "Hello {first_name}", campaign="spring", limits={"limits": {"max_repeats": 100}})
     assert (ran.state, counts(ran)) == ("success", {"accepted": 150})
 
 
 def test_a_refused_plan_is_reported_row_by_row(send, people, tmp_path):
     """The report says of each row that it was not sent, and why."""
     path = str(tmp_path / "report.parquet")
-    ran = send(people(30), max_cost=29, report=path)
+    ran = send(people(30), limits={"limits": {"max_cost": 29}}, report=path)
     report = pd.read_parquet(path)
     assert (ran.state, set(report.status), len(report)) == ("failed", {"not_sent"}, 30)
     assert "more than max_cost=29" in report.reason[0]
@@ -196,7 +196,7 @@ def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_pa
 def test_bad_answers_stop_the_send(send, people, sandbox):
     """The service leaves out opted-out numbers, more than is allowed: sending stops, and says what was seen."""
     sandbox.state.opted_out = frozenset(str(27_820_000_000 + n) for n in range(0, 1000, 3))
-    ran = send(people(1000), max_error_rate=0.2, concurrency=1, retries=2)
+    ran = send(people(1000), limits={"limits": {"max_error_rate": 0.2}}, concurrency=1, retries=2)
     assert (ran.state, ran.tries) == ("failed", 1)
     assert "more than max_error_rate=0.2" in ran.log
     assert ran.summary["accepted"] < 100
@@ -245,7 +245,7 @@ def test_a_ledger_that_cannot_be_read_for_a_moment_lifts_no_limit(send, people, 
         made(self, *args, **kwargs)
 
     monkeypatch.setattr(CampaignPreview, "__init__", once)
-    ran = send(people(50), "second wording", campaign="c", max_repeats=0)
+    ran = send(people(50), "second wording", campaign="c", limits={"limits": {"max_repeats": 0}})
     assert (ran.state, counts(ran), len(witnessed())) == ("failed", {"not_sent": 50}, 50)
     assert "The ledger cannot be read: it is busy" in ran.log
 
@@ -259,7 +259,7 @@ def test_what_becomes_free_after_the_plan_obeys_the_limit_of_parts(
     frame["text"] = ["long " * 80] * 100 + ["short"] * 5
     own_text = {"message": None, "content_column": "text", "campaign": "c", "concurrency": 1}
     assert send(frame.head(100), **own_text).state == "failed"
-    ran = send(frame, **own_text, max_parts_per_message=1, on_unknown="reconcile")
+    ran = send(frame, **own_text, limits={"max_parts": 1}, on_unknown="reconcile")
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 5, "not_sent": 100})
     assert {text for _, text in witnessed()} == {"short"}
 

@@ -83,7 +83,7 @@ def test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent(
         pd.concat([pd.read_parquet(path), pd.DataFrame({"destination": others, "first_name": "y"})]).to_parquet(path)
 
     options = {"retries": 1, "on_retry_callback": add_others, "report": str(report), "concurrency": 1}
-    ran = send(path, **options, **({"max_cost": 700} if refused == "a limit" else {}))
+    ran = send(path, **options, **({"limits": {"max_cost": 700}} if refused == "a limit" else {}))
     assert (ran.state, ran.tries) == ("failed", 2)
     assert (counts(ran)["already_sent"], counts(ran)["unknown"]) == (100, 300)
     assert counts(ran) == pd.read_parquet(report)["status"].value_counts().to_dict()
@@ -517,7 +517,11 @@ def upgrade_the_ledger(path, ledger_path):
 @pytest.mark.parametrize(
     ("change", "options", "error"),
     [
-        (add_an_invalid_row, {"max_rows": 400}, "has more rows than max_rows=400. Nothing more was sent. Is it"),
+        (
+            add_an_invalid_row,
+            {"limits": {"max_rows": 400}},
+            "has more rows than max_rows=400. Nothing more was sent. Is it",
+        ),
         (add_an_invalid_row, {}, "Nothing more was sent. Correct the rows, or set on_invalid='skip'"),
         (upgrade_the_ledger, {}, "Nothing more was sent. Upgrade airflow-provider-sms here"),
     ],

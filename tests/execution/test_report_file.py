@@ -127,7 +127,7 @@ def test_after_another_table_the_report_and_the_summary_agree(send, people, repo
         if ends == "request":
             sandbox.state.set_faults([{"kind": "status", "status": 400}])
 
-    limits = {"max_cost": 400, "cost_per_part": {"2783": 100, "": 1}} if ends == "max_cost" else {}
+    limits = {"limits": {"max_cost": 400}, "cost_per_part": {"2783": 100, "": 1}} if ends == "max_cost" else {}
     window = Closes(sandbox, change, requests=1)
     ran = send(path, "Hi", send_window=window, concurrency=1, report=str(report), **limits)
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 250})

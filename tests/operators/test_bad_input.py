@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
         "source: FOLDER/nothing.csv: is empty; the first line must hold the names of the columns",
     ),
     "a file of a header alone": Case(
-        {"source": "FOLDER/header.csv", "min_rows": 1},
+        {"source": "FOLDER/header.csv", "limits": {"min_rows": 1}},
         FAILS,
         AirflowFailException,
         "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is it "
@@ -202,7 +202,7 @@ CASES: dict[str, Case] = {
         "FOLDER/other.csv: destination_column: the source has no column 'destination'; it has",
     ),
     "a DataFrame without columns": Case(
-        {"source": pd.DataFrame(), "min_rows": 1},
+        {"source": pd.DataFrame(), "limits": {"min_rows": 1}},
         FAILS,
         AirflowFailException,
         "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is it "
@@ -425,12 +425,12 @@ CASES: dict[str, Case] = {
         f"{CORRECT}",
     ),
     "a text of too many parts": Case(
-        {"message": "x" * 200, "max_parts_per_message": 1},
+        {"message": "x" * 200, "limits": {"max_parts": 1}},
         FAILS,
         AirflowFailException,
-        "The message of row 0 takes 2 SMS parts, more than max_parts_per_message=1. Rows count from 0. "
+        "The message of row 0 takes 2 SMS parts, more than max_parts=1. Rows count from 0. "
         "Nothing was sent. Shorten the text, look at the encoding in the plan above, or raise "
-        "max_parts_per_message",
+        "max_parts",
     ),
     "a value that is missing": Case(
         {"source": table(name=[None]), "message": "Hi {name}"},
@@ -497,25 +497,28 @@ CASES: dict[str, Case] = {
         {"dry_run": "maybe"}, LOAD, InputError, "dry_run must be true or false, not the text 'maybe'"
     ),
     "a number in words": Case(
-        {"max_rows": "lots"},
+        {"limits": {"max_rows": "lots"}},
         LOAD,
         InputError,
-        "max_rows must be a whole number, at least 0, or None for no limit, not the text 'lots'",
+        "limits: max_rows must be a whole number, at least 0, or None for no limit, not the text 'lots'",
     ),
     "a number below 0": Case(
-        {"max_rows": -1}, LOAD, InputError, "max_rows must be a whole number, at least 0, or None for no limit, not -1"
+        {"limits": {"max_rows": -1}},
+        LOAD,
+        InputError,
+        "limits: max_rows must be a whole number, at least 0, or None for no limit, not -1",
     ),
     "a cost that is no number": Case(
-        {"max_cost": float("nan")},
+        {"limits": {"max_cost": float("nan")}},
         LOAD,
         InputError,
-        "max_cost must be a number of credits, at least 0, or None for no limit, not nan",
+        "limits: max_cost must be a number of credits, at least 0, or None for no limit, not nan",
     ),
     "a share above 1": Case(
-        {"max_invalid": 1.5, "on_invalid": "skip"},
+        {"limits": {"max_invalid": 1.5}, "on_invalid": "skip"},
         LOAD,
         InputError,
-        "max_invalid must be a whole number of rows, a share below 1, or None for no limit, not 1.5",
+        "limits: max_invalid must be a whole number of rows, a share below 1, or None for no limit, not 1.5",
     ),
     "no requests at once": Case(
         {"concurrency": 0}, LOAD, InputError, "concurrency must be a whole number, 1 to 1000, not 0"
@@ -527,16 +530,22 @@ CASES: dict[str, Case] = {
         {"max_requests_per_second": 0},
         LOAD,
         InputError,
-        "max_requests_per_second must be a number above 0, or None for no limit",
+        "max_requests_per_second must be a number above 0, or None for no limit, not ",
     ),
     "a policy that does not exist": Case(
-        {"on_unknown": "retry"}, LOAD, InputError, "on_unknown must be one of fail, reconcile, resend, not 'retry'"
+        {"on_unknown": "retry"},
+        LOAD,
+        InputError,
+        "on_unknown must be one of fail, reconcile, resend, not the text 'retry'",
     ),
     "another policy that does not exist": Case(
-        {"on_invalid": "ignore"}, LOAD, InputError, "on_invalid must be 'fail' or 'skip', not 'ignore'"
+        {"on_invalid": "ignore"}, LOAD, InputError, "on_invalid must be 'fail' or 'skip', not the text 'ignore'"
     ),
     "hours in words": Case(
-        {"send_window": "09:00-17:00"}, LOAD, InputError, "send_window must be a SendWindow, or None for any hours"
+        {"send_window": "09:00-17:00"},
+        LOAD,
+        InputError,
+        "send_window must be a SendWindow, or None for any hours, not the text",
     ),
     "a report that is called CSV": Case(
         {"report": "FOLDER/report.csv"},
@@ -577,13 +586,13 @@ CASES: dict[str, Case] = {
         "'mobile', 'landline'. Name the column with the numbers 'destination', or pass it alone",
     ),
     "more rows than allowed": Case(
-        {"max_rows": 0},
+        {"limits": {"max_rows": 0}},
         FAILS,
         AirflowFailException,
         "The source has more rows than max_rows=0. Nothing was sent. Is it the right source? If so, raise max_rows",
     ),
     "a higher cost than allowed": Case(
-        {"max_cost": 0.5},
+        {"limits": {"max_cost": 0.5}},
         FAILS,
         AirflowFailException,
         "The message costs about 1 credit, more than max_cost=0.5. Nothing was sent. Send to fewer people or "

@@ -388,7 +388,7 @@ def test_a_null_in_a_template_column_is_an_invalid_row(send, people, sandbox):
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_an_empty_table_may_be_refused(send, sandbox, dry_run):
     """Before anything is sent, and without a retry."""
-    ran = send([], min_rows="1", retries=1, dry_run=dry_run)
+    ran = send([], limits={"min_rows": "1"}, retries=1, dry_run=dry_run)
     assert (ran.state, ran.tries, counts(ran), sends(sandbox)) == ("failed", 1, {}, [])
     assert "The source has 0 rows, fewer than min_rows=1. Nothing was sent" in ran.log
 

@@ -7,7 +7,6 @@ from airflow.providers.common.compat.sdk import DAG, Asset
 from airflow.providers.common.compat.sdk import task as airflow_task
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.bulk_options import read_bulk_options
 from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
 
 
@@ -16,23 +15,23 @@ def bulk(**arguments):
 
 
 REFUSED = [
-    ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, resend, not 'retry'"),
+    ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, resend, not the text 'retry'"),
     ({"send_options": "SenderId"}, "send_options must be a dict"),
     ({"send_options": {"Big": 2**70}}, "send_options cannot be written as JSON: Integer exceeds 64-bit range"),
     ({"campaign": ""}, "campaign is empty"),
     ({"campaign": 5}, "campaign must be text"),
     ({"campaign": "sale\x1fspring"}, "campaign has a control character"),
-    ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip', not 'drop'"),
+    ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip', not the text 'drop'"),
     ({"chunk_size": 101}, "chunk_size must be a whole number, 1 to 100, not 101"),
-    ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not '100'"),
+    ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not the text '100'"),
     ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),
     ({"concurrency": 2.5}, "concurrency must be a whole number"),
-    ({"max_parts_per_message": 0}, "max_parts_per_message must be a whole number, at least 1"),
+    ({"limits": {"max_parts": 0}}, "limits: max_parts must be a whole number, at least 1"),
     ({"max_requests_per_second": 0}, "max_requests_per_second must be a number above 0"),
     ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),
-    ({"max_error_rate": 2}, "max_error_rate must be a share"),
-    ({"max_invalid": 5}, "max_invalid needs on_invalid='skip'"),
-    ({"max_invalid": "{{ params.share }}"}, "max_invalid needs on_invalid='skip'"),
+    ({"limits": {"max_error_rate": 2}}, "limits: max_error_rate must be a share"),
+    ({"limits": {"max_invalid": 5}}, "limits: max_invalid needs on_invalid='skip'"),
+    ({"limits": {"max_invalid": "{{ params.share }}"}}, "limits: max_invalid needs on_invalid='skip'"),
     ({"report": " "}, "report must be the path or URI"),
     ({"on_low_balance": True}, "on_low_balance must be 'send', 'fail' or 'wait', not True"),
     ({"approved_plan": "0123456789ab-01234567-1-1"}, "approved_plan needs campaign"),
@@ -85,7 +84,7 @@ def test_an_argument_that_was_changed_later_is_refused_by_the_task(name):
     task = bulk()
     setattr(task, name, "nonsense")
     with pytest.raises(InputError, match=f"^{name}"):
-        read_bulk_options(task)
+        task.read_options()
 
 
 def test_what_a_template_renders_waits_for_the_task():
@@ -107,7 +106,7 @@ def test_another_tasks_result_waits_for_the_task(name):
     assert dag.get_task("t").upstream_task_ids == {"upstream"}
     setattr(task, name, 5)
     with pytest.raises(InputError, match=f"^{name}"):
-        read_bulk_options(task)
+        task.read_options()
 
 
 def test_a_subclass_may_template_more():
@@ -137,10 +136,11 @@ def test_defaults_of_a_dag_are_checked_as_arguments_are():
 
 def test_options_hold_every_argument_of_the_operator():
     """An attempt is given each argument as it was rendered, or the value that is made of it, and never the operator."""
-    made = {"min_rows", "max_rows", "max_invalid", "max_parts_per_message", "max_cost"}
-    made |= {"max_repeats", "campaign", "sms_conn_id", "ledger_conn_id"}
-    task = bulk(max_rows=5, report="r.parquet")
-    options = read_bulk_options(task)
-    names = set(inspect.signature(BulkSmsOperator.__init__).parameters) - made - {"self", "kwargs", "source", "dry_run"}
-    assert {name: getattr(options, name) for name in names} == {name: getattr(task, name) for name in names}
-    assert options.limits.max_rows == 5
+    task = bulk(limits={"max_rows": 5}, report="r.parquet")
+    options = task.read_options()
+    names = set(inspect.signature(BulkSmsOperator.__init__).parameters) - {"self", "kwargs"}
+    assert names == set(type(options).model_fields)
+    assert {name: getattr(options, name) for name in names - {"limits"}} == {
+        name: getattr(task, name) for name in names - {"limits"}
+    }
+    assert options.limits.given == {"max_rows": 5}

@@ -43,7 +43,7 @@ class Failing(GroupSmsOperator):
     """An operator whose send fails with an error of the test."""
 
     def __init__(self, *, error, cause, **arguments):
-        super().__init__(message="All hands", groups=["staff"], **arguments)
+        super().__init__(message="All hands", groups=["staff"], campaign="c", **arguments)
         self.error, self.cause = error, cause
 
     def send(self, task):
@@ -61,7 +61,7 @@ class Failing(GroupSmsOperator):
 def test_an_error_is_told_once(airflow_home, error, cause, raised):
     """A mistake is one message, and not two in a chain with the same words; the error of a driver stays behind it."""
     with pytest.raises(raised, match=str(error)) as caught:
-        Failing(error=error, cause=cause, task_id="text", campaign="c").execute({})
+        Failing(error=error, cause=cause, task_id="text").execute({})
     assert caught.value.__cause__ is cause
     assert caught.value.__suppress_context__
 

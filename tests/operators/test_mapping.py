@@ -41,7 +41,7 @@ def test_arguments_prevail_over_defaults(airflow_home):
 
 def test_defaults_of_other_mapped_tasks_count(airflow_home):
     """Those of an operator's bases, too, and none that the class does not know."""
-    defaults = {"sms_conn_id": "other", "timeout": 5, "min_rows": 1}
+    defaults = {"sms_conn_id": "other", "timeout": 5, "limits": {"min_rows": 1}}
     group = GroupSmsOperator.partial(task_id="a", message="Hi", default_args=defaults).expand(groups=["staff"])
     sensor = BalanceSensor.partial(task_id="b", default_args=defaults).expand(min_balance=[1])
     assert group.partial_kwargs["sms_conn_id"] == "other"
@@ -49,4 +49,4 @@ def test_defaults_of_other_mapped_tasks_count(airflow_home):
         "sms_conn_id": "other",
         "timeout": 5,
     }
-    assert not {"timeout", "min_rows"} & group.partial_kwargs.keys()
+    assert not {"timeout", "limits"} & group.partial_kwargs.keys()

@@ -9,9 +9,7 @@ from support.airflow import run_task
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.bulk_options import read_bulk_options
-from airflow_provider_sms.operators.sms import BulkSmsOperator
-from airflow_provider_sms.operators.templated_values import read_value
+from airflow_provider_sms.operators.sms import BulkSmsOperator, Limits
 
 ROWS = [{"destination": "27820000001"}, {"destination": "27820000002"}]
 
@@ -22,28 +20,36 @@ def task(**arguments):
 
 def rendered(name, value):
     """Make a task whose template has left a value."""
-    made = task(**{name: "{{ params.it }}"})
-    setattr(made, name, value)
+    if name in LIMITS:
+        made = task(limits={name: "{{ params.it }}"})
+        made.limits = {name: value}
+    else:
+        made = task(**{name: "{{ params.it }}"})
+        setattr(made, name, value)
     return made
 
 
+def read(name, value):
+    options = rendered(name, value).read_options()
+    return getattr(options.limits if name in LIMITS else options, name)
+
+
+LIMITS = ["min_rows", "max_rows", "max_parts", "max_invalid", "max_cost", "max_repeats", "max_error_rate"]
 FLAGS = [(True, True), (False, False), ("True", True), ("False", False), (" false\n", False), ("TRUE", True)]
 FLAGS += [("1", True), ("0", False), (1, True), (0, False)]
 
 
-@pytest.mark.parametrize("name", ["dry_run"])
 @pytest.mark.parametrize(("value", "means"), FLAGS, ids=repr)
-def test_a_flag_is_read_from_its_text(name, value, means):
+def test_a_flag_is_read_from_its_text(value, means):
     """A text that says false is false."""
-    assert read_value(rendered(name, value), name) is means
+    assert read("dry_run", value) is means
 
 
-@pytest.mark.parametrize("name", ["dry_run"])
-@pytest.mark.parametrize("value", ["", "None", "yes", "no", "off", "2", None, 2, 1.0, [], "{}"], ids=repr)
-def test_every_other_flag_is_refused(name, value):
+@pytest.mark.parametrize("value", ["", "None", "yes", "no", "off", "2", 2, 1.0, [], "{}"], ids=repr)
+def test_every_other_flag_is_refused(value):
     """The error names the argument."""
-    with pytest.raises(InputError, match=f"^{name} must be true or false, not "):
-        read_value(rendered(name, value), name)
+    with pytest.raises(InputError, match=r"^dry_run must be true or false, not "):
+        read("dry_run", value)
 
 
 NUMBERS = [
@@ -58,13 +64,16 @@ NUMBERS = [
     ("max_cost", Decimal("0.1"), Decimal("0.1")),
     ("max_cost", 0.1, Decimal("0.1")),
     ("max_cost", 7, Decimal(7)),
+    ("max_parts", "2", 2),
+    ("max_error_rate", "0.1", Decimal("0.1")),
+    ("max_error_rate", 1, Decimal(1)),
 ]
 
 
 @pytest.mark.parametrize(("name", "value", "means"), NUMBERS)
 def test_a_number_is_read_from_its_text(name, value, means):
     """Exactly, as an int or a Decimal."""
-    found = read_value(rendered(name, value), name)
+    found = read(name, value)
     assert (found, type(found)) == (means, type(means))
 
 
@@ -72,22 +81,19 @@ NO_NUMBERS = ["", "None", "many", "1e3", "1_000", "1,5", "-1", "nan", "inf", "0x
 NO_NUMBERS += [True, [5], float("nan"), Decimal("Infinity"), -1]
 
 
-LIMITS = ["min_rows", "max_rows", "max_invalid", "max_cost", "max_repeats"]
-
-
 @pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
 def test_every_other_number_is_refused(name, value):
     """A limit that cannot be read is not taken for none."""
-    with pytest.raises(InputError, match=f"^{name} must be a .*number.*, not "):
-        read_value(rendered(name, value), name)
+    with pytest.raises(InputError, match=f"^limits: {name} must be a .*, not "):
+        read(name, value)
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_rows", "1.0"), ("max_repeats", 1.0), ("max_invalid", "1.0")])
 def test_a_count_is_a_whole_number(name, value):
     """It has no point."""
-    with pytest.raises(InputError, match=f"^{name} must be a whole number"):
-        read_value(rendered(name, value), name)
+    with pytest.raises(InputError, match=f"^limits: {name} must be a whole number"):
+        read(name, value)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +101,10 @@ def test_a_count_is_a_whole_number(name, value):
 )
 def test_what_was_given_does_not_vanish(name):
     """A template without a value would lift the limit, text the suppressed, or send in another campaign or ledger."""
-    with pytest.raises(InputError, match=f"^{name} is None, once its template is rendered"):
-        rendered(name, None).check_arguments()
-    if name in LIMITS:
-        assert read_value(task(), name) is None
+    what = f"limits: {name}" if name in LIMITS else name
+    with pytest.raises(InputError, match=f"^{what} is None, once its template is rendered"):
+        rendered(name, None).read_options()
+    assert task().read_options().limits == Limits()
 
 
 def test_an_error_shows_no_number():
@@ -112,7 +118,9 @@ def test_an_error_shows_no_number():
 
 
 @pytest.mark.parametrize(
-    "argument", [{"dry_run": "nope"}, {"dry_run": None}, {"max_rows": 1.5}, {"max_cost": "-3"}], ids=str
+    "argument",
+    [{"dry_run": "nope"}, {"dry_run": None}, {"limits": {"max_rows": 1.5}}, {"limits": {"max_cost": "-3"}}],
+    ids=str,
 )
 def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(argument):
     """Not at nine in the morning."""
@@ -129,17 +137,24 @@ def test_what_is_rendered_later_is_left_alone_when_the_dag_is_loaded():
 
     with DAG("d", schedule=None) as dag:
         limit = airflow_task(task_id="limit")(lambda: 5)()
-        made = task(dry_run="{{ params.dry }}", max_cost="{% if 1 %}5{% endif %}", max_rows=limit)
+        made = task(dry_run="{{ params.dry }}", limits={"max_cost": "{% if 1 %}5{% endif %}", "max_rows": limit})
     assert (made.dry_run, dag.get_task("t").upstream_task_ids) == ("{{ params.dry }}", {"limit"})
 
 
-def test_options_hold_the_values_that_were_read():
-    """Nothing below the operator meets a text."""
-    given = {"max_rows": "5", "max_invalid": "0.5", "max_cost": "7", "max_repeats": "3"}
-    options = read_bulk_options(task(on_invalid="skip", **given))
-    limits = options.limits
-    assert (limits.max_rows, limits.max_invalid, limits.max_cost) == (5, Decimal("0.5"), 7)
-    assert limits.max_repeats == 3
+@pytest.mark.parametrize("limits", [Limits(max_rows="{{ 5 }}", max_cost=7), {"max_rows": "{{ 5 }}", "max_cost": 7}])
+def test_limits_are_an_object_or_a_dict(limits):
+    """Airflow renders the templates in both; what holds none is checked at once, and a misspelt limit is refused."""
+    made = task(limits=limits)
+    assert made.limits == {"max_rows": "{{ 5 }}", "max_cost": 7}
+    made.limits = {**made.limits, "max_rows": "5"}
+    assert made.read_options().limits == Limits(max_rows=5, max_cost=7)
+    for make in (lambda limits: Limits(**limits), lambda limits: task(limits=limits)):
+        with pytest.raises(InputError, match=r"^limits: max_rows must be a whole number"):
+            make({"max_rows": -1, "max_cost": "{{ 5 }}"})
+        with pytest.raises(InputError, match=r"^limits has no 'max_row': it has min_rows, max_rows"):
+            make({"max_row": 5})
+    with pytest.raises(InputError, match=r"^limits must be Limits\(\.\.\.\), a dict of them, or None, not 5$"):
+        task(limits=5)
 
 
 PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
@@ -149,13 +164,13 @@ PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
 @pytest.mark.parametrize(
     ("argument", "says"),
     [
-        ({"dry_run": "{{ params.dry }}", "max_rows": "{{ params.enough }}"}, None),
+        ({"dry_run": "{{ params.dry }}", "limits": {"max_rows": "{{ params.enough }}"}}, None),
         ({"dry_run": "{{ not params.dry }}"}, "Nothing is sent in a dry run"),
-        ({"max_rows": "{{ params.few }}"}, "more rows than max_rows=1. Nothing"),
-        ({"max_cost": "{{ params.cost }}"}, "more than max_cost=1.5"),
+        ({"limits": {"max_rows": "{{ params.few }}"}}, "more rows than max_rows=1. Nothing"),
+        ({"limits": {"max_cost": "{{ params.cost }}"}}, "more than max_cost=1.5"),
         ({"dry_run": "{{ params.nothing }}"}, "dry_run "),
-        ({"max_rows": "{{ params.nothing }}"}, "max_rows "),
-        ({"max_cost": "{{ params.few }}0 credits"}, "max_cost must be a number of credits"),
+        ({"limits": {"max_rows": "{{ params.nothing }}"}}, "limits: max_rows "),
+        ({"limits": {"max_cost": "{{ params.few }}0 credits"}}, "limits: max_cost must be a number of credits"),
     ],
     ids=str,
 )
@@ -189,7 +204,9 @@ def test_mapped_tasks_read_their_own(sms_default, ledger_path, sandbox):
     """``partial`` and ``expand``: each copy has its value, and a wrong one fails its copy alone, without a retry."""
 
     def make():
-        mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", max_rows="{{ params.enough }}")
+        mapped = BulkSmsOperator.partial(
+            task_id="send", source=ROWS, message="Hi", limits=Limits(max_rows="{{ params.enough }}")
+        )
         return mapped.expand(dry_run=[True, "False", "nope"])
 
     run = run_task(make, only=None, retries=2, params=PARAMS)
@@ -204,12 +221,12 @@ def test_mapped_tasks_may_have_no_limit(sms_default, ledger_path, sandbox):
 
     def literal():
         mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", campaign="{{ ti.map_index }}")
-        return mapped.expand(max_rows=[None, 2, 1])
+        return mapped.expand(limits=[None, {"max_rows": 2}, {"max_rows": 1}])
 
     def returned():
-        limits = airflow_task(task_id="limits")(lambda: [None, 2, 1])()
+        limits = airflow_task(task_id="limits")(lambda: [None, {"max_rows": 2}, {"max_rows": 1}])()
         mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", campaign="r{{ ti.map_index }}")
-        return mapped.expand(max_rows=limits)
+        return mapped.expand(limits=limits)
 
     for make in (literal, returned):
         run = run_task(make, only=None)
@@ -225,7 +242,9 @@ def test_a_mapped_group_of_tasks_may_have_no_limit(sms_default, ledger_path, san
     def make():
         @task_group
         def texts(limit):
-            BulkSmsOperator(task_id="send", source=ROWS, message="Hi", max_rows=limit, campaign="g{{ ti.map_index }}")
+            BulkSmsOperator(
+                task_id="send", source=ROWS, message="Hi", limits={"max_rows": limit}, campaign="g{{ ti.map_index }}"
+            )
 
         texts.expand(limit=[None, 1])
 

@@ -20,7 +20,7 @@ from airflow_provider_sms.stop_flag import StopFlag
     [
         ({"max_rows": 2}, "more rows than max_rows=2. Nothing"),
         ({"max_cost": Decimal("5.5")}, "about 6 credits, more than max_cost=5.5"),
-        ({"max_parts_per_message": 1}, "message of row 0 takes 2 SMS parts"),
+        ({"max_parts": 1}, "message of row 0 takes 2 SMS parts"),
     ],
 )
 def test_a_plan_beyond_a_limit_is_refused(limits, words):

@@ -36,20 +36,19 @@ class BulkSmsOperator(SmsOperatorBase):
     ``responses``, the service's responses in request order, are pushed even when the task fails.
 
     :param source: recipients: a file, directory, glob or URI of Parquet, Arrow or Feather (``.arrow``, ``.feather``),
-        ORC (``.orc``), CSV (``.csv``, ``.tsv``; every column is text) or JSON lines (``.jsonl``, ``.ndjson``), the
-        latter two also with ``.gz``, ``.bz2``, ``.zst``; an asset whose URI names one, which becomes an inlet; a list
+        CSV (``.csv``, ``.tsv``; every column is text) or JSON lines (``.jsonl``, ``.ndjson``), the latter two also
+        with ``.gz``, ``.bz2``, ``.zst``; an asset whose URI names one, which becomes an inlet; a list
         of these; a :class:`~airflow_provider_sms.operators.sms.SqlSource`; a DataFrame of pandas or polars, a
-        ``pyarrow.Table``, or any object with Arrow's C stream interface; a list, or an iterator, of dicts; a dict of
-        columns; a number as text, or a list of numbers, which become ``destination_column``; or an upstream task's
+        ``pyarrow.Table``, or any object with Arrow's C stream interface; a list, or an iterator, of dicts; a number as text, or a list of numbers, which become ``destination_column``; or an upstream task's
         result. (templated)
     :param destination_column: the column with the numbers.
     :param default_region: the country of numbers that are written without a country code, as an ISO 3166 code such as
         ``ZA``, in capitals or not. None means that every number must carry its country code.
-    :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
-        counted and left out.
     :param suppress: numbers not to text, in any form that ``source`` takes, such as a file of opt-outs or reports of
         earlier sends; a table has them in ``destination_column``, in its only column, or in the only one that can hold
         them. None means that no number is suppressed. (templated)
+    :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
+        counted and left out.
     :param message: the text; ``{first_name}`` stands for the value of that column, and ``{amount:.2f}`` formats it. A
         single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is looked up as Airflow looks up
         templates, and rendered. None means that ``content_column`` has the texts. (templated)

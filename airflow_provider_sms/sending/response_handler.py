@@ -8,7 +8,7 @@
 | no connection, no balance before it, or too late | not sent | `not_sent` | posted again after a wait |
 | 429; 503 with an `errorCode` | not processed | `not_sent` | posted again after `Retry-After`, else after a wait |
 | no connection, 429 or such a 503, too often; no connection for too long | not processed | `not_sent` | the send ends |
-| 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; ``on_low_balance="wait"`` waits |
+| 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; `on_low_balance="wait"` waits |
 | 401; any other 3xx or 4xx except 303, 408, 499 | refused | `not_sent` | the send ends |
 | no response; a broken or contradictory one | may have been sent | `unknown` | slower; resent by a policy or person |
 | 303, 408, 499; other 1xx, 2xx and 5xx | may have been sent | `unknown` | slower; resent by a policy or person |

@@ -57,7 +57,7 @@ def _amount(value: object) -> Decimal:
     return amount
 
 
-class SensorOptions(Arguments):
+class _Options(Arguments):
     """The checked arguments of a :class:`BalanceSensor`, beside those about its source."""
 
     min_balance: Annotated[Any, BeforeValidator(lambda value: None if value is None else _amount(value))] = Field(
@@ -139,7 +139,7 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
 
     @property
     def _models(self) -> tuple[type[Arguments], ...]:
-        return (SensorOptions,) if self.source is None else (SensorOptions, TableOptions)
+        return (_Options,) if self.source is None else (_Options, TableOptions)
 
     @property
     def source(self) -> Any:

@@ -72,7 +72,7 @@ def test_people_who_may_have_been_texted_stay_unknown_if_nothing_is_sent_again(s
 def test_a_dry_run_plans_beside_rows_that_cannot_be_texted(send, people, sandbox):
     """The plan of the other rows comes first, and counts those; then the task fails on them, as a send does."""
     numbers = [str(27_820_000_000 + n) for n in range(29)]
-    ran = send(people(30, destination=["0820001234", *numbers]), dry_run=True, limits={"limits": {"max_cost": 1}})
+    ran = send(people(30, destination=["0820001234", *numbers]), dry_run=True, limits={"max_cost": 1})
     plan = ran.xcoms["plan"]
     assert (ran.state, sent(sandbox)) == ("failed", [])
     assert (plan["rows"], plan["valid"], plan["to_send"], sum(plan["invalid"].values())) == (30, 29, 29, 1)
@@ -100,11 +100,12 @@ def test_a_dry_run_needs_neither_ledger_nor_service(send, people, sandbox, ledge
 
 
 def test_the_plan_holds_no_number_and_no_text(send, people):
-    """Neither the XCom nor the log quotes anybody."""
+    """Neither the XCom nor the log quotes anybody; the text's template is in what a person reads before a send."""
     ran = send(people(5), "Secret words for {first_name}")
-    told = json.dumps(ran.xcoms["plan"]) + ran.log
-    assert "27820000" not in told
-    assert "Secret" not in told
+    plan = ran.xcoms["plan"]
+    assert "Secret words for {first_name}" in plan.pop("markdown")
+    told = json.dumps(ran.xcoms) + ran.log
+    assert ["27820000" in told, "Name0" in told, "Secret" in told] == [False] * 3
 
 
 @pytest.mark.parametrize(
@@ -163,14 +164,14 @@ def test_another_wording_may_be_refused(send, people, sandbox):
     assert (ran.state, ran.tries, len(sent(sandbox))) == ("failed", 1, before)
     assert "100 people have had another text of campaign spring, more than max_repeats=99. Nothing was sent" in ran.log
     assert counts(ran) == {"not_sent": 150}
-    ran = send(people(150), "Hello {first_name}", campaign="spring", limits={"limits": {"max_repeats": 100}})
+    ran = send(people(150), "Hello {first_name}", campaign="spring", limits={"max_repeats": 100})
     assert (ran.state, counts(ran)) == ("success", {"accepted": 150})
 
 
 def test_a_refused_plan_is_reported_row_by_row(send, people, tmp_path):
     """The report says of each row that it was not sent, and why."""
     path = str(tmp_path / "report.parquet")
-    ran = send(people(30), limits={"limits": {"max_cost": 29}}, report=path)
+    ran = send(people(30), limits={"max_cost": 29}, report=path)
     report = pd.read_parquet(path)
     assert (ran.state, set(report.status), len(report)) == ("failed", {"not_sent"}, 30)
     assert "more than max_cost=29" in report.reason[0]
@@ -196,7 +197,7 @@ def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_pa
 def test_bad_answers_stop_the_send(send, people, sandbox):
     """The service leaves out opted-out numbers, more than is allowed: sending stops, and says what was seen."""
     sandbox.state.opted_out = frozenset(str(27_820_000_000 + n) for n in range(0, 1000, 3))
-    ran = send(people(1000), limits={"limits": {"max_error_rate": 0.2}}, concurrency=1, retries=2)
+    ran = send(people(1000), limits={"max_error_rate": 0.2}, concurrency=1, retries=2)
     assert (ran.state, ran.tries) == ("failed", 1)
     assert "more than max_error_rate=0.2" in ran.log
     assert ran.summary["accepted"] < 100
@@ -245,7 +246,7 @@ def test_a_ledger_that_cannot_be_read_for_a_moment_lifts_no_limit(send, people, 
         made(self, *args, **kwargs)
 
     monkeypatch.setattr(CampaignPreview, "__init__", once)
-    ran = send(people(50), "second wording", campaign="c", limits={"limits": {"max_repeats": 0}})
+    ran = send(people(50), "second wording", campaign="c", limits={"max_repeats": 0})
     assert (ran.state, counts(ran), len(witnessed())) == ("failed", {"not_sent": 50}, 50)
     assert "The ledger cannot be read: it is busy" in ran.log
 

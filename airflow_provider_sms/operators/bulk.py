@@ -37,10 +37,10 @@ class BulkSmsOperator(SmsOperatorBase):
 
     :param source: recipients: a file, directory, glob or URI of Parquet, Arrow or Feather (``.arrow``, ``.feather``),
         CSV (``.csv``, ``.tsv``; every column is text) or JSON lines (``.jsonl``, ``.ndjson``), the latter two also
-        with ``.gz``, ``.bz2``, ``.zst``; an asset whose URI names one, which becomes an inlet; a list
-        of these; a :class:`~airflow_provider_sms.operators.sms.SqlSource`; a DataFrame of pandas or polars, a
-        ``pyarrow.Table``, or any object with Arrow's C stream interface; a list, or an iterator, of dicts; a number as text, or a list of numbers, which become ``destination_column``; or an upstream task's
-        result. (templated)
+        with ``.gz``, ``.bz2``, ``.zst``; an asset whose URI names one, which becomes an inlet; a list of these; a
+        :class:`~airflow_provider_sms.operators.sms.SqlSource`; a DataFrame of pandas or polars, a ``pyarrow.Table``,
+        or any object with Arrow's C stream interface; a list, or an iterator, of dicts; a number as text, or a list of
+        numbers, which become ``destination_column``; or an upstream task's result. (templated)
     :param destination_column: the column with the numbers.
     :param default_region: the country of numbers that are written without a country code, as an ISO 3166 code such as
         ``ZA``, in capitals or not. None means that every number must carry its country code.

@@ -575,7 +575,7 @@ class Unreadable:
         self._left = after
         self.clock, self.commit, self.finish = ledger.clock, ledger.commit, ledger.finish
         self.paused, self.texted_twice, self.known_events = None, [], ledger.known_events
-        self.elapsed, self.lapses_at = ledger.elapsed, float("inf")
+        self.patience, self.elapsed, self.lapses_at = ledger.patience, ledger.elapsed, float("inf")
 
     def holders(self, keys):
         self._read()

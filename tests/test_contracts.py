@@ -218,10 +218,10 @@ def kinds(path):
 def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
     """Later tasks read these keys; the plan's id and the kind of request stand in the ledger, too."""
     rows = [{"destination": "27820000000"}, {"destination": "27820000001"}]
-    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=rows, message="Hi"))
+    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=rows, message="Hi", campaign="c"))
     assert pushed(ran) == {"plan", "return_value", "responses"}
     assert (ran.summary.keys(), ran.xcoms["plan"].keys()) == (set(SUMMARY), set(PLAN))
-    assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("09ff04712c8c-aeb36a1f-2-2", [("bulk",)])
+    assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("09ff04712c8c-7a17f6a5-2-2", [("bulk",)])
     assert ran.xcoms["plan"]["texts"].keys() == set(TEXTS)
     assert ran.xcoms["plan"]["suppressed"] == 0
     (response,) = ran.xcoms["responses"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -75,19 +76,26 @@ def test_the_moment_is_all_that_the_trigger_is_told():
 # Credit
 
 
-def test_credit_is_waited_for(wait_in_task, sandbox):
+@pytest.fixture
+def short_interval(monkeypatch):
+    """Have the balance read again at once."""
+    monkeypatch.setattr("airflow_provider_sms.execution.deferral.INTERVAL_SECONDS", 0.01)
+
+
+def test_credit_is_waited_for(wait_in_task, sandbox, short_interval):
     """However often the service fails meanwhile, the task goes on once there is enough."""
     sandbox.state.set_balance(10)
     sandbox.state.set_faults([{"kind": "status", "status": 503, "on": "balance", "times": 12}])
 
     def top_up():
-        while looks(sandbox) < 14:
-            pass
+        until = time.monotonic() + 60
+        while looks(sandbox) < 14 and time.monotonic() < until:
+            time.sleep(0.005)
         sandbox.state.set_balance(700)
 
     thread = threading.Thread(target=top_up)
     thread.start()
-    ran = wait_in_task(wait_for_balance, "sms_default", Decimal(500), 0.01)
+    ran = wait_in_task(wait_for_balance, "sms_default", Decimal(500))
     thread.join()
     assert (ran.state, ran.tries, ran.summary) == ("success", 1, "resumed")
 
@@ -95,14 +103,14 @@ def test_credit_is_waited_for(wait_in_task, sandbox):
 def test_enough_credit_is_seen_at_once(wait_in_task, sandbox):
     """The first look does not wait for the interval; exactly the amount suffices."""
     sandbox.state.set_balance("500.25")
-    ran = wait_in_task(wait_for_balance, "sms_default", Decimal("500.25"), 3600.0)
+    ran = wait_in_task(wait_for_balance, "sms_default", Decimal("500.25"))
     assert (ran.summary, looks(sandbox)) == ("resumed", 1)
 
 
-def test_a_refusal_ends_the_wait_and_the_task(wait_in_task, sandbox):
+def test_a_refusal_ends_the_wait_and_the_task(wait_in_task, sandbox, short_interval):
     """It will be refused again: no retry is spent on it, and the service's words are in the log."""
     sandbox.state.set_faults([{"kind": "status", "status": 401, "on": "balance"}])
-    ran = wait_in_task(wait_for_balance, "sms_default", Decimal(5), 0.01, retries=2)
+    ran = wait_in_task(wait_for_balance, "sms_default", Decimal(5), retries=2)
     assert (ran.state, ran.tries, looks(sandbox)) == ("failed", 1, 1)
     assert "401" in ran.log
 
@@ -110,10 +118,10 @@ def test_a_refusal_ends_the_wait_and_the_task(wait_in_task, sandbox):
 def test_no_end_and_no_secret_are_told_to_the_trigger():
     """It waits for as long as it takes, and its arguments are stored unencrypted."""
     with pytest.raises(TaskDeferred) as deferred:
-        wait_for_balance("mine", Decimal("2.50"), 60.0)
+        wait_for_balance("mine", Decimal("2.50"))
     given = deferred.value.trigger.serialize()[1]
     told = {name: value for name, value in given.items() if value}
-    assert told == {"sms_conn_id": "mine", "min_balance": "2.50", "poke_interval": 60.0}
+    assert told == {"sms_conn_id": "mine", "min_balance": "2.50", "poke_interval": 30.0}
     assert (given["max_failures"], given["timeout"], deferred.value.timeout) == (None, None, None)
     assert deferred.value.method_name == "execute_complete"
 

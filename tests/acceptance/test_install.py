@@ -21,7 +21,7 @@ FREE = re.compile(r"(apache-airflow-|starlette=)")
 
 def too_old():
     """Return the packages that the page calls too old, each with the version that it has to be older than."""
-    (sentence,) = re.findall(r"from 2025 does: (.*?) are older", PAGE.read_text())
+    (sentence,) = re.findall(r"Files of 2025 do: (.*?) are older", PAGE.read_text(), re.DOTALL)
     bounds = (ROOT / "pyproject.toml").read_text()
     names = re.findall(r"`([\w-]+)`", sentence)
     return {name: re.search(rf'"{re.escape(name)}>=([\d.]+)"', bounds).group(1) for name in names}

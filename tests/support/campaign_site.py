@@ -87,7 +87,7 @@ class CampaignSite:
         """Wait until a sandbox has accepted more messages than this."""
         sent = self.services[conn_id]
         what = f"{people} are texted by {conn_id}"
-        until(lambda: sent.accepted_page(0, 0)[0] > people, seconds=RUN_SECONDS, what=what, every=0.5)
+        until(lambda: len(sent.accepted) > people, seconds=RUN_SECONDS, what=what, every=0.5)
 
     def sign_in(self, page: Any, name: str) -> None:
         """Sign a user in through the form."""

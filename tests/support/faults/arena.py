@@ -7,7 +7,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter, defaultdict
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -123,12 +123,6 @@ class Arena:
 
     def resume(self, name: str, campaign: Campaign) -> Ended:
         """Send the rest without faults once every deadline has passed; the case is judged at the end."""
-        if campaign.of_table:
-            from airflow_provider_sms.execution.ledger_session import record_files
-
-            # As every attempt of a task does: what it frees must be sent now, not count as lost in the end.
-            with closing(self._ledgers()) as store:
-                record_files(store)
         ended = attempt(campaign, 99, concurrency=2, ahead=lambda: LATER)
         if ended.error is not None:
             raise ended.error

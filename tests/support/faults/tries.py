@@ -235,7 +235,7 @@ def attempt(
             sender = Sender(
                 ledger,
                 post,
-                post_seconds=POST_SECONDS if reconciles else client.longest_call,
+                post_seconds=max(POST_SECONDS if reconciles else 0.0, client.longest_call),
                 ask=reconciliation.observe if reconciles else client.get_balance,
                 options=SendingOptions(
                     chunk_size=campaign.chunk_size,

@@ -42,7 +42,6 @@ def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
     pq.write_table(table, path)
     sources = [str(path), path, path.as_uri(), Asset(uri=path.as_uri()), [str(path)]]
     sources += [table, table.to_batches()[0], table.to_pandas(), table.to_pylist(), tuple(table.to_pylist())]
-    sources += [table.to_pydict()]
     results = [counts(text(returning(source), campaign="one")) for source in sources]
     assert results == [{"accepted": 2}] + [{"already_sent": 2}] * (len(sources) - 1)
     assert witnessed() == {("27820000001", "Hi Annabel"): 1, ("27820000002", "Hi Ben"): 1}

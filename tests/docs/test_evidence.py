@@ -76,8 +76,7 @@ class Trial:
         elif words[:3] == ["airflow", "dags", "test"]:
             self._run_dag(words[3], json.loads(words[5]) if words[4:5] == ["-c"] else None)
         elif words[0] == "airflow-sms":
-            # There is no terminal to ask at.
-            self._run_command([*words[1:], "--yes"] if words[1] == "resolve" else words[1:])
+            self._run_command(words[1:])
         else:
             assert line.startswith(ELSEWHERE)
 
@@ -99,7 +98,7 @@ class Trial:
             with closing(sqlite3.connect(self.ledger_path)) as ledger, ledger:
                 ended = "(SELECT max(finished_at) FROM sms_request)"
                 ledger.execute(f"UPDATE sms_request SET deadline = {ended}, evidence = NULL WHERE state = 'unknown'")
-        yes = ["--yes"] if words[1] == "resolve" else []
+        yes = ["--yes"] if words[0] == "resolve" else []
         self.capsys.readouterr()
         self.monkeypatch.chdir(self.folder)
         main([*words, *yes])

@@ -23,7 +23,6 @@ from airflow_provider_sms.reporting.summary import summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.service.responses import Balance
 
-KILLED_AFTER = 5.0
 """Seconds after which Airflow 3 kills a process that it told to stop."""
 
 

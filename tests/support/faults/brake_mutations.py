@@ -5,9 +5,6 @@ from __future__ import annotations
 from support.faults.mutation import BRAKES, SENDER, Mutation
 
 PLAN = "tests/execution/test_planning.py"
-_RECORDED = (
-    "        self._record(delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)\n"
-)
 
 BRAKE_MUTATIONS = (
     Mutation(

@@ -23,8 +23,6 @@ from airflow_provider_sms.reporting.summary import summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.service.responses import Balance
 
-"""Seconds after which Airflow 3 kills a process that it told to stop."""
-
 
 def read(path, query):
     with closing(sqlite3.connect(path)) as connection:

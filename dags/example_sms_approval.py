@@ -1,8 +1,8 @@
 """A campaign that a person approves before anybody is texted.
 
-`plan` checks the table and sends nothing. `approve` shows the plan in Airflow's required actions, tells the people on
-call, and fails after four hours without an answer. `assigned_users` would say who may answer.
-`send` sends that plan, or nothing: if the table has changed since, it fails, and `plan` has to be cleared.
+`plan` checks the table and sends nothing. If it costs more than 500 credits, `approve` shows it in Airflow's required
+actions, tells the people on call, and fails after four hours without an answer. `assigned_users` would say who may
+answer. `send` sends that plan, or nothing: if the table has changed since, it fails, and `plan` has to be cleared.
 
 It needs the connection `sms_default`, and the variable `sms_on_call` with one or more numbers.
 """
@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.providers.standard.operators.python import BranchPythonOperator
 from airflow.sdk import DAG, Param
 
 from airflow_provider_sms.notifications.sms import SmsNotifier
@@ -30,7 +31,10 @@ CAMPAIGN = {
 with DAG(
     "example_sms_approval",
     schedule=None,
-    params={"campaign": Param("appointments", type="string", minLength=1)},
+    params={
+        "campaign": Param("appointments", type="string", minLength=1),
+        "ask_above": Param(500, type="number", minimum=0, description="credits"),
+    },
     tags=["example", "sms"],
     doc_md=__doc__,
 ):
@@ -44,7 +48,21 @@ with DAG(
         response_timeout=timedelta(hours=4),
     )
     send = BulkSmsOperator(
-        task_id="send", approved_plan="{{ ti.xcom_pull('plan', key='plan')['id'] }}", retries=2, **CAMPAIGN
+        task_id="send",
+        approved_plan="{{ ti.xcom_pull('plan', key='plan')['id'] }}",
+        trigger_rule="none_failed_min_one_success",
+        retries=2,
+        **CAMPAIGN,
     )
     plan >> approve >> send
     # [END howto_operator_bulk_sms_approval]
+
+    # [START howto_operator_bulk_sms_approval_above]
+    is_dear = BranchPythonOperator(
+        task_id="is_dear",
+        python_callable=lambda ti, params: (
+            "approve" if ti.xcom_pull("plan", key="plan")["cost"] > params["ask_above"] else "send"
+        ),
+    )
+    plan >> is_dear >> [approve, send]
+    # [END howto_operator_bulk_sms_approval_above]

@@ -16,9 +16,15 @@ def test_every_example_ends_as_it_says(whole):
 
 
 def test_a_plan_is_sent_once_it_is_approved_and_no_other_plan_is(whole):
-    """A person answers by Airflow's API: nothing is sent before, all is sent after, and nothing of a changed table."""
-    assert whole.unapproved == {"once": 0, "changed": 0}
-    assert (whole.approved["once"] > 1000, whole.approved["changed"]) == (True, 0)
+    """A person answers by Airflow's API: nothing is sent before, all is sent after; nothing once refused or changed."""
+    assert whole.unapproved == {"once": 0, "refused": 0, "changed": 0}
+    sent = whole.approved
+    assert (sent["once"] > 1000, sent["refused"], sent["changed"]) == (True, 0, 0)
+
+
+def test_a_plan_below_the_bound_is_sent_without_a_question(whole):
+    """By a branch of Airflow's before the question."""
+    assert whole.approved["cheap"] > 1000
 
 
 def test_a_failed_task_texts_who_is_on_call(whole):

@@ -252,23 +252,26 @@ def _run(airflow, sandbox, whole, folder):
 
 
 def _approve(airflow, sandbox, whole):
-    """Approve the plan of the example, and change its table before it is sent in a second run."""
+    """Run the approval example: approved, refused, approved after its table was changed, and too cheap to be asked."""
     dag_id, table = "example_sms_approval", EXAMPLES / "data" / "recipients.parquet"
     copied = airflow.home / "dags" / "data" / table.name
     output = airflow.home / "standalone-0.out"
-    for run in (RUN, "changed"):
+    for run, answer in (("cheap", None), (RUN, "Approve"), ("refused", "Reject"), ("changed", "Approve")):
         before = len(sandbox.state.accepted)
-        airflow.trigger(dag_id, run, campaign=run)
-        until(lambda run=run: _asks(airflow, dag_id, run), seconds=RUN_SECONDS, what="the task asks")
-        # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
-        known = re.compile(rf"Received executor event.*dag_id='{dag_id}'.*'approve'.*'{run}'")
-        until(
-            lambda known=known: known.search(output.read_text(errors="replace")), seconds=RUN_SECONDS, what="it waits"
-        )
-        whole.unapproved[run] = _texts(sandbox, before)
-        if run == "changed":
-            pq.write_table(pq.read_table(table).slice(1), copied)
-        airflow.answer(dag_id, run, "approve", "Approve")
+        airflow.trigger(dag_id, run, campaign=run, ask_above=500 if answer else 1_000_000)
+        if answer:
+            until(lambda run=run: _asks(airflow, dag_id, run), seconds=RUN_SECONDS, what="the task asks")
+            # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
+            known = re.compile(rf"Received executor event.*dag_id='{dag_id}'.*'approve'.*'{run}'")
+            until(
+                lambda known=known: known.search(output.read_text(errors="replace")),
+                seconds=RUN_SECONDS,
+                what="it waits",
+            )
+            whole.unapproved[run] = _texts(sandbox, before)
+            if run == "changed":
+                pq.write_table(pq.read_table(table).slice(1), copied)
+            airflow.answer(dag_id, run, "approve", answer)
         whole.states[f"{dag_id} {run}"] = airflow.await_end(dag_id, run)
         whole.approved[run] = _texts(sandbox, before)
 

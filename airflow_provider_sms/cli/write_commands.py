@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.console import (
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.forget import NumberCounts, NumberTraces
 
 
 @command
@@ -103,94 +101,36 @@ def resume_campaign(args: Namespace, store: LedgerBackend) -> None:
 def forget_person(args: Namespace, store: LedgerBackend) -> None:
     """Forget a number, and keep its messages from going out again."""
     from airflow_provider_sms.ledger.forget import find_number, forget_number
-    from airflow_provider_sms.ledger.remains import remove_remains
 
     digits = read_number(args.destination, args.default_region)
-    described = store.description
-    traces = left = find_number(store, digits)
-    print_message(f"The ledger {described} has of this number: {_listed(traces.counts)}")
-    if any(traces.counts):
-        print_message(*_meaning(traces))
-        confirm("Forget this number?", yes=args.yes)
-        removed = forget_number(store, digits, traces)
-        print_message(f"Forgotten: {_listed(removed)}")
-        left = find_number(store, digits)
-    # Even if nothing was found: an earlier command may have been kept from it.
-    remains = remove_remains(store)
-    print_message(remains.words)
-    if traces.names:
+    traces = find_number(store, digits)
+    print_message(f"The ledger {store.description} has {counted(traces.messages, 'message')} to this number")
+    if traces.messages:
         print_message(
-            f"Not forgotten: {counted(traces.names, 'name')} of a campaign or a run with the number "
-            "in it. Only airflow-sms purge forgets campaigns with their names"
-        )
-    if any(left.counts):
-        raise InputError(
-            "A task that sends has claimed a message to this number, or recorded a response to it, since. Run the "
-            "command again"
-        )
-    if left.under_way:
-        raise InputError(
-            f"{counted(left.under_way, 'request')} with a message to a forgotten number may still be under way, and a "
-            "response may hold the number. Run the command again when the task that sends has ended"
-        )
-    if remains.is_gone is not None:
-        _require_gone(Path(described), digits)
-    if remains.is_gone is False:
-        raise InputError("The number is out of the ledger's tables, and not out of its files yet")
-
-
-def _listed(counts: NumberCounts) -> str:
-    """Return how many rows hold a number, or have lost it, in words; zeros are left out."""
-    nouns = ("message", "response", "reason", "attempt's figures")
-    plurals = (None, None, None, "attempts' figures")
-    words = [counted(n, noun, plural) for n, noun, plural in zip(counts, nouns, plurals, strict=True) if n]
-    return ", ".join(words) or "nothing"
-
-
-def _meaning(traces: NumberTraces) -> list[str]:
-    """Return what forgetting a number means, in lines."""
-    lines = []
-    if traces.keys:
-        lines.append(
-            f"Its messages stay claimed, by a digest, in {counted(len(traces.keys), 'campaign')}: "
+            f"They stay claimed, by a digest, in {counted(len(traces.keys), 'campaign')}: "
             f"{join_some(sorted(traces.keys))}. The same message is not sent to it again there."
         )
-    if traces.open_requests:
-        lines.append(
-            f"What became of {counted(traces.open_requests, 'request')} is unknown or still under way. If it is "
-            "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
+        if traces.open_requests:
+            print_message(
+                f"What became of {counted(traces.open_requests, 'request')} is unknown or still under way. If it is "
+                "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
+            )
+        print_message(
+            "Other campaigns text the number as before: take it out of every table, or put it on a list of suppressed "
+            "numbers. Row reports and Airflow's XComs are not changed."
         )
-    if traces.counts.responses:
-        lines.append(
-            "Responses keep only counts. Words about other people are removed, too: the number can be in them."
-        )
-    lines.append(
-        "Other campaigns text the number as before: take it out of every "
-        "table, or put it on a list of suppressed numbers. Row reports and Airflow's XComs are not changed."
-    )
-    return lines
-
-
-def _require_gone(ledger: Path, digits: str) -> None:
-    """Refuse to call a number forgotten while the bytes of the ledger's files still hold it.
-
-    :raises InputError: names the files, and what to do.
-    """
-    from airflow_provider_sms.ledger.remains import files_with_number
-
-    if holding := files_with_number(ledger, digits):
-        raise InputError(
-            f"The bytes of {join_some([str(file) for file in holding])} still hold the number: in a name, within a "
-            "longer number or digest, or where an earlier version left a copy that no row has any more. For a copy, "
-            f"run this while nothing sends: sqlite3 {shlex.quote(str(ledger))} VACUUM"
-        )
+        confirm("Forget this number?", yes=args.yes)
+        print_message(f"Forgotten in {counted(forget_number(store, digits, traces), 'message')}")
+    # Even if nothing was found: an earlier command may have been kept from it.
+    remains = store.remove_remains()
+    print_message(remains.words)
+    if remains.is_gone is False:
+        raise InputError("The number is out of the ledger's tables, and not out of its files yet")
 
 
 @command
 def purge(args: Namespace, store: LedgerBackend) -> None:
     """Forget campaigns without recent activity, and old balances."""
-    from airflow_provider_sms.ledger.remains import remove_remains
-
     before = store.clock() - args.older_than
     forgotten, failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
     try:
@@ -200,7 +140,7 @@ def purge(args: Namespace, store: LedgerBackend) -> None:
             raise
         print_message("The balances are kept")
     # Even if nothing was forgotten: an earlier purge may have been kept from it.
-    print_message(remove_remains(store).words)
+    print_message(store.remove_remains().words)
     if failures:
         raise InputError(f"{counted(failures, 'campaign')} could not be forgotten")
 

@@ -13,7 +13,6 @@ from airflow_provider_sms.formatting import counted, iso
 from airflow_provider_sms.hooks.ledger import configured_retention_days, open_existing_ledger
 from airflow_provider_sms.ledger.balances import forget_balances
 from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
-from airflow_provider_sms.ledger.remains import remove_remains
 from airflow_provider_sms.sending.threads import run_uninterrupted
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
         return
     result["attempts"] = forget_claimants(store, before)
     result["balances"] = forget_balances(store, before)
-    remains = remove_remains(store)
+    remains = store.remove_remains()
     result["erased"] = remains.is_gone
     log.info(
         "Forgotten: %s with %s, %s and %s. %s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -52,6 +52,17 @@ RequestSize = tuple[int, int | None]
 HolderRow = tuple[bytes, int, str, float, int, float, float | None]
 """Message key, request id, the request's state and deadline, the id of its claimant, when it was claimed, and when its
 outcome was recorded: None while there is none."""
+
+
+class Remains(NamedTuple):
+    """What is left of deleted rows.
+
+    :param is_gone: whether nothing is left in the ledger's own files; None where a server keeps them.
+    :param words: the same for people, as one sentence or two.
+    """
+
+    is_gone: bool | None
+    words: str
 
 
 class Readable(Protocol):
@@ -130,11 +141,9 @@ class LedgerBackend(ABC):
         return True
 
     @abstractmethod
-    def empty_log(self, patience: float) -> bool | None:
-        """Clear deleted rows out of the log beside the ledger, too.
+    def remove_remains(self) -> Remains:
+        """Remove what deleted rows leave outside the tables, as far as this process may.
 
-        :param patience: seconds to wait for other processes.
-        :returns: whether they are gone; None where the log is a server's.
         :raises LedgerError: when the ledger cannot be written to.
         """
 

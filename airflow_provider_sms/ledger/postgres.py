@@ -15,6 +15,7 @@ from airflow_provider_sms.ledger.backend import (
     CLAIM_COLUMNS,
     HolderRow,
     LedgerBackend,
+    Remains,
     RequestSize,
     busy,
     joined,
@@ -140,8 +141,13 @@ class PostgresBackend(LedgerBackend):
         if self._require_standby:
             require_waiting(connection, self.description)
 
-    def empty_log(self, patience: float) -> None:  # SQLite's
-        """Do nothing: the log is the server's, and so is the space of deleted rows."""
+    def remove_remains(self) -> Remains:
+        """Remove nothing: the space of deleted rows is the server's."""
+        return Remains(
+            is_gone=None,
+            words="PostgreSQL keeps deleted rows until VACUUM has removed them, and their bytes until it uses the "
+            "space again; VACUUM FULL writes the tables anew. Archived WAL and backups keep them as long as you do",
+        )
 
     def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
         """Record the responses of a commit."""

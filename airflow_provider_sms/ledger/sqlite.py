@@ -28,6 +28,7 @@ from airflow_provider_sms.ledger.backend import (
     KEY_BYTES,
     HolderRow,
     LedgerBackend,
+    Remains,
     RequestSize,
     busy,
     joined,
@@ -94,6 +95,17 @@ _PAGE_BYTES = 16 * 1024
 _LOG_BYTES = 32 * 1024 * 1024
 """Bytes that the write-ahead log holds before they are copied into the file: many pages are written several times."""
 
+LOG_SECONDS = 10.0
+"""Seconds to wait for the processes that need the log: most of them need it for the length of a transaction."""
+_EMPTIED = Remains(
+    is_gone=True, words="Deleted rows are overwritten with zeros in the ledger's file, and its -wal file is emptied"
+)
+_IN_USE = Remains(
+    is_gone=False,
+    words="Deleted rows are still in the ledger's file or in the -wal file beside it, because another process "
+    "reads or writes there. Run the command again when nothing sends, or close the program that reads",
+)
+
 NETWORK = frozenset(
     (  # noqa: SIM905  # a list would be a page
         "9p acfs afs beegfs ceph cifs coda drvfs fakeowner fuse gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 "
@@ -123,20 +135,17 @@ class SQLiteBackend(LedgerBackend):
     def _for_writing(self, connection: Connection, patience: float | None) -> Connection:
         return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
 
-    def empty_log(self, patience: float) -> bool:
-        """Move the write-ahead log into the file, and truncate it to no bytes; return whether that worked.
-
-        :param patience: seconds to wait for readers and writers, which need the log.
-        """
+    def remove_remains(self) -> Remains:
+        """Move the write-ahead log, which may hold copies of deleted rows, into the file, and truncate it."""
         with ledger_errors("emptied of deleted rows"), closing(self._engine.raw_connection()) as connection:
             # Outside of any transaction; and the next user of the connection may be a claim, which waits longer.
             cursor = connection.cursor()
-            cursor.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
+            cursor.execute(f"PRAGMA busy_timeout={int(LOG_SECONDS * 1000)}")
             try:
                 (busy, *_) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 cursor.execute(f"PRAGMA busy_timeout={int(self._busy_seconds * 1000)}")
-        return not busy
+        return _IN_USE if busy else _EMPTIED
 
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:  # noqa: ARG002  # one for all
         """Check that the file is still there; BEGIN IMMEDIATE has waited for every other writer.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.masking import STARS, mask_numbers_in
 from airflow_provider_sms.service.echoes import blanker
-from airflow_provider_sms.service.responses import is_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 FAULT_KEYS = "sms_ledger_fault_keys"
 """A field that only the ledger's copy of a redacted response has: for each fault, the key of its message in hex; None
 where it names no number of the request. The row report needs it: two recipients can have the same masked number."""
-
-_COUNTS = frozenset({"cost", "remainingbalance", "eventid", "messages", "parts"})
-"""Fields of a response that hold a number, in lower case; an event id can be text of digits. A value of another type
-is the service's words, which may name a person."""
 
 _DEEPEST = 20
 """Levels of a fault that are read: a deeper value becomes stars, since recursion must not cost the record of a send."""
@@ -50,62 +45,6 @@ def redacted_response(response: Mapping[str, Any], texts: Iterable[str] = ()) ->
         return _without_people(fields, clean)
 
     return _with_field("sendresponse", without_people, without_people(response))
-
-
-def counts_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a summary counts of a response; its only words are the names of networks, with numbers masked.
-
-    That is costs, balance, event id, messages, parts, and the counters of the error report. An empty object is left of
-    each fault, so that it counts.
-
-    :param response: as :func:`redacted_response` returns it, which may have :data:`FAULT_KEYS`.
-    """
-    wrapped = {
-        key: _counts_of_fields(value)
-        for key, value in response.items()
-        if key.lower() == "sendresponse" and isinstance(value, dict)
-    }
-    # Outside the send response, the newer form has nothing that counts.
-    keys = {key: value for key, value in response.items() if key == FAULT_KEYS}
-    return (wrapped or _counts_of_fields(response)) | keys
-
-
-def _counts_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for key, value in fields.items():
-        name = key.lower()
-        if name in _COUNTS and (_is_number(value) or (name == "eventid" and _is_digits(value))):
-            kept[key] = value
-        elif name == "costbreakdown" and isinstance(value, list):
-            kept[key] = [_counts_of_network(entry) for entry in value if isinstance(entry, dict)]
-        elif name == "errorreport" and isinstance(value, dict):
-            kept[key] = _counts_of_report(value)
-    return kept
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_digits(value: object) -> bool:
-    return isinstance(value, str) and value.isascii() and value.isdigit()
-
-
-def _counts_of_network(entry: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for key, value in entry.items():
-        name = key.lower()
-        if name == "network" and isinstance(value, str):
-            kept[key] = mask_numbers_in(value)
-        elif name in ("cost", "quantity") and _is_number(value):
-            kept[key] = value
-    return kept
-
-
-def _counts_of_report(report: Mapping[str, Any]) -> dict[str, Any]:
-    counters: dict[str, Any] = {mask_numbers_in(key): value for key, value in report.items() if is_counter(value)}
-    lists = {key: value for key, value in report.items() if key.lower() == "faults" and isinstance(value, list)}
-    return counters | {key: [{} for _ in faults] for key, faults in lists.items()}
 
 
 def _without_people(fields: Mapping[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:

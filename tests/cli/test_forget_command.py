@@ -5,8 +5,7 @@ import sys
 
 from support.sending import people
 
-from airflow_provider_sms.cli import write_commands
-from airflow_provider_sms.ledger import remains
+from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.model import UNKNOWN
 
 PERSON, OTHER = people(2)
@@ -25,10 +24,10 @@ def test_a_person_at_a_terminal_forgets_a_number(ledger, sent, rows, holders, at
     said = ledger("forget", NUMBER)
     assert said.status == 0
     lines = said.err.splitlines()
-    assert lines[0].endswith(" has of this number: 2 messages")
-    assert lines[1].startswith("Its messages stay claimed, by a digest, in 2 campaigns: spring, summer.")
+    assert lines[0].endswith(" has 2 messages to this number")
+    assert lines[1].startswith("They stay claimed, by a digest, in 2 campaigns: spring, summer.")
     assert lines[2].startswith("What became of 1 request is unknown or still under way.")
-    assert lines[4].startswith("Forget this number? [y/N] Forgotten: 2 messages")
+    assert lines[4].startswith("Forget this number? [y/N] Forgotten in 2 messages")
     assert ("PostgreSQL keeps deleted rows" in lines[5]) != ledger_path.exists()
     assert rows("SELECT destination FROM sms_message ORDER BY destination") == [(0,), (0,), (int(OTHER.destination),)]
     assert holders([PERSON], "summer") == {UNKNOWN}
@@ -44,27 +43,16 @@ def test_the_file_and_its_log_do_not_hold_the_number(ledger, sent_to_file, ledge
     assert held == [False, True]
 
 
-def test_a_copy_that_no_row_has_is_reported(ledger, sent_to_file, ledger_path):
-    """The bytes of the files decide, and not the tables: the status is 1, and the words tell how it goes."""
-    sent_to_file([PERSON], run_id=f"{NUMBER[:4]}-{NUMBER}")
-    said = ledger("forget", NUMBER, "--yes")
-    assert said.status == 1
-    assert "Not forgotten: 1 name of a campaign or a run" in said.err
-    assert f"The bytes of {ledger_path} still hold the number" in said.err
-    assert "within a longer number or digest" in said.err
-    assert said.err.endswith(f"sqlite3 {ledger_path} VACUUM\n")
-
-
 def test_a_log_that_is_in_use_is_reported(ledger, sent_to_file, ledger_path, file_store, monkeypatch):
     """A reader keeps the log from being emptied: the status is 1, and the same command completes it later."""
-    monkeypatch.setattr(remains, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
     sent_to_file([PERSON])
     with file_store.read() as connection:
         connection.exec_driver_sql("SELECT * FROM sms_message").fetchall()
         said = ledger("forget", NUMBER, "--yes")
     assert (said.status, "another process reads or writes there" in said.err) == (1, True)
     said = ledger("forget", NUMBER)
-    assert (said.status, "has of this number: nothing\n" in said.err) == (0, True)
+    assert (said.status, " has 0 messages to this number\n" in said.err) == (0, True)
     assert int(NUMBER).to_bytes(6, "big") not in bytes_of(ledger_path)
 
 
@@ -81,25 +69,8 @@ def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal):
     sent([PERSON])
     at_terminal("n\n")
     said = ledger("forget", NUMBER)
-    assert (said.status, "has of this number: 1 message\n" in said.err) == (1, True)
+    assert (said.status, " has 1 message to this number\n" in said.err) == (1, True)
     assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
-
-
-def test_a_number_that_is_claimed_meanwhile_is_reported(ledger, sent, monkeypatch):
-    """The ledger is looked through again at the end: the status is 1, and the words say to run it again."""
-    sent([PERSON])
-    monkeypatch.setattr(write_commands, "confirm", lambda *_, **__: sent([PERSON], campaign="autumn"))
-    said = ledger("forget", NUMBER)
-    assert (said.status, "claimed a message to this number, or recorded" in said.err) == (1, True)
-
-
-def test_a_request_under_way_makes_it_incomplete(ledger, sent, rows):
-    """Its response may name the number: the status is 1, and the words say when to run the command again."""
-    sent([PERSON], None)
-    for _ in range(2):
-        said = ledger("forget", NUMBER, "--yes")
-        assert (said.status, "Run the command again when the task that sends has ended" in said.err) == (1, True)
-        assert rows("SELECT destination FROM sms_message") == [(0,)]
 
 
 def test_no_number_is_no_wish(ledger, sent):

@@ -6,10 +6,9 @@ from contextlib import closing
 import pytest
 from support.sending import claimant
 
-from airflow_provider_sms.ledger import remains, sqlite
+from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Chunk
-from airflow_provider_sms.ledger.remains import files_with_number, remove_remains
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 NUMBER = "27821234567"
@@ -51,7 +50,7 @@ def test_deleted_numbers_are_in_no_file_of_the_ledger(file_store, path):
     claim(file_store, numbers)
     with file_store.write(1) as connection:
         connection.exec_driver_sql("DELETE FROM sms_message")
-    assert remove_remains(file_store).is_gone
+    assert file_store.remove_remains().is_gone
     content = b"".join(file.read_bytes() for file in path.parent.iterdir())
     assert [number for number in numbers if int(number).to_bytes(6, "big") in content] == []
 
@@ -64,49 +63,36 @@ def test_a_number_that_is_taken_out_of_its_row_leaves_no_copy(file_store, path):
     with file_store.write(1) as connection:
         for number in taken:
             connection.exec_driver_sql("UPDATE sms_message SET destination = 0 WHERE destination = ?", (int(number),))
-    assert remove_remains(file_store).is_gone
+    assert file_store.remove_remains().is_gone
     content = b"".join(file.read_bytes() for file in path.parent.iterdir())
     assert {number for number in taken if int(number).to_bytes(6, "big") in content} == set()
 
 
 def test_a_reader_keeps_the_log_from_being_emptied_and_that_is_told(file_store, path, monkeypatch):
     """The words tell what to do; once the reader has gone, another try succeeds."""
-    monkeypatch.setattr(remains, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
     claim(file_store, [NUMBER])
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM sms_message").fetchall()
         with file_store.write(1) as connection:
             connection.exec_driver_sql("DELETE FROM sms_message")
-        left = remove_remains(file_store)
+        left = file_store.remove_remains()
         assert (left.is_gone, "Run the command again when nothing sends" in left.words) == (False, True)
-    assert remove_remains(file_store).is_gone
+    assert file_store.remove_remains().is_gone
     assert path.with_name("own.db-wal").stat().st_size == 0
 
 
 def test_a_claim_after_the_log_was_emptied_waits_for_others_as_before(file_store, monkeypatch):
     """The connection is used again, and the short wait for the log is not left behind in it."""
-    monkeypatch.setattr(remains, "PATIENCE_SECONDS", 0.05)
-    remove_remains(file_store)
+    monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
+    file_store.remove_remains()
     with file_store.read() as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
 
 
 def test_a_server_keeps_deleted_rows_and_that_is_told(store):
     """Nobody but the server's owner can remove what PostgreSQL keeps, so nothing is promised."""
-    left = remove_remains(store)
+    left = store.remove_remains()
     told = {True: "overwritten with zeros", None: "PostgreSQL keeps deleted rows until VACUUM"}
     assert told[left.is_gone] in left.words
-
-
-@pytest.mark.parametrize("number", [NUMBER, "999999999999999"])
-def test_files_that_hold_a_number_are_named(path, number):
-    """As an integer of a row, in the file or in its log, or as text, as in a campaign's name."""
-    with closing(open_sqlite(path)) as store:
-        claim(store, [number])
-        remove_remains(store)
-        assert files_with_number(path, number) == [path]
-        claim(store, [str(int(number) - 1)])
-        assert files_with_number(path, str(int(number) - 1)) == [path.with_name("own.db-wal")]
-        CampaignLedger(store, "to 27820000001", claimant())
-    assert [files_with_number(path, each) for each in ("27820000001", "27820000002")] == [[path], []]

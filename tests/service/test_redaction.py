@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from airflow_provider_sms.service.redaction import FAULT_KEYS, counts_of_response, redacted_response
-from airflow_provider_sms.service.responses import parse_send_response
+from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
 
 FAULT = {"rawDestination": "082 123 4567", "scrubbedDestination": 27821234567, "status": "no route to 27821234567"}
 MASKED = {"rawDestination": "0821*****67", "scrubbedDestination": "2782*****67", "status": "no route to 2782*****67"}
@@ -78,46 +77,3 @@ def test_missing_fields_are_no_error(body):
 def test_the_ledgers_own_field_is_left_out():
     """The message keys of faults are for the row report alone."""
     assert redacted_response({"Cost": 1, FAULT_KEYS: ["00"]}) == {"Cost": 1}
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_counts_are_all_that_a_summary_needs(wrapped):
-    """Without words, a response is read as one with the same figures, counters and number of faults."""
-    fields = {
-        "Cost": 1.10,
-        "remainingBalance": 9,
-        "EventId": "12345678901",
-        "Sample": "Dear Ann",
-        "Messages": 3,
-        "Parts": 4,
-        "CostBreakDown": [{"Network": "To 27820000003", "Cost": 1.1, "Quantity": 3, "Note": "for Ann"}],
-        "ErrorReport": {"NoNetwork": 1, "Blocked": 2, "Faults": [{"RawDestination": "27820000003"}, "bad"], "Y": "?"},
-        "Extra": "for Ann",
-    }
-    body = {"statusCode": 200, "sendResponse": fields, "errors": ["for Ann"]} if wrapped else fields
-    body = {**body, FAULT_KEYS: ["ab", None]}
-    kept = counts_of_response(body)
-    before, after = (parse_send_response(json.dumps(each).encode()) for each in (body, kept))
-    assert [word for word in ("Ann", "27820000003", "bad", "?") if word in json.dumps(kept)] == []
-    assert [(entry.network, entry.cost) for entry in after.cost_breakdown] == [("To 2782*****03", before.cost)]
-    assert (len(after.error_report.faults), after.error_report.other) == (2, {"Blocked": 2})
-    names = ("cost", "remaining_balance", "event_id", "messages", "parts")
-    assert [getattr(after, name) for name in names] == [getattr(before, name) for name in names]
-    assert kept[FAULT_KEYS] == ["ab", None]
-
-
-@pytest.mark.parametrize("words", ["27820000001: Hi Ann", {"Why": "Hi Ann"}, ["Hi Ann"], True], ids=str)
-def test_counts_of_a_response_are_numbers(words):
-    """A field with a value of another type may hold anybody's number and text, and is left out."""
-    fields = dict.fromkeys(("Cost", "RemainingBalance", "EventId", "Messages", "Parts"), words)
-    fields["CostBreakDown"] = [[words], {"Network": "Local", "Cost": words, "Quantity": words}]
-    fields["ErrorReport"] = {"Blocked": words, "FirstFailed": 27820000001, "NoContents": 2}
-    counts = {"CostBreakDown": [{"Network": "Local"}], "ErrorReport": {"NoContents": 2}}
-    assert counts_of_response(fields) == counts
-    assert counts_of_response({**fields, "sendResponse": fields}) == {"sendResponse": counts}
-
-
-def test_nothing_beside_a_wrapped_response_is_kept():
-    """Its own fields are read, and those beside it may be anything."""
-    wrapped = {"Messages": 27820000001, "sendResponse": {"Messages": 1, "sendResponse": {"Parts": 2}}}
-    assert counts_of_response(wrapped) == {"sendResponse": {"Messages": 1}}

@@ -58,12 +58,10 @@ STORE_MUTATIONS = (
         first="test_a_file_that_is_mounted_by_itself_is_refused",
     ),
     Mutation(
-        "forgetting a person frees their messages",
+        "forgetting a person takes their messages from their requests",
         "ledger/forget.py",
-        "forgotten = update(message).where(this, message.c.destination == number)\n"
-        "                messages += connection.execute(forgotten.values(destination=FORGOTTEN_NUMBER)).rowcount\n",
-        "forgotten = delete(message).where(this, message.c.destination == number)\n"
-        "                messages += connection.execute(forgotten).rowcount\n",
+        "change.values(destination=FORGOTTEN_NUMBER)",
+        "change.values(destination=FORGOTTEN_NUMBER, request_id=0)",
         (FORGET,),
         first="test_a_message_stays_claimed_without_its_number",
     ),

@@ -26,7 +26,6 @@ from airflow_provider_sms.execution.planning import (
 from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
-    leave_out_report,
     refuse_report_in,
     report_path,
     write_report,
@@ -344,22 +343,13 @@ class BulkAttempt:
             stop_conditions=stop_conditions,
             reached=reached,
         )
-        self._record(delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)
+        self._record(delivery.ledger, self._counts.seen, end.error)
         delivery.conclude(end)
 
-    def _record(
-        self,
-        ledger: CampaignLedger,
-        seen: SeenRows,
-        error: Exception | None,
-        *,
-        is_source_silent: bool = False,
-    ) -> None:
+    def _record(self, ledger: CampaignLedger, seen: SeenRows, error: Exception | None) -> None:
         """Push and log the summary and the responses, and write the report, before anything is raised.
 
         :param error: the error that ended the sending early; None where nothing failed.
-        :param is_source_silent: whether the source delivers nothing; then no report is written, since that would read
-            it.
         """
         self._push_summary()
         log.info("%s", one_line(self._summary(), self._counts.requests - self._counts.priced))
@@ -372,10 +362,7 @@ class BulkAttempt:
         finally:
             # Even if the ledger can no longer be read: the report then says so for each row.
             not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None
-            if not is_source_silent:
-                self._write_report(seen, ledger, not_sent if error is None else describe(error))
-            elif self._report_path is not None:
-                self._report = leave_out_report(self._report_path)
+            self._write_report(seen, ledger, not_sent if error is None else describe(error))
             self._push_summary()
 
     def _write_report(

@@ -50,13 +50,11 @@ class DeliveryEnd(NamedTuple):
     :param error: the error that ended it early; None where nothing failed.
     :param interruption: an exception that Airflow raised in this thread, for raising it again; None if there is none.
     :param stop_reason: the condition that the rest waits for; None if it waits for none.
-    :param is_source_silent: whether the source stopped delivering rows, so that reading it again would not end either.
     """
 
     error: Exception | None = None
     interruption: BaseException | None = None
     stop_reason: StopReason | None = None
-    is_source_silent: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,9 +152,7 @@ class Delivery:
         log_unforeseen(sender.error)
         if isinstance(sender.error, ServiceError):
             sender.error.place = self.settings.place()
-        return DeliveryEnd(
-            sender.error, interruption, sender.stop_conditions.stop_reason, is_source_silent=sender.is_source_silent
-        )
+        return DeliveryEnd(sender.error, interruption, sender.stop_conditions.stop_reason)
 
     def conclude(self, end: DeliveryEnd) -> None:
         """Return if every message was accepted, now or before; otherwise wait or fail, once the end is on record.

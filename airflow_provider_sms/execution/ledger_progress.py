@@ -1,8 +1,4 @@
-"""Notes in the ledger for its readers: the progress of an attempt, and balances. No send depends on them.
-
-They are made while a send is under way, in the thread that handles Airflow's signals: a silent ledger must not hold up
-a stop, so the ledger's driver waits in another thread.
-"""
+"""Notes in the ledger for its readers: the progress of an attempt, and balances. No send depends on them."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.progress import note_progress, of_summary
 from airflow_provider_sms.reporting.summary import told_by_service
-from airflow_provider_sms.sending.threads import run_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -176,7 +171,7 @@ class LedgerProgress:
         if self._resting_until is not None and self._clock() < self._resting_until:
             return
         try:
-            run_beside(work)
+            work()
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
             if not self._warned:
                 log.warning("The ledger does not take notes of the progress now: %s", describe(error))

@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.atomic_file import whole_file
-from airflow_provider_sms.exceptions import InputError, SourceError
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.hooks.ledger import refuse_ledger_file
@@ -93,22 +93,12 @@ def write_report(
             )
     except Exception as error:  # noqa: BLE001  # storage can fail in any way
         log_unforeseen(error)
-        return _unwritten(path, error)
+        log.error(  # noqa: TRY400  # the traceback may quote a row
+            "The report could not be written to %s: %s", path_without_numbers(str(path)), describe(error)
+        )
+        return ReportFile(str(path), error)
     log.info("Wrote the status of each row to %s", path_without_numbers(str(path)))
     return ReportFile(str(path))
-
-
-def leave_out_report(path: Any) -> ReportFile:
-    """Log that no report is written, because the source that it would read delivers nothing.
-
-    :param path: as :func:`report_path` returns it.
-    """
-    return _unwritten(path, SourceError("the source delivers nothing"))
-
-
-def _unwritten(path: Any, error: Exception) -> ReportFile:
-    log.error("The report could not be written to %s: %s", path_without_numbers(str(path)), describe(error))
-    return ReportFile(str(path), error)
 
 
 def report_path(report: str) -> Any:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
 
-PATIENCE_SECONDS = 5.0
-"""Seconds that a record of progress waits for another process's commit: a send must not wait for it."""
+PATIENCE_SECONDS = 1.0
+"""Seconds that a record of progress waits for another process's commit: the thread that records it handles Airflow's
+signals, and SQLite, which waits in C, lets none through."""
 
 _MAX_CONN_ID = 250
 

@@ -45,7 +45,6 @@ class PendingMessages:
         messages are kept.
     :param planned: takes keys, and returns which of them the plan has: no other message is sent. None means that the
         plan does not bind the send.
-    :param arrives: waits a moment for the next block of the source, and returns whether it is there.
     """
 
     def __init__(
@@ -57,7 +56,6 @@ class PendingMessages:
         resend: Callable[[bytes], bool],
         adopts: Callable[[int], bool] = lambda _: False,
         planned: Callable[[Sequence[bytes]], npt.NDArray[np.bool_]] | None = None,
-        arrives: Callable[[], bool] = lambda: True,
     ) -> None:
         self._blocks: Iterator[Block | Sequence[Outgoing]] = iter(blocks)
         self._ledger = ledger
@@ -65,7 +63,6 @@ class PendingMessages:
         self._resend = resend
         self._adopts = adopts
         self._planned = planned
-        self._arrives = arrives
         self._adopted: dict[int, list[Outgoing]] = {}
         self._block = Block.of(())
         self._spans: list[range] = []
@@ -187,8 +184,7 @@ class PendingMessages:
     def next_chunk(self, size: int) -> tuple[Sequence[Outgoing], dict[bytes, int]]:
         """Return the next messages to claim, and the unknown requests that some of them are taken over from, by key.
 
-        Reads as much of the source as it needs. Returns fewer than ``size`` only at the end, and none while the source
-        delivers nothing: the sender must record outcomes meanwhile.
+        Reads as much of the source as it needs. Returns fewer than ``size`` only at the end.
 
         :raises LedgerError: when the ledger cannot be read.
         :raises Exception: what the source raises.
@@ -202,10 +198,8 @@ class PendingMessages:
             if self._spans:
                 self.put_back(self._taken_from_block(size - len(self._free)))
                 moved = True
-            elif self._arrives():
-                self.read()
             else:
-                return [], {}
+                self.read()
         if not self._free:
             self._look_again()
         chunk = list(islice(self._free.values(), size))
@@ -295,19 +289,17 @@ class PendingMessages:
                 self._held = held
                 raise
 
-    def count_remaining(self, may_look: Callable[[], bool], may_wait: Callable[[], bool] = lambda: True) -> None:
+    def count_remaining(self, may_look: Callable[[], bool]) -> None:
         """Count every message that was not claimed, looking each up as long as allowed; nothing more is claimed.
 
         Messages that other processes still hold are unknown here, since no outcome of theirs is recorded.
 
         :param may_look: asked before each look at the ledger.
-        :param may_wait: asked before each wait for the source; once it may not be waited for, its other rows count as
-            not sent.
         :raises LedgerError: when the ledger cannot be read; the messages that were read are counted all the same.
         :raises Exception: what the source raises; likewise.
         """
         try:
-            self._look_up_remaining(may_look, may_wait)
+            self._look_up_remaining(may_look)
         finally:
             self._drop_free()
             for request_id, messages in self.take_adopted().items():
@@ -316,19 +308,15 @@ class PendingMessages:
                 self._counts.add_unrecorded(request_id, 1)
             self._held.clear()
 
-    def _look_up_remaining(self, may_look: Callable[[], bool], may_wait: Callable[[], bool]) -> None:
+    def _look_up_remaining(self, may_look: Callable[[], bool]) -> None:
         self._look_up_block(may_look)
         while not self.exhausted:
             if not may_look():
                 log.warning("Ended before every row was looked up: the rest count as not sent")
                 break
-            if not may_wait():
-                log.warning("The source delivers nothing, and is not waited for: the rows not read count as not sent")
-                break
             if not self.readable:
                 self._look_again()
-            if self._arrives():
-                self.read()
+            self.read()
             self._drop_free()
         if may_look():
             self._look_again()

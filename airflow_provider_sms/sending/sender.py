@@ -1,17 +1,17 @@
 """The sender: claims messages in the ledger, posts those that it claimed, and records the outcomes.
 
-One thread reads the source, owns the ledger and decides. The requests in flight, those that wait and the outcomes that
-are not recorded yet belong to it alone; the other threads do nothing but post. Outcomes and the next claims share one
-commit, and a slot is free again only once its outcome is recorded: so after a crash at any instant at most
+One thread reads the messages, owns the ledger and decides. The requests in flight, those that wait and the outcomes
+that are not recorded yet belong to it alone; the other threads do nothing but post. Outcomes and the next claims share
+one commit, and a slot is free again only once its outcome is recorded: so after a crash at any instant at most
 ``concurrency`` requests are unknown.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import time
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,12 +25,11 @@ from airflow_provider_sms.exceptions import (
     NotSentError,
     RefusedError,
     ServiceError,
-    StoppedError,
     UnknownOutcomeError,
     UnplannedError,
 )
 from airflow_provider_sms.formatting import counted
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import UNKNOWN
 from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
@@ -41,7 +40,7 @@ from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestB
 from airflow_provider_sms.sending.response_handler import ResponseHandler, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
 from airflow_provider_sms.sending.stop_conditions import StopConditions
-from airflow_provider_sms.sending.threads import LEAVE_SECONDS, Prefetcher, WorkerPool
+from airflow_provider_sms.sending.threads import WorkerPool
 from airflow_provider_sms.service.elapsed import ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
@@ -64,16 +63,12 @@ log = logging.getLogger(__name__)
 MARGIN_SECONDS = 10.0
 """Seconds that a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
 POLL_SECONDS = 0.2
-"""Seconds between two looks at the stop signal, at requests that have ended while the source is waited for, and at the
-claims of other live processes."""
+"""Seconds between two looks at the stop signal, and at the claims of other live processes."""
 MAX_BUSY = 5
 """How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
-SOURCE_SECONDS = 30.0
-"""Seconds without a block after which the end of a send no longer waits for the source, whose rows it only counts: a
-block takes seconds, and a source that hangs must not keep a failed task alive."""
 STOP_SECONDS = 2.0
-"""Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts. They are part
-of the LEAVE_SECONDS in which it waits for its source."""
+"""Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts: Airflow kills
+it five seconds after telling it to stop."""
 
 
 class Sender:
@@ -139,21 +134,11 @@ class Sender:
         self._lost = LostRequests(reconciliation, self.counts, self.stop_conditions.caution)
         # Not a SimpleQueue: if its timeout passes before it begins to wait, on a busy machine, it waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
-        self._to_handle: deque[tuple[InFlightRequest, SendResponse | BaseException]] = deque()
-        """Of these, those that were taken from the queue."""
         self._in_flight = 0
-        self._posted: dict[int, int] = {}
-        """Requests whose end is not handled yet, each with its messages."""
-        self._unposted: set[int] = set()
-        """Requests that are claimed, and not submitted to a worker yet."""
         self._unrecorded: list[Outcome] = []
         self._ledger_failed = False
         self._busy = 0
         """How often in a row a commit was kept waiting by other processes."""
-        self._silence = 0.0
-        """Seconds for which the source has been waited for in vain since its last block."""
-        self._leave_by: float | None = None
-        """The end of the waits for the source, by ``monotonic``, once the send was told to stop."""
 
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send every message, and return when every request has an outcome that is recorded.
@@ -164,35 +149,27 @@ class Sender:
         :param blocks: the messages; read only as fast as they go out.
         :param guard: called before anything is claimed; when it raises, nothing is.
         """
-        workers: WorkerPool[InFlightRequest] | None = None
+        pending = PendingMessages(
+            blocks,
+            self._ledger,
+            self.counts,
+            resend=self._options.resends,
+            adopts=self._lost.adopts,
+            planned=self._planned,
+        )
         try:
             if guard is not None:
-                self._check(guard)
-            workers = WorkerPool(self._options.concurrency, self._post_one)
-        except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
+                guard()
+            with WorkerPool(self._options.concurrency, self._post_one) as workers:
+                while self._in_flight or (self._claiming and self._has_more(pending)):
+                    self._step(pending, workers)
+            if self._claiming:
+                self.stop_conditions.all_read()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the rest is counted
             self._fail(error)
-        # A source that hung in the guard would hang here, too, and keep a stopped task.
-        with Prefetcher(() if self.is_source_silent else blocks, leave_seconds=self._leave_seconds) as ahead:
-            pending = PendingMessages(
-                ahead,
-                self._ledger,
-                self.counts,
-                resend=self._options.resends,
-                adopts=self._lost.adopts,
-                planned=self._planned,
-                arrives=lambda: self._arrives(ahead),
-            )
-            if workers is not None:
-                with workers:
-                    while self._in_flight or (self._claiming and self._has_more(pending)):
-                        self._step(pending, workers)
-                    if self._claiming:
-                        self.stop_conditions.all_read()
-            self._flush()
-            self._settle_last(pending)
-            self._count_remaining(pending)
-        if ahead.hangs and self._stop.is_set():
-            self._silence = SOURCE_SECONDS
+        self._flush()
+        self._settle_last(pending)
+        self._count_remaining(pending)
         if self._claiming and self.counts.unplanned:
             self._fail(
                 UnplannedError(
@@ -200,54 +177,6 @@ class Sender:
                     "made. They count as not sent: the next attempt plans them"
                 )
             )
-
-    def _check(self, guard: Callable[[], None]) -> None:
-        """Call the guard in another thread: if the source hangs there, a task that is told to stop can end."""
-        checked = Prefetcher((check() for check in (guard,)), leave_seconds=self._leave_seconds)
-        try:
-            with checked:
-                while not checked.wait(POLL_SECONDS):
-                    if self._stop.is_set():
-                        raise StoppedError("Told to stop, so nothing was sent")
-                next(checked)
-        finally:
-            # A guard that ended this late leaves no time to look rows up.
-            if checked.hangs or not self._may_look_up:
-                self._silence = SOURCE_SECONDS
-
-    @property
-    def _source_seconds(self) -> float:
-        """The seconds that are left to wait for the source in leaving it.
-
-        Once the send was told to stop, one deadline ends all these waits, and the first of them sets it: in the guard,
-        in the count of the rows that were not reached, and at the end.
-        """
-        if not self._stop.is_set():
-            return LEAVE_SECONDS
-        now = self._monotonic()
-        if self._leave_by is None:
-            self._leave_by = now + LEAVE_SECONDS
-        return self._leave_by - now
-
-    def _leave_seconds(self) -> float:
-        # A thread that waits only to hand over its block ends within a moment, and is given it.
-        return max(POLL_SECONDS, self._source_seconds)
-
-    @property
-    def _may_look_up(self) -> bool:
-        """Whether rows that were not reached may be looked up: once told to stop, for the first seconds only."""
-        return self._source_seconds > LEAVE_SECONDS - STOP_SECONDS
-
-    @property
-    def is_source_silent(self) -> bool:
-        """Whether the source has delivered nothing for so long that nobody waits for it at the end of the send."""
-        return self._silence >= SOURCE_SECONDS
-
-    def _arrives(self, ahead: Prefetcher[Block | Sequence[Outgoing]]) -> bool:
-        """Wait a moment for the next block of the source, and return whether it is there, or the end."""
-        arrived = ahead.wait(POLL_SECONDS)
-        self._silence = 0.0 if arrived else self._silence + POLL_SECONDS
-        return arrived
 
     def _has_more(self, pending: PendingMessages) -> bool:
         return bool(self._scheduler.waiting) or not pending.empty or self._lost.any
@@ -298,14 +227,19 @@ class Sender:
 
     def _collect(self, pending: PendingMessages) -> None:
         """Wait until there is something to do, and handle every POST that has ended."""
-        ended = self._to_handle
+        ended: list[tuple[InFlightRequest, SendResponse | BaseException]] = []
         with suppress(queue.Empty):
-            ended.append(self._ended.get(timeout=0.0 if ended else self._patience(pending)))
+            ended.append(self._ended.get(timeout=self._patience(pending)))
             while True:
                 ended.append(self._ended.get_nowait())
-        repeated = self._repeated_events()
-        while ended:
-            self._handle(*ended.popleft(), repeated, pending)
+        repeated = self._repeated_events(ended)
+        for request, result in ended:
+            try:
+                # A connection can carry a response twice.
+                is_repeated = request.request_id in repeated
+                self._handle(request, UnknownOutcomeError(REPEATED_EVENT) if is_repeated else result, pending)
+            except Exception as error:  # noqa: BLE001  # the others are to be recorded
+                self._fail(error)
 
     def _patience(self, pending: PendingMessages) -> float:
         if not self._claiming or self._lost.waiting:
@@ -317,22 +251,15 @@ class Sender:
         self,
         request: InFlightRequest,
         result: SendResponse | BaseException,
-        repeated: set[int],
         pending: PendingMessages,
     ) -> None:
-        """Queue the outcome of a POST for the next commit, and apply the next step.
-
-        :param repeated: requests whose response another request has, too.
-        """
+        """Queue the outcome of a POST for the next commit, and apply the next step."""
         self._in_flight -= 1
-        # A connection can carry a response twice.
-        if request.request_id in repeated:
-            result = UnknownOutcomeError(REPEATED_EVENT)
-        result = refuse_contradiction(result)
-        outcome = outcome_of(
-            request,
-            result,
-        )
+        try:
+            result = refuse_contradiction(result)
+            outcome = outcome_of(request, result)
+        except Exception as error:  # noqa: BLE001  # one of this code: the request was posted
+            result, outcome = error, failed(request.request_id, UNKNOWN, error)
         # First of all: no error in what follows may cost the record of a request.
         self._unrecorded.append(outcome)
         step = self._results.handle(request, result, outcome)
@@ -348,21 +275,16 @@ class Sender:
             self._lost.add(request)
         elif isinstance(result, SendResponse):
             self._lost.answered()
-        del self._posted[request.request_id]
 
-    def _repeated_events(self) -> set[int]:
+    def _repeated_events(self, ended: Iterable[tuple[InFlightRequest, SendResponse | BaseException]]) -> set[int]:
         """Return the requests that have ended with the event id of another request: one statement asks for all."""
-        events = {
-            request.request_id: result.event_id
-            for request, result in self._to_handle
-            if isinstance(result, SendResponse)
-        }
+        events = {request.request_id: result.event_id for request, result in ended if isinstance(result, SendResponse)}
         if not events:
             return set()
         repeated = repeated_events({**{each.request_id: each.event_id for each in self._unrecorded}, **events})
         try:
             repeated |= self._ledger.known_events(events)
-        except LedgerError as error:
+        except Exception as error:  # noqa: BLE001  # the responses are to be recorded
             self._fail(error)
         return repeated
 
@@ -396,22 +318,22 @@ class Sender:
             return
         self._unrecorded, self._busy = [], 0
         self._report_texted_twice()
-        self._unposted.update(claim.request_id for claim in claims if claim.request_id is not None)
         if batches and self.stop_conditions.note_pause(self._ledger.paused):
             self._defer(batches)
             return
+        lost = [batch.keep(claim.won) for batch, claim in zip(batches, claims, strict=True)]
         for batch, claim in zip(batches, claims, strict=True):
-            if lost := batch.keep(claim.won):
-                self._reconcile(pending, lost, turned_away=batch.turned_away > 0)
-            self.stop_conditions.claimed(batch)
             if claim.request_id is not None:
                 lapses_at = self._ledger.lapses_at
                 request = InFlightRequest(claim.request_id, batch, claim.deadline, lapses_at, alone, asks)
                 batch.attempt += 1
                 self._in_flight += 1
-                self._posted[claim.request_id] = len(batch.messages)
                 workers.submit(request)
-                self._unposted.discard(claim.request_id)
+        # Not before: an error must not leave claims unposted.
+        for batch, messages in zip(batches, lost, strict=True):
+            self.stop_conditions.claimed(batch)
+            if messages:
+                self._reconcile(pending, messages, turned_away=batch.turned_away > 0)
 
     def _tries_again(self, error: Exception) -> bool:
         """Return whether a commit that failed is tried again, because other processes have kept it waiting."""
@@ -483,12 +405,6 @@ class Sender:
 
     def _flush(self) -> None:
         """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""
-        # A request that was posted and has no outcome ran into an error of this code: it is unknown, and never given
-        # back.
-        for request_id, count in self._posted.items():
-            self._unrecorded.append(failed(request_id, UNKNOWN, self.error))
-            self.counts.add_unknown(request_id, count)
-        self._unrecorded.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
         if not (self._unrecorded or self._ledger_failed):
             return
         if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep, self._monotonic)) is not None:
@@ -502,13 +418,19 @@ class Sender:
             log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)
 
     def _count_remaining(self, pending: PendingMessages) -> None:
-        """Count every message that was not sent; after an error of the service, each one is looked up first."""
+        """Count every message that was not sent, each looked up first; a stopped send has only seconds for that."""
+        until = math.inf
+
+        def may_look_up() -> bool:
+            nonlocal until
+            if self._stop.is_set():
+                until = min(until, self._monotonic() + STOP_SECONDS)
+            return self._monotonic() < until and not self._ledger_failed
+
         for batch in self._scheduler.waiting:
             pending.count_unsent(batch.messages, batch.take_over)
         try:
-            pending.count_remaining(
-                lambda: self._may_look_up and not self._ledger_failed, lambda: not self.is_source_silent
-            )
+            pending.count_remaining(may_look_up)
         except Exception as error:  # noqa: BLE001  # the counts are then of the messages that were read
             self._fail(error)
 

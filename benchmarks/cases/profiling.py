@@ -30,7 +30,7 @@ from airflow_provider_sms.sending.pending import PendingMessages
 from airflow_provider_sms.sending.request_batch import RequestBatch
 from airflow_provider_sms.sending.response_handler import answered
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
-from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
+from airflow_provider_sms.sending.threads import WorkerPool
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import SendResponse, parse_send_response
 from airflow_provider_sms.stop_flag import StopFlag
@@ -228,7 +228,6 @@ def threads(*, source: str, rows: int, url: str, ledger: str, concurrency: int) 
         (Sender, "run", "the thread that claims and records"),
         (CampaignLedger, "commit", "  of it: commits"),
         (CampaignLedger, "holders", "  of it: look-ups"),
-        (Prefetcher, "_read", "the thread that reads"),
         (WorkerPool, "_run", f"the {concurrency} threads that post, together"),
     ):
         clock.around(owner, method, name, rows)

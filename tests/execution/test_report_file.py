@@ -17,7 +17,6 @@ from airflow.providers.common.compat.sdk import AirflowException, ObjectStorageP
 from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceError
-from airflow_provider_sms.execution import attempt
 from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in, report_path
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -81,26 +80,6 @@ def test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused(send, 
     ran = send(people(3), report=str(tmp_path / "lists" / "june.parquet"), suppress=lists)
     assert (ran.state, witnessed()) == ("failed", {})
     assert "would be written over the suppress list, or among its files. Choose another path" in ran.log
-
-
-def test_no_report_is_waited_for_where_the_source_hangs(send, people, report, sandbox, monkeypatch):
-    """It would read the source once more: the task ends with the error that ended its send, and the log says why."""
-    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
-    monkeypatch.setattr("airflow_provider_sms.sending.sender.SOURCE_SECONDS", 0.5)
-    goes_on, real = threading.Event(), attempt.outgoing_blocks
-
-    def hanging(*arguments, **options):
-        yield from real(*arguments, **options)
-        goes_on.wait(60.0)
-
-    monkeypatch.setattr(attempt, "outgoing_blocks", hanging)
-    sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 403}])
-    ran = send(people(250), report=str(report), concurrency=1)
-    goes_on.set()
-    assert (ran.state, counts(ran)) == ("failed", {"accepted": 100, "not_sent": 150})
-    assert (report.exists(), ran.summary["report"]) == (False, None)
-    assert "403" in ran.log
-    assert f"The report could not be written to {report}: the source delivers nothing" in ran.log
 
 
 def test_a_report_before_the_send_leaves_out_which_rows_the_plan_does_not_send(send, people, report, sandbox):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import threading
-import time
 from functools import partial
 
 import pytest
@@ -17,7 +15,6 @@ from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.planning.changed_texts import TableKeys, refuse_changed_texts
-from airflow_provider_sms.sending.sender import POLL_SECONDS
 from airflow_provider_sms.stop_flag import StopFlag
 
 
@@ -293,58 +290,6 @@ def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
     later.run([people(10)], guard=guard)
     assert (str(later.error), later.counts.already_sent, later.counts.not_sent) == ("changed", 5, 5)
     assert len(service.requests) == 1
-
-
-def test_a_source_that_hangs_in_the_guard_keeps_no_stopped_task(sender, service, enter, monkeypatch):
-    """The task ends, though the storage never gives another row; nothing was claimed."""
-    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
-    hangs, stop = threading.Event(), StopFlag()
-
-    def guard():
-        stop.set()
-        hangs.wait(60.0)
-
-    send = sender(stop=stop)
-    began = time.monotonic()
-    send.run([people(5)], guard=guard)
-    assert time.monotonic() - began < 30.0
-    assert isinstance(send.error, StoppedError)
-    assert (len(service.requests), send.counts.accepted) == (0, 0)
-    hangs.set()
-
-
-def test_a_source_that_hangs_in_the_guard_is_not_read_again(sender, enter, monkeypatch):
-    """It would hang there, too, for as long; the rows count as not sent, and no report reads them."""
-    monkeypatch.setattr("airflow_provider_sms.sending.sender.LEAVE_SECONDS", 0.1)
-    hangs, stop, read = threading.Event(), StopFlag(), []
-
-    def guard():
-        stop.set()
-        hangs.wait(60.0)
-
-    def blocks():
-        read.append("a block")
-        yield people(5)
-
-    send = sender(stop=stop)
-    send.run(blocks(), guard=guard)
-    assert (read, send.is_source_silent, send.counts.settled) == ([], True, 0)
-    hangs.set()
-
-
-def test_a_guard_that_only_takes_its_time_to_stop_is_no_source_that_hangs(sender, enter):
-    """The rows are looked up and counted: what an earlier attempt has sent is not called unsent."""
-    stop = StopFlag()
-    send(enter(1), people(5))
-
-    def guard():
-        stop.set()
-        time.sleep(2 * POLL_SECONDS)
-        raise StoppedError("told to stop")
-
-    late = sender(enter(2), stop=stop)
-    late.run([people(5)], guard=guard)
-    assert (late.is_source_silent, late.counts.already_sent) == (False, 5)
 
 
 def test_messages_of_a_table_are_counted():

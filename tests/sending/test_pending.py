@@ -76,21 +76,6 @@ def test_every_message_is_taken_once_or_counted(enter, seed, monkeypatch):
     assert tally.seen.until == 200
 
 
-def test_a_source_that_keeps_it_waiting_gets_no_chunk_and_costs_no_message(enter):
-    """What is there for less than a chunk waits with it: every request but the last one is full."""
-    arrivals = iter([True, False])
-    pending = PendingMessages(
-        iter([people(15), people(15, 15)]),
-        enter(1),
-        SendCounts(),
-        resend=lambda *_: False,
-        arrives=lambda: next(arrivals, True),
-    )
-    chunks = [pending.next_chunk(10)[0] for _ in range(4)]
-    assert [len(chunk) for chunk in chunks] == [10, 0, 10, 10]
-    assert {m.key for chunk in chunks for m in chunk} == {m.key for m in people(30)}
-
-
 @pytest.mark.parametrize("may_look", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_left_is_counted_whole(enter, seed, may_look):

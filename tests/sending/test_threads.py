@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool, run_beside, run_uninterrupted
+from airflow_provider_sms.sending.threads import WorkerPool, run_uninterrupted
 
 
 def test_as_many_work_at_once_as_there_are_threads():
@@ -46,106 +46,6 @@ def test_threads_that_cannot_start_are_known_before_anything_is_given(monkeypatc
     with pytest.raises(RuntimeError):
         WorkerPool(3, print)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sms-post")]
-
-
-@pytest.fixture
-def counted():
-    """Count up, and note what was made and that the end was reached."""
-
-    class Counted:
-        made = 0
-        closed = threading.Event()
-
-        def __iter__(self):
-            try:
-                for number in range(100):
-                    self.made = number + 1
-                    yield number
-            finally:
-                self.closed.set()
-
-    return Counted()
-
-
-def settled(value):
-    """Wait until a value no longer changes."""
-    before = None
-    while (now := value()) != before:
-        before = now
-        time.sleep(0.05)
-    return now
-
-
-def test_everything_comes_in_order(counted):
-    """Reading ahead changes nothing of what is read."""
-    with Prefetcher(counted) as ahead:
-        assert list(ahead) == list(range(100))
-        assert list(ahead) == []
-
-
-def test_reading_ahead_is_bounded(counted):
-    """Whoever takes nothing has one item waiting and one in the making: memory stays flat."""
-    with Prefetcher(counted) as ahead:
-        assert settled(lambda: counted.made) == 2
-        next(ahead)
-        assert settled(lambda: counted.made) == 3
-
-
-def test_the_next_item_is_made_before_it_is_asked_for(counted):
-    """While one item is in use, the next one is made."""
-    with Prefetcher(counted) as ahead:
-        next(ahead)
-        assert settled(lambda: counted.made) > 1
-
-
-def test_an_item_is_waited_for_no_longer_than_asked(counted):
-    """A source can hang. What was waited for comes once, in its place, and so does the end."""
-    goes_on = threading.Event()
-
-    def hanging():
-        yield 1
-        goes_on.wait(30.0)
-        yield 2
-
-    with Prefetcher(hanging()) as ahead:
-        assert (ahead.wait(30.0), ahead.wait(30.0), next(ahead)) == (True, True, 1)
-        assert (ahead.wait(0.0), ahead.wait(0.01)) == (False, False)
-        goes_on.set()
-        assert (ahead.wait(30.0), next(ahead), ahead.wait(30.0), next(ahead, None)) == (True, 2, True, None)
-
-
-def test_what_reading_raises_comes_in_its_place():
-    """An error of the source is seen after what was read before it, and is the end."""
-
-    def breaking():
-        yield 1
-        raise ValueError("broken")
-
-    with Prefetcher(breaking()) as ahead:
-        assert next(ahead) == 1
-        with pytest.raises(ValueError, match="broken"):
-            next(ahead)
-        assert next(ahead, None) is None
-
-
-def test_leaving_early_closes_the_source(counted):
-    """Who stops reading leaves no thread behind, and no file open."""
-    with Prefetcher(counted) as ahead:
-        next(ahead)
-    assert counted.closed.wait(5)
-    assert not [thread for thread in threading.enumerate() if thread.name == "sms-read"]
-
-
-def test_without_threads_it_is_read_all_the_same(counted, monkeypatch):
-    """Where the system has no thread to spare, each item is made when it is asked for."""
-
-    def refuse(thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    with Prefetcher(counted) as ahead:
-        assert (ahead.wait(0.0), next(ahead), counted.made) == (True, 0, 1)
-        assert list(ahead) == list(range(1, 100))
 
 
 class Interrupted(BaseException):
@@ -203,36 +103,3 @@ def test_the_heart_beats_in_the_callers_thread():
         every=0.01,
     )
     assert set(beats) == {threading.main_thread()}
-
-
-def test_work_beside_returns_and_raises_as_if_it_were_called():
-    """Whoever calls it need not know of the thread."""
-    assert run_beside(lambda: 7) == 7
-    with pytest.raises(ZeroDivisionError):
-        run_beside(lambda: 1 / 0)
-
-
-def test_work_beside_keeps_no_signal_waiting(raise_soon):
-    """What a signal handler raises is raised while the work goes on, and the work ends in its thread."""
-    goes_on, ended = threading.Event(), threading.Event()
-
-    def work():
-        goes_on.wait(30.0)
-        ended.set()
-
-    raise_soon()
-    with pytest.raises(Interrupted):
-        run_beside(work)
-    assert not ended.is_set()
-    goes_on.set()
-    assert ended.wait(30.0)
-
-
-def test_without_threads_work_beside_is_done_all_the_same(monkeypatch):
-    """Where the system has no thread to spare, it is done in the caller's."""
-
-    def refuse(thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert run_beside(threading.current_thread) is threading.current_thread()

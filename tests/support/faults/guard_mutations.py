@@ -11,14 +11,6 @@ TRACE = "tests/execution/test_ledger_session.py"
 
 GUARD_MUTATIONS = (
     Mutation(
-        "a source that hangs in the guard keeps a stopped task alive",
-        "sending/sender.py",
-        "                self._check(guard)\n",
-        "                guard()\n",
-        (CHANGED_TEXTS,),
-        first="test_a_source_that_hangs_in_the_guard_keeps_no_stopped_task",
-    ),
-    Mutation(
         "a later try takes any ledger",
         "execution/ledger_session.py",
         "    if used is None or has_trace(store, who, of_attempt=resumed):\n",

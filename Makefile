@@ -14,7 +14,7 @@ help:
 	@echo "make sizes          print the lines of each room of the package against its budget"
 	@echo "make docs           build the documentation, docs/_build/html/docs/index.html; a broken link is an error"
 	@echo "make screenshots    take the pictures of the pages that the documentation shows, docs/images/; needs a Chromium"
-	@echo "make bench          measure what sending costs against its goals; BENCH='--only rate,ledger --rows 1000000' for a part"
+	@echo "make bench          measure what sending costs against its goals; BENCH='--only rate,large --rows 1000000' for a part"
 	@echo "make bench-quick    the same with small sizes, without judging times"
 	@echo "make faults         break every step of a send, the package itself, and other senders, and print what came of it"
 	@echo "make faults-quick   a part of that"

@@ -1,4 +1,4 @@
-"""Run the benchmarks and print the figures: ``make bench``, ``python -m benchmarks --quick --only rate,ledger``."""
+"""Run the benchmarks and print the figures: ``make bench``, ``python -m benchmarks --quick --only rate,large``."""
 
 from __future__ import annotations
 

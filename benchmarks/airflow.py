@@ -52,7 +52,6 @@ class Ran:
     :param xcom_bytes: bytes of the task's XComs.
     :param xcom_shape: the XComs with every number replaced by 0, to compare them regardless of digits.
     :param summary: the task's return value.
-    :param seen: measurements of the way itself.
     :param counters: counters of the service since the start of the task.
     :param distinct: number of different people who were texted.
     """
@@ -65,7 +64,6 @@ class Ran:
     xcom_bytes: int
     xcom_shape: str
     summary: dict[str, Any]
-    seen: dict[str, Any]
     counters: Counters
     distinct: int
 
@@ -151,7 +149,6 @@ class Airflows:
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
             "AIRFLOW_CONN_SMS_DEFAULT": json.dumps({"conn_type": "sms", "host": url, "password": TOKEN}),
-            "AIRFLOW_CONN_HTTP_DEFAULT": json.dumps({"conn_type": "http", "host": url}),
         }
 
 

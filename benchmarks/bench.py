@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from benchmarks.airflow import Airflows, Ran, Task, postgres_ledger, sqlite_ledg
 from benchmarks.data import write_table
 from benchmarks.figures import median
 from benchmarks.full_ledger import fill
-from benchmarks.postgres import copied_database, new_database, running_postgres
+from benchmarks.postgres import new_database, running_postgres
 from benchmarks.processes import WrongError, run_job
 from benchmarks.service import Service, running_service
 from benchmarks.sizes import CHUNK
@@ -59,18 +58,6 @@ class Round:
     bare: Bare
 
 
-@dataclass(frozen=True)
-class FullLedger:
-    """A ledger of many campaigns.
-
-    :param ledger: Airflow's settings for the ledger.
-    :param other: Airflow's settings for a copy that no send uses.
-    """
-
-    ledger: Mapping[str, str]
-    other: Mapping[str, str]
-
-
 class Bench:
     """The environment of the cases, created on first use.
 
@@ -107,18 +94,13 @@ class Bench:
         return self._stack.enter_context(running_postgres())
 
     @cached_property
-    def full_ledgers(self) -> Mapping[str, FullLedger]:
-        """Ledgers by database, with many campaigns, one of them as large as the large table."""
+    def full_ledgers(self) -> Mapping[str, Mapping[str, str]]:
+        """Airflow's settings for ledgers of many campaigns, one of them as large as the large table, by database."""
         file, database = self.folder / "full.db", new_database(self.postgres, "full_ledger")
         for url, store in ((URL.create("sqlite", database=str(file)), "SQLite"), (database, "PostgreSQL")):
             self.tell(f"creating a ledger of {self.sizes.campaigns:,} campaigns, {store}")
             fill(url, self.sizes.campaigns, self.sizes.rows)
-        other_file, other = self.folder / "full-other.db", copied_database(self.postgres, database, "full_ledger_other")
-        shutil.copyfile(file, other_file)
-        return {
-            "SQLite": FullLedger(sqlite_ledger(file), sqlite_ledger(other_file)),
-            "PostgreSQL": FullLedger(postgres_ledger(database), postgres_ledger(other)),
-        }
+        return {"SQLite": sqlite_ledger(file), "PostgreSQL": postgres_ledger(database)}
 
     def table(self, rows: int, files: int = 4) -> str:
         """Return the path of a table."""
@@ -134,17 +116,12 @@ class Bench:
         """The ledger of the last round with SQLite."""
         return self.folder / f"small-{len(self._sqlite_rounds)}.db"
 
-    def task(self, rows: int, *, files: int = 4, way: str = "ours", service: Mapping[str, Any], **options: Any) -> Task:
+    def task(self, rows: int, *, files: int = 4, service: Mapping[str, Any], **options: Any) -> Task:
         """Return a task that sends a table by our operator, in one campaign.
 
         :param service: settings of the service.
         """
-        arguments = {
-            "source": self.table(rows, files),
-            "campaign": "benchmark",
-            **options,
-        }
-        return Task(way, arguments, dict(service))
+        return Task("ours", {"source": self.table(rows, files), "campaign": "benchmark", **options}, dict(service))
 
     def send(self, task: Task, ledger: Mapping[str, str], rows: int) -> Ran:
         """Run a task, and check that everybody was texted once.

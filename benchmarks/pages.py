@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import socket
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 from benchmarks.full_ledger import dag_ids
 from benchmarks.processes import WrongError, put, wait_for
@@ -62,28 +59,15 @@ class Pages:
         self._port = port
         self._cookies = cookies
 
-    def look(self, path: str) -> Look:
-        """Request a page as the first user, as the page's script does.
-
-        :param path: path below the plugin's URL; the name that a list is searched for is behind ``#name=``.
-        """
-        sent, _, name = path.partition("#name=")
-        headers = {"X-SMS-Name": name} if name else {}
-        return self.request(f"/sms{sent}", 0, None, **headers)
-
-    def request(self, path: str, user: int = 0, body: Any = None, **headers: str) -> Look:
+    def request(self, path: str, user: int = 0, **headers: str) -> Look:
         """Request a path of the web server.
 
         :param user: the number of the user.
-        :param body: what to post as JSON; None means to get.
         """
         began = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LOOK_SECONDS)
-        headers = {"Cookie": self._cookies[user], "Accept": "text/html", "Content-Type": "application/json", **headers}
         try:
-            connection.request(
-                "GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers
-            )
+            connection.request("GET", path, headers={"Cookie": self._cookies[user], "Accept": "text/html", **headers})
             response = connection.getresponse()
             html = response.read().decode()
         finally:
@@ -91,11 +75,13 @@ class Pages:
         return Look(response.status, time.perf_counter() - began, html)
 
     def shown(self, path: str) -> float:
-        """Request a page that exists, and return the seconds until its last byte.
+        """Request a page that exists as its script does, and return the seconds until its last byte.
 
+        :param path: path below the plugin's URL; the name that a list is searched for is behind ``#name=``.
         :raises WrongError: when the response is not a 200.
         """
-        return _ok(path, self.look(path)).seconds
+        sent, _, name = path.partition("#name=")
+        return _ok(path, self.request(f"/sms{sent}", 0, **({"X-SMS-Name": name} if name else {}))).seconds
 
     def airflows_own(self) -> float:
         """Request a page of Airflow's own API, and return the seconds until its last byte.
@@ -109,74 +95,6 @@ def _ok(path: str, look: Look) -> Look:
     if look.status != HTTPStatus.OK:
         raise WrongError(f"{path}: {look.status} {look.html[-500:]}")
     return look
-
-
-@dataclass(frozen=True)
-class Asking:
-    """An open page, which refreshes regularly.
-
-    :param every: seconds between refreshes.
-    :param name: name of the campaign to show once it is in the list; empty shows the list.
-    """
-
-    every: float
-    name: str = ""
-
-
-class Watcher:
-    """Open pages.
-
-    :param pages: the server of the pages.
-    :param asking: the refreshes of each page.
-    """
-
-    def __init__(self, pages: Pages, asking: Sequence[Asking]) -> None:
-        self.seconds: list[list[float]] = [[] for _ in asking]
-        self._pages = pages
-        self._asking = asking
-        self._wrong: list[str] = []
-        self._over = threading.Event()
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Refresh the pages until the end of the block.
-
-        :raises WrongError: when a page failed, or was never loaded.
-        """
-        threads = [
-            threading.Thread(target=self._ask, args=each) for each in zip(self._asking, self.seconds, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            for thread in threads:
-                thread.join()
-        if self._wrong or not all(self.seconds):
-            raise WrongError(f"open pages: {self._wrong or 'one was never loaded'}")
-
-    def _ask(self, asking: Asking, seconds: list[float]) -> None:
-        address = "" if asking.name else "/"
-        next_at, over = time.monotonic(), False
-        while not over:
-            over = self._over.wait(max(0.0, next_at - time.monotonic()))
-            if over and seconds:
-                return
-            # Each page is loaded once, however short the block is.
-            next_at = max(next_at + asking.every, time.monotonic())
-            try:
-                address = address or self._address(asking.name)
-                if address:
-                    seconds.append(self._pages.shown(address))
-            except (OSError, WrongError) as error:
-                self._wrong.append(f"{address or asking.name}: {error}")
-                return
-
-    def _address(self, name: str) -> str:
-        found = re.search(r"/sms(/campaigns/\d+)", self._pages.look(f"/#name={quote(name)}").html)
-        return found[1] if found else ""
 
 
 @contextmanager

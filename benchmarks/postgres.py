@@ -41,21 +41,6 @@ def new_database(server: URL, name: str) -> URL:
     return server.set(database=name)
 
 
-def copied_database(server: URL, source: URL, name: str) -> URL:
-    """Copy a database without connections, and return the URL of the copy."""
-    _execute(server, f"CREATE DATABASE {name} TEMPLATE {source.database}")
-    return server.set(database=name)
-
-
-def with_commit_delay(url: URL, seconds: float) -> None:
-    """Make commits in a database take longer, as on a slower disk: one wait at a time, for all that commit meanwhile.
-
-    :param seconds: at most 0.1.
-    """
-    _execute(url, f"ALTER DATABASE {url.database} SET commit_delay = {int(seconds * 1e6)}")
-    _execute(url, f"ALTER DATABASE {url.database} SET commit_siblings = 0")
-
-
 def database_bytes(url: URL) -> int:
     """Return the size of a database on the disk."""
     return int(_execute(url, "SELECT pg_database_size(current_database())") or 0)

@@ -31,7 +31,7 @@ class Service:
 
     def set(self, **settings: float) -> None:
         """Apply settings, and reset the counters; see :class:`Settings`."""
-        self._call("PUT", "/settings", json.dumps(asdict(Settings(**settings))))  # type: ignore[arg-type] # bool is int
+        self._call("PUT", "/settings", json.dumps(asdict(Settings(**settings))))
 
     def counters(self) -> Counters:
         """Return the counters."""

@@ -16,13 +16,12 @@ from typing import cast
 
 DIGITS = 11
 """Length of every destination."""
-HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 ANSWER = (
     b'{"Cost":%(n)d.0,"RemainingBalance":1000000.0,"EventId":%(id)d,"Sample":"Hi Thandi, your balance is R120.50. '
     b'Reply STOP to opt out.","CostBreakDown":[{"Quantity":%(n)d,"Cost":%(n)d.0,"Network":"Local"}],"Messages":%(n)d,'
     b'"Parts":%(n)d,"ErrorReport":{"NoNetwork":0,"Duplicates":0,"OptedOuts":0,"Faults":[]}}'
 )
-BURST_SECONDS = 1.0
 FIRST_EVENT = 9_007_199_254_740_993
 MARKS = (b'"Destination":"', b'"Destination": "')
 """The text before a number in JSON, as orjson and json write it."""
@@ -33,13 +32,9 @@ class Settings:
     """Settings of the responses.
 
     :param latency: seconds from the last byte of a request to its response.
-    :param requests_per_second: maximum rate of processing; 0 for no limit.
-    :param refuse: True responds with 429 above that rate and a burst of one second's worth; False delays requests.
     """
 
     latency: float = 0.0
-    requests_per_second: float = 0.0
-    refuse: bool = False
 
 
 @dataclass
@@ -48,7 +43,6 @@ class Counters:
 
     :param posts: processed requests.
     :param messages: messages in the processed requests.
-    :param refused: requests with a 429 response.
     :param first: when the first request was complete, in seconds of a monotonic clock.
     :param last: when the last response was written.
     :param most_in_flight: maximum number of requests in progress at once.
@@ -57,7 +51,6 @@ class Counters:
 
     posts: int = 0
     messages: int = 0
-    refused: int = 0
     first: float = 0.0
     last: float = 0.0
     most_in_flight: int = 0
@@ -82,22 +75,12 @@ class Service:
         self.counters = Counters(cpu=-time.process_time())
         self._numbers = bytearray()
         self._in_flight = 0
-        self._free_at = 0.0
 
     def take(self, sender: Connection, body: bytearray) -> None:
         """Process a complete request."""
         now = self.loop.time()
-        settings, counters = self.settings, self.counters
+        counters = self.counters
         counters.first = counters.first or now
-        turn = now
-        if settings.requests_per_second:
-            free = max(now, self._free_at)
-            if settings.refuse and free > now + BURST_SECONDS:
-                counters.refused += 1
-                sender.reply(b"{}", b"429 Too Many Requests", b"Retry-After: 1\r\n")
-                return
-            self._free_at = free + 1 / settings.requests_per_second
-            turn = now if settings.refuse else free
         entries = body.split(MARKS[0] if MARKS[0] in body else MARKS[1])
         del entries[0]
         self._numbers += b"".join([entry[:DIGITS] for entry in entries])
@@ -105,7 +88,7 @@ class Service:
         counters.messages += len(entries)
         self._in_flight += 1
         counters.most_in_flight = max(counters.most_in_flight, self._in_flight)
-        self.loop.call_at(turn + settings.latency, self._answer, sender, len(entries), counters.posts)
+        self.loop.call_at(now + self.settings.latency, self._answer, sender, len(entries), counters.posts)
 
     def _answer(self, sender: Connection, messages: int, number: int) -> None:
         self._in_flight -= 1
@@ -173,10 +156,10 @@ class Connection(asyncio.Protocol):
         self._end = self._body_at + (int(rest.partition(b"\r\n")[0]) if found else 0)
         return True
 
-    def reply(self, body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> None:
+    def reply(self, body: bytes) -> None:
         """Write a response."""
         if not self._transport.is_closing():
-            self._transport.write(HEAD % (status, len(body), headers, body))
+            self._transport.write(HEAD % (len(body), body))
 
 
 async def serve() -> None:

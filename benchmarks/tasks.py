@@ -57,7 +57,7 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
 
     measure, began = Estimate(), time.perf_counter()
     with DAG(f"bench_{number}", schedule=None) as dag:
-        seen = WAYS[task.way](measure.hooks, **task.arguments)
+        WAYS[task.way](measure.hooks, **task.arguments)
     _register(dag)
     service.set(**task.service)
     finished = dag.test(logical_date=pendulum.now("UTC"))
@@ -73,7 +73,6 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
         "xcom_bytes": sum(map(len, written)),
         "xcom_shape": re.sub(r'"id": "[0-9a-f-]+"|\d+(\.\d+)?', "0", "\n".join(written)),
         "summary": summary,
-        "seen": seen() if seen else {},
         "counters": asdict(service.counters()),
         "distinct": service.distinct(),
     }

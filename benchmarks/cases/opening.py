@@ -38,7 +38,7 @@ def _of_store(bench: Bench, store: str) -> list[Figure]:
         "  its requests": f"{large}/requests",
         "  its unknown requests": f"{large}/requests?state=unknown",
     }
-    with running_pages(bench.airflows, bench.full_ledgers[store].other) as served:
+    with running_pages(bench.airflows, bench.full_ledgers[store]) as served:
         bench.tell(f"pages are opened, {store}")
         figures = _opened(served, addresses, store)
         bench.tell(f"{AT_ONCE} pages are opened at once, {store}")

@@ -83,7 +83,6 @@ def _ran(messages, distinct, accepted):
         xcom_bytes=1,
         xcom_shape="",
         summary={"rows": 100, "accepted": accepted},
-        seen={},
         counters=Counters(messages=messages),
         distinct=distinct,
     )

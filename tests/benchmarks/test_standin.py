@@ -70,17 +70,6 @@ def test_it_is_never_early(service, bodies):
     assert time.monotonic() - began >= 0.1
 
 
-def test_what_it_refuses_is_not_counted_as_taken(service, bodies):
-    """Above its limit, after a burst of one second's worth, the stand-in responds with 429 and ``Retry-After``."""
-    service.set(requests_per_second=1, refuse=True)
-    statuses = [requests.post(f"{service.url}/bulkmessages", data=bodies[0], timeout=10).status_code for _ in range(4)]
-    counters = service.counters()
-
-    assert 429 in statuses
-    assert (statuses.count(200), statuses.count(429)) == (counters.posts, counters.refused)
-    assert 100 * counters.posts == counters.messages
-
-
 def test_numbers_are_told_apart_by_every_digit():
     """Neighbouring numbers count as different people."""
     assert distinct(b"276000000012760000000227600000001" + b"37600000001") == 3

@@ -34,7 +34,6 @@ from airflow_provider_sms.ledger.locks import (
     CLAIMANT_LOCK,
     CREATION_LOCK,
     PROGRESS_LOCKS,
-    READING_LOCK,
     REGISTER_LOCK,
     campaign_lock,
 )
@@ -63,7 +62,6 @@ LOCKS = [
     ("adoption", ADOPTION_LOCK, 1398099286),
     ("claimant", CLAIMANT_LOCK, 1398099287),
     ("balance", BALANCE_LOCK, 1398099289),
-    ("balance reading", READING_LOCK, 1398099290),
     ("progress, upper half", PROGRESS_LOCKS, 6004790718520885248),
 ]
 CAMPAIGN_LOCKS = [
@@ -165,8 +163,7 @@ TABLES = {
     "sms_decision": "id request_id decision decided_by decided_at",
     "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",
     "sms_progress": "claimant_id campaign_id conn_id state updated_at total done not_sent invalid rate figures plan",
-    "sms_balance": "id conn_id observed_at amount",
-    "sms_balance_reading": "id account asked_at read_at amount",
+    "sms_balance": "id account asked_at read_at amount",
 }
 INDEXES = {
     "sms_claimant_run": "dag_id run_id",
@@ -179,8 +176,7 @@ INDEXES = {
     "sms_decision_request": "request_id",
     "sms_pause_campaign": "campaign_id",
     "sms_progress_campaign": "campaign_id claimant_id",
-    "sms_balance_conn": "conn_id observed_at",
-    "sms_balance_reading_account": "account read_at",
+    "sms_balance_account": "account read_at",
 }
 
 

@@ -104,14 +104,10 @@ class Telemetry:
         self._gauge_balance(None if balance is None else float(balance))
         if not (self._resumed or self._at_end):
             self._count({name: getattr(counts, name) for name in LIVE})
-        if self._progress is not None:
-            self._progress.beat()
 
     def saw(self, balance: Balance) -> None:
         """Report a balance that was read."""
         gauge_balance(self._conn_id, balance)
-        if self._progress is not None:
-            self._progress.saw(balance)
 
     def planned(self, plan: Plan) -> None:
         """Note the plan in the ledger."""
@@ -151,11 +147,9 @@ class Telemetry:
         self._gauge_balance(summary["remaining_balance"])
         if not (deferred and self._at_end):
             self._count({name: count for name, count in summary.items() if not (deferred and name in UNSETTLED)})
-        if self._progress is not None:
-            self._progress.beat(last=True)
-            if not deferred:
-                state = AttemptState.FAILED if failed else AttemptState.ENDED
-                self._progress.ended(state, summary, left_out=left_out)
+        if self._progress is not None and not deferred:
+            state = AttemptState.FAILED if failed else AttemptState.ENDED
+            self._progress.ended(state, summary, left_out=left_out)
 
     def log_sending(self, progress: Progress, counts: SendCounts, total: int, *, paused: bool) -> None:
         """Log how far the send has got, if that has changed, and note it; no-op while the last note is fresh."""

@@ -11,14 +11,14 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Float, and_, case, cast, delete, insert, or_, select, update
+from sqlalchemy import Float, and_, case, cast, delete, or_, select, update
 
 from airflow_provider_sms.ledger.account import BALANCE, CHARGED, AccountHistory, KeptEvidence, Observation, OpenRequest
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.locks import READING_LOCK, campaign_lock
+from airflow_provider_sms.ledger.locks import BALANCE_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.schema import balance_reading, campaign, decision, request
-from airflow_provider_sms.ledger.transitions import fitting_cost, lapse, state_at
+from airflow_provider_sms.ledger.schema import balance, campaign, decision, request
+from airflow_provider_sms.ledger.transitions import lapse, state_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -42,42 +42,6 @@ IDS_OF_NO_ACCOUNT = 100_000
 
 IDS_BETWEEN = 2_000
 """Requests whose ids are this close share a history: separate ones would be mostly the same."""
-
-
-def record_reading(
-    store: LedgerBackend, key: str, amount: Decimal | None, asked_at: float, read_at: float | None = None
-) -> None:
-    """Record a balance that the service was asked for.
-
-    :param key: the account's key.
-    :param amount: credits; None where the account is post-paid.
-    :param asked_at: a moment before it was asked for, seconds since the epoch, by the ledger's clock.
-    :param read_at: a moment after it was received. None means when it is recorded: machines that share a server take
-        their time from it, late by as long as its last answer took, so that only a moment read in a transaction is
-        never too early.
-    :raises LedgerError: when it was not committed.
-    """
-    written = None if amount is None else fitting_cost(str(amount))
-    with store.write(READING_LOCK) as connection:
-        read_at = store.clock() if read_at is None else read_at
-        values = {"account": key, "asked_at": asked_at, "read_at": read_at, "amount": written}
-        connection.execute(insert(balance_reading).values(values))
-
-
-def last_reading_is_post_paid(store: Readable, key: str) -> bool | None:
-    """Return whether an account was post-paid when its balance was read last; None where it never was.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    query = (
-        select(balance_reading.c.amount)
-        .where(balance_reading.c.account == key)
-        .order_by(balance_reading.c.read_at.desc(), balance_reading.c.id.desc())
-        .limit(1)
-    )
-    with store.read() as connection:
-        last = connection.execute(query).first()
-    return None if last is None else last.amount is None
 
 
 def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str | None]:
@@ -150,7 +114,7 @@ def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) 
             if row.account in keys and not _was_seen(connection, row.account, row.id, last_activity, row.claimed_at)
         ]
     for some in in_pieces(concerned):
-        with store.write(READING_LOCK) as connection:
+        with store.write(BALANCE_LOCK) as connection:
             connection.execute(update(request).where(request.c.id.in_(some)).values(account=None))
     for key in sorted(keys):
         _forget_observations(store, key, last_activity)
@@ -162,16 +126,16 @@ def _forget_observations(store: LedgerBackend, key: str, until: float) -> None:
     with store.read() as connection:
         ids = list(connection.execute(select(request.c.id).where(told).order_by(request.c.id)).scalars())
     for some in in_pieces(ids):
-        with store.write(READING_LOCK) as connection:
+        with store.write(BALANCE_LOCK) as connection:
             connection.execute(update(request).where(request.c.id.in_(some)).values(remaining_balance=None))
     asked = and_(
-        balance_reading.c.account == key,
-        balance_reading.c.asked_at <= until,
+        balance.c.account == key,
+        balance.c.asked_at <= until,
         # That an account was post-paid is no balance.
-        balance_reading.c.amount.is_not(None),
+        balance.c.amount.is_not(None),
     )
-    with store.write(READING_LOCK) as connection:
-        connection.execute(delete(balance_reading).where(asked))
+    with store.write(BALANCE_LOCK) as connection:
+        connection.execute(delete(balance).where(asked))
 
 
 def _was_seen(connection: Connection, key: str, before_id: int, after: float, before: float) -> bool:
@@ -187,10 +151,10 @@ def _was_seen(connection: Connection, key: str, before_id: int, after: float, be
         .limit(1)
     )
     asked = (
-        select(balance_reading.c.asked_at)
-        .where(balance_reading.c.account == key, balance_reading.c.amount.is_not(None))
-        .where(balance_reading.c.read_at < before)
-        .order_by(balance_reading.c.read_at.desc())
+        select(balance.c.asked_at)
+        .where(balance.c.account == key, balance.c.amount.is_not(None))
+        .where(balance.c.read_at < before)
+        .order_by(balance.c.read_at.desc())
         .limit(1)
     )
     return any((connection.execute(query).scalar() or 0.0) > after for query in (told, asked))
@@ -461,11 +425,11 @@ class _Account:
 
     def _readings(self, start: float, end: float) -> Iterator[Observation]:
         """Return the balances that were asked for between two moments."""
-        columns = (balance_reading.c.amount, balance_reading.c.asked_at, balance_reading.c.read_at)
-        query = select(*columns).where(balance_reading.c.account == self._key, balance_reading.c.amount.is_not(None))
+        columns = (balance.c.amount, balance.c.asked_at, balance.c.read_at)
+        query = select(*columns).where(balance.c.account == self._key, balance.c.amount.is_not(None))
         if start > float("-inf"):
-            query = query.where(balance_reading.c.read_at > start)
-        for amount, asked_at, read_at in self._connection.execute(query.order_by(balance_reading.c.read_at)):
+            query = query.where(balance.c.read_at > start)
+        for amount, asked_at, read_at in self._connection.execute(query.order_by(balance.c.read_at)):
             if start <= asked_at and read_at <= end:
                 yield Observation(Decimal(amount), Decimal(0), asked_at, read_at)
 

@@ -21,10 +21,7 @@ CLAIMANT_LOCK = 0x5355_4D57
 """Held while a purge deletes attempts, which belong to no campaign any more."""
 
 BALANCE_LOCK = 0x5355_4D59
-"""Held while a balance is recorded, so that two tasks do not record the same one."""
-
-READING_LOCK = 0x5355_4D5A
-"""Held while a balance that tells of unknown requests is recorded: it belongs to an account, and to no campaign."""
+"""Held while a balance is recorded: it belongs to an account, and to no campaign."""
 
 PROGRESS_LOCKS = 0x5355_4D58 << 32
 """Upper half of the numbers of :func:`progress_lock`."""

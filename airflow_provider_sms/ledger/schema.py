@@ -179,22 +179,11 @@ balance = Table(
     "sms_balance",
     metadata,
     Column("id", _Id, primary_key=True),
-    Column("conn_id", String(250), nullable=False),
-    Column("observed_at", Float(53), nullable=False),
-    # Credits; None where the account is post-paid.
-    Column("amount", String(40)),
-    Index("sms_balance_conn", "conn_id", "observed_at"),
-)
-
-balance_reading = Table(
-    "sms_balance_reading",
-    metadata,
-    Column("id", _Id, primary_key=True),
     Column("account", String(32), nullable=False),
     # The balance was read between these two moments.
     Column("asked_at", Float(53), nullable=False),
     Column("read_at", Float(53), nullable=False),
     # Credits; None where the account is post-paid.
     Column("amount", String(40)),
-    Index("sms_balance_reading_account", "account", "read_at"),
+    Index("sms_balance_account", "account", "read_at"),
 )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import LedgerError, ServiceError
 from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence
-from airflow_provider_sms.ledger.account_history import account_of, note_evidence, read_histories, record_reading
+from airflow_provider_sms.ledger.account_history import account_of, note_evidence, read_histories
+from airflow_provider_sms.ledger.balances import record_reading
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.request_queries import requests_among

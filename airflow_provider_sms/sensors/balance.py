@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Self
 
-    from airflow_provider_sms.execution.ledger_progress import BalanceNotes
     from airflow_provider_sms.service.responses import Balance
 
 
@@ -134,7 +133,6 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
         self._failures = 0
         self._started_at = 0.0
         self._needed: Decimal | None = None
-        self._notes: BalanceNotes | None = None
         check_loaded(self, *self._models)
 
     @property
@@ -158,7 +156,6 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
         :raises AirflowException: when there were too many transient errors in a row.
         """
         self._failures = 0
-        self._notes = None
         self._started_at = time.time()
         return super().execute(context)
 
@@ -259,19 +256,7 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
                 else:
                     self._failures = 0
                     gauge_balance(self.sms_conn_id, balance)
-                    self._record(None if balance.post_paid else balance.amount)
                     return balance
-
-    def _record(self, amount: Decimal | None) -> None:
-        """Record the balance in the ledger, if there is one.
-
-        :param amount: credits; None means that the account is post-paid.
-        """
-        if self._notes is None:
-            from airflow_provider_sms.execution.ledger_progress import BalanceNotes
-
-            self._notes = BalanceNotes(self.sms_conn_id)
-        self._notes.record(amount)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Return the balance that the trigger read.
@@ -283,7 +268,6 @@ class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperato
         """
         if event["status"] == "success":
             seen = {"balance": event["balance"], "post_paid": event["post_paid"]}
-            self._record(None if event["post_paid"] else Decimal(str(event["balance"])))
             describe_on_assets(context, seen)
             return seen
         if event["status"] == "timeout":

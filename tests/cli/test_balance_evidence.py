@@ -54,7 +54,7 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, acco
     assert (said.status, said.err.splitlines()[0]) == (0, "The account of connection sms_default: 100,000.00 credits")
     assert WORDS in said.err
     assert [row["evidence"] for row in said.data] == ["charged"] * 2
-    assert [(key, float(amount)) for key, amount in rows("SELECT account, amount FROM sms_balance_reading")] == [
+    assert [(key, float(amount)) for key, amount in rows("SELECT account, amount FROM sms_balance")] == [
         (account, 100_000.0)
     ]
     ((reading,),) = [history.observations for history in judged]
@@ -68,14 +68,14 @@ def test_without_the_option_nothing_is_asked(ledger, lost, rows, sandbox):
     """The list alone costs no request to the service."""
     lost()
     assert ledger("unknown", "-o", "json").data[0]["evidence"] == ""
-    assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
+    assert rows("SELECT count(*) FROM sms_balance") == [(0,)]
 
 
 def test_where_nothing_is_unknown_no_balance_is_read(ledger, sent, rows):
     """There is nothing that it could tell of."""
     sent(people(1))
     assert ledger("unknown", "--read-balance", "-o", "json").data == []
-    assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
+    assert rows("SELECT count(*) FROM sms_balance") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_an_account_that_cannot_be_asked_is_named(ledger, lost, rows, changes, w
     said = ledger("unknown", "--read-balance", "-o", "json")
     assert (said.status, f"No balance was read for request {request}: {words}" in said.err) == (0, True)
     assert {row["request"]: row["evidence"] != "" for row in said.data} == {str(other): True, str(request): False}
-    assert rows("SELECT count(*) FROM sms_balance_reading") == [(1,)]
+    assert rows("SELECT count(*) FROM sms_balance") == [(1,)]
 
 
 def test_an_account_is_asked_by_any_connection_that_leads_to_it(ledger, lost, monkeypatch):
@@ -124,7 +124,7 @@ def test_a_service_that_tells_no_balance_is_named(ledger, lost, sandbox, rows):
     said = ledger("unknown", "--read-balance", "-o", "json")
     assert (said.status, said.data[0]["evidence"]) == (0, "")
     assert f"No balance was read for request {request}: " in said.err
-    assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
+    assert rows("SELECT count(*) FROM sms_balance") == [(0,)]
 
 
 def test_the_balance_of_a_post_paid_account_tells_nothing(ledger, lost, sms_default, rows):
@@ -133,4 +133,4 @@ def test_the_balance_of_a_post_paid_account_tells_nothing(ledger, lost, sms_defa
     sms_default(extra={"billing": "postpaid"})
     said = ledger("unknown", "--read-balance")
     assert (said.status, "post-paid: its balance tells nothing" in said.err) == (0, True)
-    assert rows("SELECT amount FROM sms_balance_reading") == [(None,)]
+    assert rows("SELECT amount FROM sms_balance") == [(None,)]

@@ -15,7 +15,7 @@ from support.sending import claimant, people
 from airflow_provider_sms.cli import console, write_commands
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.ledger.balances import record_balance
+from airflow_provider_sms.ledger.balances import record_reading
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, pause_of
@@ -204,7 +204,7 @@ def test_old_balances_are_forgotten(ledger, sent, store, rows, monkeypatch):
     now = store.clock()
     for seconds, amount in ((LONG_AGO, 1), (LONG_AGO + 7200, 2), (now, 3)):
         monkeypatch.setattr(store, "clock", lambda seconds=seconds: seconds)
-        record_balance(store, "sms_default", Decimal(amount))
+        record_reading(store, "a" * 32, Decimal(amount), store.clock())
     refused = ledger("purge", "--older-than", "90d")
     assert (refused.status, len(rows("SELECT amount FROM sms_balance"))) == (1, 3)
     said = ledger("purge", "--older-than", "90d", "--yes")
@@ -219,7 +219,7 @@ def test_a_person_who_keeps_the_balances_has_forgotten_the_campaigns(
     """So nobody is told that nothing was done, and nothing of the campaigns is left in the file."""
     sent(people(3), campaign="old", at=LONG_AGO)
     monkeypatch.setattr(store, "clock", lambda: LONG_AGO)
-    record_balance(store, "sms_default", Decimal(1))
+    record_reading(store, "a" * 32, Decimal(1), store.clock())
     at_terminal("")
     monkeypatch.setattr(sys.stdin, "readline", iter(["y\n", "n\n"]).__next__)
     said = ledger("purge", "--older-than", "90d")

@@ -11,12 +11,11 @@ from airflow_provider_sms.ledger import account_history
 from airflow_provider_sms.ledger.account import UNDECIDED, Account, KeptEvidence, Observation, OpenRequest
 from airflow_provider_sms.ledger.account_history import (
     account_of,
-    last_reading_is_post_paid,
     note_evidence,
     read_histories,
     read_history,
-    record_reading,
 )
+from airflow_provider_sms.ledger.balances import record_reading
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
@@ -380,29 +379,11 @@ def test_a_response_replaces_the_expected_prices(store, campaign):
     }
 
 
-def test_the_last_reading_tells_whether_the_account_is_post_paid(store, clock):
-    """None where its balance was never read; a later reading counts, whichever was recorded first."""
-    assert last_reading_is_post_paid(store, KEY) is None
-    record_reading(store, KEY, None, 20.0, 21.0)
-    record_reading(store, OTHER, Decimal(5), 30.0, 31.0)
-    assert last_reading_is_post_paid(store, KEY) is True
-    record_reading(store, KEY, Decimal(5), 10.0, 11.0)
-    assert last_reading_is_post_paid(store, KEY) is True
-    record_reading(store, KEY, Decimal(5), 20.0, 21.0)
-    assert last_reading_is_post_paid(store, KEY) is False
-
-
 def test_a_post_paid_reading_is_no_observation(store, campaign, clock):
     """There is no balance to follow."""
     lost = campaign.lose()
     record_reading(store, KEY, None, clock.now, clock.now)
     assert list(read_history(store, KEY, [lost]).observations) == []
-
-
-def test_a_reading_is_durable(store, open_store):
-    """Another process sees it at once."""
-    record_reading(store, KEY, Decimal(5), 10.0, 11.0)
-    assert last_reading_is_post_paid(open_store(), KEY) is False
 
 
 def test_evidence_is_kept_with_unknown_requests(store, campaign, clock):
@@ -422,7 +403,7 @@ def test_a_ledger_that_cannot_be_read_is_an_error(store, campaign):
     """As with every look at a ledger."""
     lost = campaign.lose()
     with store.write(1) as connection:
-        connection.exec_driver_sql("DROP TABLE sms_balance_reading")
+        connection.exec_driver_sql("DROP TABLE sms_balance")
     with pytest.raises(LedgerError, match="cannot be read"):
         read_history(store, KEY, [lost])
 
@@ -522,4 +503,3 @@ def test_balances_after_what_is_forgotten_still_tell(store, enter, campaign, clo
     lost, elsewhere = campaign.lose(), apart.lose()
     assert [each.amount for each in read_history(store, KEY, [lost]).observations] == [94]
     assert [each.amount for each in read_history(store, OTHER, [elsewhere]).observations] == [50, 50]
-    assert last_reading_is_post_paid(store, KEY) is True

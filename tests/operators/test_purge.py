@@ -16,7 +16,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution import retention
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger import purge as purging
-from airflow_provider_sms.ledger.balances import record_balance
+from airflow_provider_sms.ledger.balances import record_reading
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause
@@ -73,7 +73,7 @@ def names(store):
 def test_what_is_older_than_the_retention_is_forgotten(store, sent, purge, names, ledger_path):
     """It returns counts, keeps what the command keeps, and forgets nothing more when it runs again."""
     sent(recipients(3), "old", days=11)
-    record_balance(store, "sms_default", Decimal(1))
+    record_reading(store, "a" * 32, Decimal(1), store.clock())
     sent(recipients(2), "unknown", days=12, state=UNKNOWN)
     sent(recipients(2), "paused", days=13)
     pause(store, "paused", "ann")

@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests
-from airflow_provider_sms.ledger.schema import balance_reading
+from airflow_provider_sms.ledger.schema import balance
 from airflow_provider_sms.sending import reconciliation
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.reconciliation import MAX_UNREADABLE, LostRequests, Reconciliation
@@ -38,7 +38,7 @@ def sums(store):
 
 def readings(store):
     with store.read() as connection:
-        return list(connection.execute(select(balance_reading.c.amount)).scalars())
+        return list(connection.execute(select(balance.c.amount)).scalars())
 
 
 def test_a_balance_that_is_read_is_recorded(sums, store):

@@ -35,7 +35,6 @@ ALWAYS_MANY = {
     ("notifications/sms.py", "{len(numbers)} numbers"): "above MAX_PEOPLE",
     ("recipients/columns.py", "{len(found)} columns"): "above 1",
     ("recipients/files.py", "%d files"): "above 1, since one of them has rows and another none",
-    ("recipients/files.py", "{len(files)} files"): "above 1",
     ("sandbox/contract.py", "{limit} characters"): "the service's limits",
     ("send_window/window.py", "{len(names)} time zones"): "above 1",
     ("sending/sender.py", "%d times"): "MAX_BUSY",

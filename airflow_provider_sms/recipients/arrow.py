@@ -9,7 +9,7 @@ import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.recipients.columns import plain_type
-from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
+from airflow_provider_sms.recipients.files import FileFormat, source_errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -24,31 +24,26 @@ _CONTINUES = b"\xff\xff\xff\xff"
 
 
 def _read_schema(file: DataFile) -> pa.Schema:
-    with _opened(file, None) as (schema, _):
+    with _opened(file) as (schema, _):
         return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
 
 
-def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generator[pa.RecordBatch, None, None]:
-    # Without a column, rows could not be counted.
-    with _opened(file, names or _read_schema(file).names[:1]) as (_, batches):
+def _read_rows(file: DataFile, _: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+    with _opened(file) as (_, batches):
         for batch in batches:
             batch.validate(full=True)  # Arrow takes a file at its word, and would read beyond the end of a damaged one
-            for start in range(0, batch.num_rows, batch_size):
-                yield batch.slice(start, batch_size)
+            yield batch
 
 
 ARROW = FileFormat("Arrow", _read_schema, _read_rows)
 
 
 @contextmanager
-def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Open a file at its first row.
-
-    :param names: the columns to read; None means all.
-    """
+def _opened(file: DataFile) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    """Open a file at its first row."""
     beginning = b""
 
-    def explain(_: Exception) -> str:
+    def explain() -> str:
         if beginning.startswith(_FEATHER_1):
             return "is a Feather file of version 1, which is not supported; write it again, as version 2"
         return "is not an Arrow file, or is damaged or cut short"
@@ -56,14 +51,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[tuple[pa.Sc
     with source_errors(file, explain), _source(file) as source:
         beginning = source.read(len(MAGIC))
         source.seek(0)
-        make = pa.ipc.open_file if beginning == MAGIC else pa.ipc.open_stream
-        options = None
-        if names is not None:
-            with make(source) as reader:
-                indices = [reader.schema.get_field_index(name) for name in names]
-            source.seek(0)
-            options = pa.ipc.IpcReadOptions(included_fields=indices)
-        with make(source, options=options) as reader:
+        with (pa.ipc.open_file if beginning == MAGIC else pa.ipc.open_stream)(source) as reader:
             yield reader.schema, _batches(reader, source, beginning)
 
 

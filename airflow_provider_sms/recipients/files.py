@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from typing import TYPE_CHECKING
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, check_names
-from airflow_provider_sms.recipients.columns import fields_of, strings
-from airflow_provider_sms.recipients.file_format import SEPARATOR, EmptyFileError
+from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.batches import Source, check_names
+from airflow_provider_sms.recipients.columns import fields_of
+from airflow_provider_sms.recipients.paths import DataFile, codec_of, safe_cause
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
-    from airflow_provider_sms.recipients.file_format import FileFormat
-    from airflow_provider_sms.recipients.paths import DataFile
-
+    import re
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 log = logging.getLogger(__name__)
 
@@ -26,44 +24,38 @@ _HEADERS_AT_ONCE = 16
 """Headers that are read from an object store at the same time, since each takes the time of a request."""
 
 
+class FileFormat(NamedTuple):
+    """The functions that read files of one format."""
+
+    name: str
+    """The name of the format in a log."""
+    read_schema: Callable[[DataFile], pa.Schema]
+    """Returns the columns of a file, text of any kind as ``string``; none of a file that is empty."""
+    read_rows: Callable[[DataFile, Sequence[str]], Generator[pa.RecordBatch, None, None]]
+    """Yields the rows in order, with the named columns at least, in memory that does not grow with the file, and closes
+    the file when it is closed."""
+
+
 def open_files(file_format: FileFormat, files: Sequence[DataFile], description: str) -> Source:
     """Return the source of files, whose headers are read here.
 
     :param file_format: the format of all files.
     :param description: the name of the source in a log.
-    :raises SourceError: names a file that is not of the format.
+    :raises SourceError: names a file that is not of the format, or says that all are empty.
     """
-    headers = _with_headers(files, _read_schemas(file_format, files))
-    # The columns that the path of a file names: a column in the file itself precedes one of its path.
-    named = [{name: value for name, value in file.partitions.items() if name not in own.names} for file, own in headers]
-    schemas = [
-        pa.schema([*own, *(pa.field(name, pa.string()) for name in constants)])
-        for (_, own), constants in zip(headers, named, strict=True)
-    ]
+    headers = _with_headers(list(zip(files, _read_schemas(file_format, files), strict=True)))
 
     def read(columns: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        for (file, _), schema, constants in zip(headers, schemas, named, strict=True):
-            wanted = fields_of(schema, columns).names
-            stored = [name for name in wanted if name not in constants]
-            with closing(file_format.read_rows(file, stored, BATCH_ROWS)) as batches:
-                for batch in batches:
-                    yield pa.RecordBatch.from_arrays(
-                        [
-                            strings([constants[name]] * batch.num_rows) if name in constants else batch.column(name)
-                            for name in wanted
-                        ],
-                        wanted,
-                    )
+        for file, schema in headers:
+            with closing(file_format.read_rows(file, fields_of(schema, columns).names)) as batches:
+                yield from batches
 
-    return Source(description, read, [(file.name, schema) for (file, _), schema in zip(headers, schemas, strict=True)])
+    return Source(description, read, [(file.name, schema) for file, schema in headers])
 
 
-def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa.Schema | EmptyFileError]:
-    def read_schema(file: DataFile) -> pa.Schema | EmptyFileError:
-        try:
-            schema = file_format.read_schema(file)
-        except EmptyFileError as error:
-            return error
+def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa.Schema]:
+    def read_schema(file: DataFile) -> pa.Schema:
+        schema = file_format.read_schema(file)
         check_names(schema.names, file.name)
         return schema
 
@@ -74,21 +66,52 @@ def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa
         return list(pool.map(read_schema, files))
 
 
-def _with_headers(
-    files: Sequence[DataFile], found: Sequence[pa.Schema | EmptyFileError]
-) -> list[tuple[DataFile, pa.Schema]]:
-    """Leave out empty files, as writers of many parts leave them; log these, and separators that were not expected.
+def _with_headers(files: list[tuple[DataFile, pa.Schema]]) -> list[tuple[DataFile, pa.Schema]]:
+    """Leave out empty files, as writers of many parts leave them.
 
-    :raises EmptyFileError: all files are empty.
+    :raises SourceError: all files are empty.
     """
-    headers = [(file, each) for file, each in zip(files, found, strict=True) if isinstance(each, pa.Schema)]
-    empty = [each for each in found if isinstance(each, EmptyFileError)]
-    if not headers:
-        raise empty[0]
+    empty = [file.name for file, schema in files if not schema.names]
+    if len(empty) == len(files):
+        raise SourceError(f"{empty[0]}: is empty; the first line must hold the names of the columns")
     if empty:
         log.warning("%d of %d files hold no rows. The first: %s", len(empty), len(files), empty[0])
-    others = [(file.name, each.metadata[SEPARATOR].decode()) for file, each in headers if each.metadata]
-    if others:
-        more = f", as in others of the {len(files)} files" if len(others) > 1 else ""
-        log.info("%s: the columns are separated by %r%s", *others[0], more)
-    return headers
+    return [(file, schema) for file, schema in files if schema.names]
+
+
+@contextmanager
+def source_errors(file: DataFile, explain: Callable[[], str]) -> Iterator[None]:
+    """Raise a :class:`SourceError` that names the file for any error inside the ``with``.
+
+    :param explain: returns the meaning of an Arrow error, whose own words may quote values and so are not passed on.
+    :raises SourceError: the file is missing, of another format or damaged, or its storage fails.
+    """
+    try:
+        yield
+    except SourceError:
+        raise
+    except FileNotFoundError:
+        raise SourceError(f"{file.name}: there is no such file") from None
+    except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
+        if isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and error.errno is None):
+            raise SourceError(f"{file.name}: {explain()}") from None
+        raise SourceError(f"{file.name}: cannot be read: {type(error).__name__}") from safe_cause(error, file.path)
+
+
+@contextmanager
+def opened_text(file: DataFile, names: re.Pattern[str]) -> Iterator[pa.NativeFile]:
+    """Open a text file, decompressed as its name says.
+
+    :param names: finds the compression in a name, as :func:`codec_of` takes it.
+    :raises ArrowInvalid: a compressed file has no byte: even no text takes some, and Arrow reads it as no text.
+    """
+    codec = codec_of(file.name, names)
+    with file.open() as stream, pa.PythonFile(stream, "r") as stored:
+        if codec is None:
+            yield stored
+            return
+        if not stored.read(1):
+            raise pa.ArrowInvalid("no byte")
+        stored.seek(0)
+        with pa.CompressedInputStream(stored, codec) as content:
+            yield content

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.file_format import opened_text, source_errors
+from airflow_provider_sms.recipients.files import opened_text, source_errors
 from airflow_provider_sms.recipients.paths import JSON_NAME
 
 if TYPE_CHECKING:
@@ -24,17 +24,16 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of files in order, each with the columns that the path of its file names.
+    """Yield the rows of files in order.
 
     :raises SourceError: a file cannot be read, or a line is not a JSON object.
     """
     for file in files:
-        for row in _rows(file):
-            yield {**file.partitions, **row}  # a column in the file itself precedes one of its path
+        yield from _rows(file)
 
 
 def _rows(file: DataFile) -> Iterator[dict[str, Any]]:
-    with source_errors(file, lambda _: "is not a file of JSON lines, or is damaged or cut short"):
+    with source_errors(file, lambda: "is not a file of JSON lines, or is damaged or cut short"):
         for number, line in enumerate(_lines(file), 1):
             text = line.removeprefix(_BOM) if number == 1 else line
             if text.strip():

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
+from airflow_provider_sms.recipients.batches import BATCH_ROWS
 from airflow_provider_sms.recipients.columns import plain_type, value_type
-from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
+from airflow_provider_sms.recipients.files import FileFormat, source_errors
 from airflow_provider_sms.recipients.paths import READ
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ def _read_schema(file: DataFile) -> pa.Schema:
         return pa.schema([pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow])
 
 
-def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generator[pa.RecordBatch, None, None]:
+def _read_rows(file: DataFile, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
     with _opened(file) as parquet:
         # In this thread: several would each keep memory of their own, and reading is quick beside what follows.
-        yield from parquet.iter_batches(batch_size, columns=names, use_threads=False)
+        yield from parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
 
 
 PARQUET = FileFormat("Parquet", _read_schema, _read_rows)
@@ -47,7 +48,7 @@ PARQUET = FileFormat("Parquet", _read_schema, _read_rows)
 
 @contextmanager
 def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
-    with source_errors(file, lambda _: _explain(file)):
+    with source_errors(file, lambda: _explain(file)):
         if isinstance(file.filesystem, LocalFileSystem):
             with _parquet_file(file.path, _LOCAL_STEP) as parquet:
                 yield parquet

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 from glob import escape
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import fsspec
 from fsspec import AbstractFileSystem
@@ -49,7 +48,6 @@ READ = (
 )
 """The formats that are read, as an error lists them."""
 _WILDCARD = re.compile(r"[*?\[]")
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _FOLDER_KEY = "_$folder$"
 """The ending of an object that stands for a folder, as Hadoop writes it."""
 _LOST_AND_FOUND = "lost+found"
@@ -74,12 +72,6 @@ class DataFile:
     def format(self) -> str | None:
         """The format that the name of the file indicates; None where it indicates none, so that Parquet is assumed."""
         return _format_of(self.name)
-
-    @property
-    def partitions(self) -> dict[str, str | None]:
-        """Columns and values that the directories of the path name as Hive does: ``country=ZA``."""
-        pairs = (segment.split("=", 1) for segment in self.path.split("/")[:-1] if "=" in segment)
-        return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, value in pairs}
 
     def open(self) -> Any:
         """Return the file, opened for reading bytes; the caller closes it."""

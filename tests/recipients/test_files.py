@@ -90,28 +90,6 @@ def test_the_first_bad_footer_is_told(tmp_path):
         open_source(SimpleNamespace(fs=Storage(async_impl=True), path=str(tmp_path)))
 
 
-def test_hive_partitions(tmp_path):
-    """What the directories say in the manner of Hive is a column of text, or null."""
-    write(tmp_path / "year=2024" / "area=010" / "a.parquet", a=[1])
-    write(tmp_path / "year=2025" / "area=a%20b" / "a.parquet", a=[2, 3])
-    write(tmp_path / "year=2025" / "area=__HIVE_DEFAULT_PARTITION__" / "a.parquet", a=[4])
-    expected = {"a": [1, 4, 2, 3], "year": ["2024", "2025", "2025", "2025"], "area": ["010", None, "a b", "a b"]}
-    assert expected == read(tmp_path)
-    assert read(tmp_path, ["area", "a"]) == {"area": expected["area"], "a": expected["a"]}
-
-
-def test_only_partition_columns(tmp_path):
-    """Columns of the path alone come as often as there are rows."""
-    write(tmp_path / "year=2024" / "a.parquet", a=[1, 2])
-    assert read(tmp_path, ["year"]) == {"year": ["2024", "2024"]}
-
-
-def test_a_column_in_the_file_goes_before_the_path(tmp_path):
-    """A column that a file holds is not overwritten by a name in its path."""
-    write(tmp_path / "a=7" / "x.parquet", a=[1])
-    assert read(tmp_path) == {"a": [1]}
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -140,12 +118,6 @@ def test_a_file_that_lacks_a_column(tmp_path):
     with pytest.raises(ColumnError, match=r"has no column 'b'") as caught:
         next(open_source(tmp_path).batches(check=lambda schema: field_of(schema, "b", "message")))
     assert str(caught.value).startswith(str(path))
-
-
-def test_a_column_that_no_file_has(tmp_path):
-    """A column that is nowhere is the caller's mistake and not the files'."""
-    with pytest.raises(ColumnError, match="no column 'b'"):
-        read(write(tmp_path / "1.parquet", a=[1]), ["b"])
 
 
 def test_a_file_that_vanishes(tmp_path):

@@ -48,12 +48,10 @@ def test_a_file(tmp_path, name, content):
 
 
 def test_a_directory(tmp_path):
-    """All files are one table, whatever keys each has; the directories of a path are columns."""
+    """All files are one table, whatever keys each has."""
     for day, text in {"01": '{"a": 1, "day": 7}', "02": '{"a": "x"}\n{"b": null}'}.items():
-        path = tmp_path / f"day={day}" / "a.jsonl"
-        path.parent.mkdir()
-        path.write_text(text)
-    assert read(tmp_path) == {"day": ["7", "02", "02"], "a": ["1", "x", None], "b": [None, None, None]}
+        (tmp_path / f"{day}.jsonl").write_text(text)
+    assert read(tmp_path) == {"a": ["1", "x", None], "day": [7, None, None], "b": [None, None, None]}
 
 
 def test_a_key_that_an_object_has_twice(tmp_path):

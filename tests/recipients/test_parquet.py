@@ -62,7 +62,7 @@ def test_dictionaries_are_read_as_plain_text(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table(columns), path)
     file = DataFile(fsspec.filesystem("file"), str(path))
-    (batch,) = PARQUET.read_rows(file, list("abcdef"), 10)
+    (batch,) = PARQUET.read_rows(file, list("abcdef"))
     kinds = [pa.string(), pa.large_string(), pa.int64(), *(columns[name].type for name in "def")]
     assert kinds == batch.schema.types
     assert {name: column.to_pylist() for name, column in columns.items()} == batch.to_pydict()

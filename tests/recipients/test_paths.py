@@ -236,7 +236,7 @@ def test_other_filesystems(memory):
     remember(memory, "/data/year=2024/a.parquet", a=[1])
     assert read("memory://data/b.parquet") == {"a": [2]}
     assert read("memory://data", ["a"]) == {"a": [2, 1]}
-    assert read("memory://data/*/*.parquet") == {"a": [1], "year": ["2024"]}
+    assert read("memory://data/*/*.parquet") == {"a": [1]}
     assert open_source("memory://data").description == "memory://data (2 Parquet files)"
 
 

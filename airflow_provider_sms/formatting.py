@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 UNKNOWN = "—"
 """Written for a figure that is not known."""
+
+MAX_LISTED = 20
+"""Names or sentences that one message lists: with a campaign for each run there are many."""
 
 _STEPS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
@@ -74,6 +81,12 @@ def by_count(count: Decimal | float, one: str, many: str | None = None) -> str:
     :param many: None means the word with an *s*.
     """
     return one if count == 1 else many or f"{one}s"
+
+
+def join_some(names: Sequence[str]) -> str:
+    """Return names as one text: the first :data:`MAX_LISTED`, and how many more there are."""
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def percent(part: float | None, whole: float | None) -> float | None:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 EXIT_NOT_DONE = 1
 EXIT_WRONG_USAGE = 2
 """The exit status of argparse for wrong usage."""
-MAX_LISTED = 20
-"""Names or sentences that one message lists: with a campaign for each run there are many."""
 STDIN = "-"
 """The argument that stands for a line of stdin."""
 
@@ -163,9 +161,3 @@ def confirm(question: str, *, yes: bool) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise NotConfirmedError("Nothing was done")
-
-
-def join_some(names: Sequence[str]) -> str:
-    """Return names as one text: the first :data:`MAX_LISTED`, and how many more there are."""
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

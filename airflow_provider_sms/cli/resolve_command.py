@@ -8,17 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.console import (
-    MAX_LISTED,
-    command,
-    confirm,
-    end_with_wrong_usage,
-    join_some,
-    print_message,
-    user_name,
-)
+from airflow_provider_sms.cli.console import command, confirm, end_with_wrong_usage, print_message, user_name
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.formatting import by_count, counted, iso, task_words
+from airflow_provider_sms.formatting import MAX_LISTED, by_count, counted, iso, join_some, task_words
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words

@@ -9,17 +9,9 @@ import shlex
 import socket
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.console import (
-    NotConfirmedError,
-    command,
-    confirm,
-    join_some,
-    print_message,
-    read_number,
-    user_name,
-)
+from airflow_provider_sms.cli.console import command, confirm, print_message, read_number, user_name
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.formatting import by_count, counted, iso, task_words
+from airflow_provider_sms.formatting import counted, iso, join_some, task_words
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -130,74 +122,22 @@ def forget_person(args: Namespace, store: LedgerBackend) -> None:
 
 @command
 def purge(args: Namespace, store: LedgerBackend) -> None:
-    """Forget campaigns without recent activity, and old balances."""
+    """Forget campaigns without recent activity, and what tasks read of balances until then."""
+    from airflow_provider_sms.ledger.purge import kept_words, old_campaigns
+    from airflow_provider_sms.ledger.purge import purge as purge_ledger
+
     before = store.clock() - args.older_than
-    forgotten, failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
-    try:
-        _purge_balances(store, before, yes=args.yes)
-    except NotConfirmedError:
-        if not forgotten:
-            raise
-        print_message("The balances are kept")
-    # Even if nothing was forgotten: an earlier purge may have been kept from it.
-    print_message(store.remove_remains().words)
-    if failures:
-        raise InputError(f"{counted(failures, 'campaign')} could not be forgotten")
-
-
-def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_waiting: bool) -> tuple[int, int]:
-    """Forget campaigns, and return how many were forgotten, and how many could not be.
-
-    :param include_waiting: also forget campaigns for which a task is waiting.
-    """
-    from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
-
-    unsettled, paused, waiting, going = choose(old_campaigns(store, before), include_waiting=include_waiting)
-    if unsettled:
-        print_message(
-            f"Kept, because {by_count(len(unsettled), 'it has', 'they have')} requests that are unknown or under way: "
-            f"{join_some([old.name for old in unsettled])}"
-        )
-    if paused:
-        are = by_count(len(paused), "it is", "they are")
-        print_message(f"Kept, because {are} paused: {join_some([old.name for old in paused])}")
-    for state in sorted({old.waiting or "" for old in waiting}):
-        names = [old.name for old in waiting if old.waiting == state]
-        them = by_count(len(names), "it", "them")
-        print_message(f"Kept, because a task of {them} is {state} and would text people again: {join_some(names)}")
-    if waiting:
-        print_message(
-            "If such a task no longer waits, for example because it was deleted or marked as failed in Airflow, add "
-            "--include-waiting"
-        )
-    if not going:
-        print_message(f"No campaign can be forgotten: each is kept, or has been active since {iso(before)}")
-        return 0, 0
+    found = old_campaigns(store, before, include_waiting=args.include_waiting)
+    going = [old for old in found if old.keep is None]
     print_message(
-        f"To be forgotten: {counted(len(going), 'campaign')} with "
-        f"{counted(sum(old.messages for old in going), 'message')}, without activity since "
-        f"{iso(before)}: {join_some([old.name for old in going])}"
+        *kept_words(found),
+        f"To be forgotten: attempts and balances from before {iso(before)}, and {counted(len(going), 'campaign')} with "
+        f"{counted(sum(old.messages for old in going), 'message')}, without activity since then",
+        *([join_some([old.name for old in going])] if going else []),
+        "A forgotten campaign protects nobody: a task that runs again under its name texts everybody again.",
     )
-    print_message("A forgotten campaign protects nobody: a task that runs again under its name texts everybody again.")
-    confirm(f"Forget {counted(len(going), 'campaign')}?", yes=yes)
-    failed = 0
-    for old in going:
-        try:
-            messages = forget_campaign(store, old)
-        except InputError as error:
-            print_message(str(error))
-            failed += 1
-        else:
-            print_message(f"Forgotten: {old.name}, {counted(messages, 'message')}")
-    attempts = counted(forget_claimants(store, before), "attempt")
-    print_message(f"Also forgotten: {attempts} that nothing refers to any more")
-    return len(going) - failed, failed
-
-
-def _purge_balances(store: LedgerBackend, before: float, *, yes: bool) -> None:
-    from airflow_provider_sms.ledger.balances import count_balances, forget_balances
-
-    seen = count_balances(store, before)
-    if seen:
-        confirm(f"Forget {counted(seen, 'balance')} that tasks read before {iso(before)}?", yes=yes)
-        print_message(f"Forgotten: {counted(forget_balances(store, before), 'balance')} that tasks read before then")
+    confirm("Forget all this?", yes=args.yes)
+    purged = purge_ledger(store, going, before)
+    print_message(str(purged))
+    if purged.in_use:
+        raise InputError(*kept_words(purged.in_use))

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
-from airflow_provider_sms.exceptions import InputError, StoppedError
-from airflow_provider_sms.formatting import counted, iso
+from airflow_provider_sms.exceptions import StoppedError
+from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.hooks.ledger import configured_retention_days, open_existing_ledger
-from airflow_provider_sms.ledger.balances import forget_balances
-from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import KEPT, kept_words, old_campaigns, purge
 from airflow_provider_sms.sending.threads import run_uninterrupted
 
 if TYPE_CHECKING:
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DAY = 86_400
-_NAMED = 10
-"""Campaigns that a line of the log names: with a campaign for each run there are many."""
+_COUNTS = ("campaigns", "messages", "attempts", "balances")
 
 
 def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag) -> dict[str, Any]:
@@ -40,8 +38,8 @@ def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag
     result: dict[str, Any] = {
         "retention_days": days,
         "before": None,
-        **dict.fromkeys(("campaigns", "messages", "attempts", "balances"), 0),
-        "kept": dict.fromkeys(("open", "paused", "waiting", "in_use"), 0),
+        **dict.fromkeys(_COUNTS, 0),
+        "kept": dict.fromkeys(KEPT, 0),
         "erased": None,
     }
     if not days:
@@ -54,7 +52,7 @@ def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag
         log.info("Forgetting what is older than %s in %s", iso(before), store.description)
         # In a thread of its own: a signal must not interrupt a transaction.
         interruption = run_uninterrupted(
-            lambda: _purge(store, before, stop, result), on_interrupt=stop.set, heartbeat=lambda: None
+            lambda: result.update(_purge(store, before, stop)), on_interrupt=stop.set, heartbeat=lambda: None
         )
     if interruption is not None:
         raise interruption
@@ -63,48 +61,16 @@ def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag
     return result
 
 
-def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str, Any]) -> None:
-    """Purge a ledger, and count what is forgotten and kept.
-
-    :param before: the end of the retention, seconds since the epoch.
-    :param result: gets the counts.
-    """
-
-    def count_messages(messages: int) -> None:
-        result["messages"] += messages
-
-    kept = result["kept"]
-    unsettled, paused, waiting, going = choose(old_campaigns(store, before))
-    kept.update(open=len(unsettled), paused=len(paused), waiting=len(waiting))
-    for which, some in (
-        ("with requests that are unknown or under way", unsettled),
-        ("that a person paused", paused),
-        ("for which a task waits (if that task has ended: airflow-sms purge --include-waiting)", waiting),
-    ):
-        if some:
-            names = ", ".join(old.name for old in some[:_NAMED])
-            log.warning("Kept, though older: %s %s: %s", counted(len(some), "campaign"), which, names)
-    for old in going:
-        if stop.is_set():
-            return
-        try:
-            forget_campaign(store, old, should_stop=stop.is_set, on_forgotten=count_messages)
-        except InputError as error:  # it is in use again
-            log.warning("%s", error)
-            kept["in_use"] += 1
-        else:
-            result["campaigns"] += 1
-    if stop.is_set():
-        return
-    result["attempts"] = forget_claimants(store, before)
-    result["balances"] = forget_balances(store, before)
-    remains = store.remove_remains()
-    result["erased"] = remains.is_gone
-    log.info(
-        "Forgotten: %s with %s, %s and %s. %s",
-        counted(result["campaigns"], "campaign"),
-        counted(result["messages"], "message"),
-        counted(result["attempts"], "attempt"),
-        counted(result["balances"], "balance"),
-        remains.words,
-    )
+def _purge(store: LedgerBackend, before: float, stop: StopFlag) -> dict[str, Any]:
+    """Purge a ledger, and return what was forgotten and kept, by its name in the task's result."""
+    found = old_campaigns(store, before)
+    purged = purge(store, found, before, should_stop=stop.is_set)
+    kept = [*found, *purged.in_use]
+    for words in kept_words(kept):
+        log.warning("%s", words)
+    log.info("%s", purged)
+    return {
+        **{name: getattr(purged, name) for name in _COUNTS},
+        "kept": {why: sum(old.keep == why for old in kept) for why in KEPT},
+        "erased": purged.remains.is_gone,
+    }

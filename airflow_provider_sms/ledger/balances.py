@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, insert
 
 from airflow_provider_sms.ledger.locks import BALANCE_LOCK
 from airflow_provider_sms.ledger.schema import balance
@@ -34,17 +34,6 @@ def record_reading(
         read_at = store.clock() if read_at is None else read_at
         values = {"account": key, "asked_at": asked_at, "read_at": read_at, "amount": written}
         connection.execute(insert(balance).values(values))
-
-
-def count_balances(store: LedgerBackend, before: float) -> int:
-    """Count the balances that were read before a moment.
-
-    :param before: the moment, seconds since the epoch.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    query = select(func.count()).select_from(balance).where(balance.c.read_at < before)
-    with store.read() as connection:
-        return connection.execute(query).scalar_one()
 
 
 def forget_balances(store: LedgerBackend, before: float) -> int:

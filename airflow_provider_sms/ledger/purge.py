@@ -1,26 +1,22 @@
-"""Forgetting campaigns in which nothing has happened for a long time: all rows of the ledger that belong to them.
+"""Forgetting campaigns in which nothing has happened for a long time, and what tasks read of balances until then.
 
-These are recipients, requests with their responses, decisions, pauses, progress and attempts.
-
-Readings of balances belong to no campaign: :mod:`~airflow_provider_sms.ledger.balances` forgets them, for the same
-task and command, and :mod:`~airflow_provider_sms.ledger.remains` clears what deleted rows leave in the file.
-
-Transactions are short, each under the campaign's lock, so that a send that runs meanwhile never waits long. An
-interrupted purge has forgotten a part; the next one goes on from there.
+Of a campaign go its recipients, requests with their responses, decisions, pauses, progress, and attempts. Transactions
+are short, each under the campaign's lock, so that a send that runs meanwhile never waits long. An interrupted purge has
+forgotten a part; the next one goes on from there.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, delete, exists, false, func, or_, select
+from sqlalchemy import and_, delete, exists, func, select
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.formatting import counted, join_some
 from airflow_provider_sms.ledger.account_history import close_history
 from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.balances import forget_balances
 from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.pauses import open_pause
+from airflow_provider_sms.ledger.model import CLAIMED, DEFERRED, UNKNOWN
 from airflow_provider_sms.ledger.schema import (
     campaign,
     claimant,
@@ -37,197 +33,181 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Remains
 
 REQUESTS_AT_ONCE = 100
 """Requests forgotten in one transaction, with the messages that they hold: up to 10,000."""
 
-CLAIMANTS_AT_ONCE = 100
-"""Attempts forgotten in one transaction: a task that registers meanwhile waits for a fraction of a second."""
+KEPT = {
+    "open": "with requests that are unknown or under way",
+    "paused": "that somebody paused",
+    "waiting": "with a task that waits for hours or credit, and would text people again (if the task has ended: "
+    "airflow-sms purge --include-waiting)",
+    "in_use": "used again meanwhile",
+}
+"""Why a purge keeps campaigns, though they are old: the rest of this would be forgotten with them."""
 
-_OPEN = and_(
-    request.c.state.in_((CLAIMED, UNKNOWN)),
-    # An unknown request whose messages were all sent again by later ones waits for nothing any more.
-    exists().where(message.c.request_id == request.c.id),
+_of_campaign = request.c.campaign_id == campaign.c.id
+_newest_request = select(func.coalesce(func.max(request.c.id), 0)).where(_of_campaign).scalar_subquery()
+_recent_times = (
+    campaign.c.created_at,
+    select(func.max(func.coalesce(pauses.c.resumed_at, pauses.c.paused_at)))
+    .where(pauses.c.campaign_id == campaign.c.id)
+    .scalar_subquery(),
+    # An attempt that found nobody left to text relies on what the ledger remembers, and so does a deferred one.
+    select(func.max(progress.c.updated_at)).where(progress.c.campaign_id == campaign.c.id).scalar_subquery(),
 )
-"""The condition for requests that may be under way, or that somebody still has to decide about."""
 
 
 class OldCampaign(NamedTuple):
     """A campaign in which nothing has happened for a long time.
 
     :param last_activity: seconds since the epoch.
-    :param open_requests: requests that hold messages and are unknown or may be under way; a campaign that has any is
-        kept.
     :param newest_request: id of its last request; 0 where it has none.
-    :param paused: whether it is paused; then it is kept, since the pause would be forgotten with it.
-    :param waiting: the state of an attempt that is deferred, as in ``waiting for hours``; None where none is. If the
-        campaign were forgotten, the attempt would text again everybody whom it texted before it was deferred.
+    :param keep: why a purge keeps it, a key of :data:`KEPT`; None where it forgets it.
     """
 
     campaign_id: int
     name: str
     messages: int
     last_activity: float
-    open_requests: int
     newest_request: int
-    paused: bool = False
-    waiting: str | None = None
+    keep: str | None
 
 
-class PurgeChoice(NamedTuple):
-    """Old campaigns, by what a purge does with them.
+class Purged(NamedTuple):
+    """What a purge forgot, how many of each, and the campaigns that were used since they were found."""
 
-    :param unsettled: kept, because they have requests that are unknown or under way.
-    :param paused: kept, because the pause would be forgotten with them.
-    :param waiting: kept, because one of their tasks waits, and would text people again.
-    :param going: forgotten.
-    """
+    campaigns: int
+    messages: int
+    attempts: int
+    balances: int
+    in_use: Sequence[OldCampaign]
+    remains: Remains
 
-    unsettled: Sequence[OldCampaign]
-    paused: Sequence[OldCampaign]
-    waiting: Sequence[OldCampaign]
-    going: Sequence[OldCampaign]
-
-
-def choose(found: Sequence[OldCampaign], *, include_waiting: bool = False) -> PurgeChoice:
-    """Divide old campaigns into those that a purge keeps, and those that it forgets.
-
-    :param include_waiting: also forget campaigns with a task that waits.
-    """
-    settled = [old for old in found if not old.open_requests]
-    others = [old for old in settled if not old.paused]
-    waiting = [] if include_waiting else [old for old in others if old.waiting]
-    return PurgeChoice(
-        unsettled=[old for old in found if old.open_requests],
-        paused=[old for old in settled if old.paused],
-        waiting=waiting,
-        going=[old for old in others if old not in waiting],
-    )
+    def __str__(self) -> str:
+        campaigns, messages = counted(self.campaigns, "campaign"), counted(self.messages, "message")
+        attempts, balances = counted(self.attempts, "attempt"), counted(self.balances, "balance")
+        return f"Forgotten: {campaigns} with {messages}, {attempts} and {balances}. {self.remains.words}"
 
 
-def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
+def kept_words(found: Sequence[OldCampaign]) -> list[str]:
+    """Return which campaigns a purge keeps, in a line for each reason."""
+    names = {why: [old.name for old in found if old.keep == why] for why in KEPT}
+    return [f"Kept: {counted(len(its), 'campaign')} {KEPT[why]}: {join_some(its)}" for why, its in names.items() if its]
+
+
+def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool = False) -> list[OldCampaign]:
     """Return the campaigns in which nothing has happened since a moment, oldest first.
 
     :param before: the moment, seconds since the epoch.
+    :param include_waiting: whether a purge also forgets campaigns with a task that waits.
     :raises LedgerError: when the ledger cannot be read.
     """
-    # Subqueries for each campaign: joined with the requests, decisions would multiply them.
-    of_campaign = request.c.campaign_id == campaign.c.id
-    requested = select(func.max(func.coalesce(request.c.finished_at, request.c.claimed_at))).where(of_campaign)
-    decided = (
-        select(func.max(decision.c.decided_at))
-        .select_from(decision.join(request, request.c.id == decision.c.request_id))
-        .where(of_campaign)
-    )
-    paused_now = and_(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None))
-    left_open = select(func.count()).select_from(request).where(of_campaign, _OPEN)
+    its_messages = exists().where(message.c.request_id == request.c.id)
+    decided = decision.join(request, request.c.id == decision.c.request_id)
     query = select(
         campaign.c.id,
         campaign.c.name,
-        left_open.scalar_subquery(),
-        select(func.coalesce(func.max(request.c.id), 0)).where(of_campaign).scalar_subquery(),
-        select(func.count()).select_from(pauses).where(paused_now).scalar_subquery(),
-        campaign.c.created_at,
-        requested.scalar_subquery(),
-        decided.scalar_subquery(),
-        select(func.max(pauses.c.resumed_at)).where(pauses.c.campaign_id == campaign.c.id).scalar_subquery(),
-        # An attempt that found nobody left to text relies on what the ledger remembers, and so does a deferred one.
-        select(func.max(progress.c.updated_at)).where(progress.c.campaign_id == campaign.c.id).scalar_subquery(),
+        _newest_request,
+        # An unknown request whose messages were all sent again by later ones waits for nothing any more.
+        exists().where(_of_campaign, request.c.state.in_((CLAIMED, UNKNOWN)), its_messages),
+        exists().where(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None)),
+        # Subqueries for each campaign: joined with the requests, decisions would multiply them.
+        select(func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)))
+        .where(_of_campaign)
+        .scalar_subquery(),
+        select(func.max(decision.c.decided_at)).select_from(decided).where(_of_campaign).scalar_subquery(),
+        *_recent_times,
     )
     old: list[OldCampaign] = []
     with store.read() as connection:
-        waits = _waits(connection)
-        for number, name, open_requests, newest, paused, *times in connection.execute(query).all():
+        waiting = set() if include_waiting else _waiting(connection)
+        for number, name, newest, is_open, is_paused, *times in connection.execute(query).all():
             last = max(time for time in times if time is not None)
             if last < before:
                 held = select(func.count()).select_from(message).where(message.c.campaign_id == number)
                 messages = connection.execute(held).scalar_one()
-                old.append(
-                    OldCampaign(number, name, messages, last, open_requests, newest, bool(paused), waits.get(number))
-                )
+                keep = "open" if is_open else "paused" if is_paused else "waiting" if number in waiting else None
+                old.append(OldCampaign(number, name, messages, last, newest, keep))
     return sorted(old, key=lambda each: each.last_activity)
 
 
-def _waits(connection: Connection) -> dict[int, str]:
-    """Return the states of attempts that are deferred, by the id of their campaign."""
+def _waiting(connection: Connection) -> set[int]:
+    """Return the ids of campaigns with an attempt that is deferred."""
     # Only the last leg of an attempt waits; earlier ones keep the state of their wait for ever. An adoption is no leg,
     # and a leg that has recorded nothing yet has only begun: until then, the wait before it holds the campaign.
     newest = (
-        select(func.max(claimant.c.id).label("id"))
+        select(func.max(claimant.c.id))
         .where(claimant.c.try_number > 0, claimant.c.id.in_(select(progress.c.claimant_id)))
         .group_by(claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
-        .subquery()
     )
-    recorded = select(progress.c.campaign_id, progress.c.state).join(newest, newest.c.id == progress.c.claimant_id)
-    rows = connection.execute(recorded.where(progress.c.state.in_(DEFERRED)))
-    return {row.campaign_id: row.state for row in rows}
+    deferred = and_(progress.c.state.in_(DEFERRED), progress.c.claimant_id.in_(newest))
+    return set(connection.execute(select(progress.c.campaign_id).where(deferred)).scalars())
 
 
-def forget_campaign(
+def purge(
     store: LedgerBackend,
-    old: OldCampaign,
+    found: Sequence[OldCampaign],
+    before: float,
     *,
     should_stop: Callable[[], bool] = lambda: False,
-    on_forgotten: Callable[[int], None] = lambda _: None,
-) -> int:
-    """Forget a campaign, even one with a deferred attempt.
+) -> Purged:
+    """Forget those old campaigns that are not to be kept, and the attempts and balances of before a moment.
 
+    :param before: the moment that they were found by, seconds since the epoch.
     :param should_stop: asked before each transaction; the next purge forgets what is left.
-    :param on_forgotten: told after each transaction how many messages it has forgotten, so that they are known even
-        where an error ends the purge.
-    :returns: how many messages were forgotten.
-    :raises InputError: it has been used since it was found; the part that is not forgotten by then is kept.
-    :raises LedgerError: when it was not committed.
+    :raises LedgerError: when something was not committed.
     """
-    forgotten = 0
-    gone = False
-    close_history(store, old.campaign_id, old.last_activity)
-    while not (gone or should_stop()):
-        with store.write(campaign_lock(old.name)) as connection:
-            count, gone = _forget_some(connection, old)
-        forgotten += count
-        on_forgotten(count)
-    return forgotten
+    campaigns = messages = attempts = balances = 0
+    in_use = []
+    for old in found:
+        gone = old.keep is not None
+        if not gone:
+            close_history(store, old.campaign_id, old.last_activity)
+        while not (gone or should_stop()):
+            with store.write(campaign_lock(old.name)) as connection:
+                if not _is_unused(connection, old, before):
+                    in_use.append(old._replace(keep="in_use"))
+                    break
+                count, gone = _forget_some(connection, old.campaign_id)
+            messages += count
+            campaigns += gone
+    if not should_stop():
+        attempts = _forget_attempts(store, before)
+        balances = forget_balances(store, before)
+    return Purged(campaigns, messages, attempts, balances, in_use, store.remove_remains())
 
 
-def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
-    # A server's role that may not delete campaigns must not delete the messages of one either.
-    connection.execute(delete(campaign).where(false()))
-    # By name, too: SQLite gives the id of a campaign that another purge has deleted to the next new one.
-    here = and_(campaign.c.id == old.campaign_id, campaign.c.name == old.name)
+def _is_unused(connection: Connection, old: OldCampaign, before: float) -> bool:
+    """Return whether nothing has happened in a campaign since it was found."""
     # For update: an attempt records progress without the campaign's lock, either before this or after.
-    if connection.execute(select(campaign.c.id).where(here).with_for_update()).scalar() is None:
-        return 0, True
-    of_campaign = request.c.campaign_id == old.campaign_id
-    newer = and_(request.c.state.in_((ACCEPTED, NOT_SENT)), request.c.id > old.newest_request)
-    in_use = select(request.c.id).where(of_campaign, or_(_OPEN, newer)).limit(1)
-    if connection.execute(in_use).scalar() is not None:
-        raise InputError(f"Campaign {old.name} is in use again: the rest of it is kept")
-    newly_recorded = and_(progress.c.campaign_id == old.campaign_id, progress.c.updated_at > old.last_activity)
-    if connection.execute(select(progress.c.claimant_id).where(newly_recorded).limit(1)).scalar() is not None:
-        raise InputError(f"Campaign {old.name} is in use again: the rest of it is kept")
-    if open_pause(connection, old.campaign_id) is not None:
-        raise InputError(f"Campaign {old.name} is paused: the rest of it is kept")
-    some = list(connection.execute(select(request.c.id).where(of_campaign).limit(REQUESTS_AT_ONCE)).scalars())
-    if not some:
-        connection.execute(delete(pauses).where(pauses.c.campaign_id == old.campaign_id))
-        connection.execute(delete(progress).where(progress.c.campaign_id == old.campaign_id))
-        connection.execute(delete(campaign).where(here))
+    query = select(_newest_request, *_recent_times).where(campaign.c.id == old.campaign_id)
+    row = connection.execute(query.with_for_update(of=campaign)).first()
+    # SQLite gives the id of a campaign that another purge has deleted to the next new one.
+    return row is None or (row[0] <= old.newest_request and max(time or 0 for time in row[1:]) < before)
+
+
+def _forget_some(connection: Connection, campaign_id: int) -> tuple[int, bool]:
+    """Forget some requests of a campaign; once none is left, the campaign.
+
+    :returns: how many messages were forgotten, and whether the campaign is gone.
+    """
+    some_of_it = select(request.c.id).where(request.c.campaign_id == campaign_id).limit(REQUESTS_AT_ONCE)
+    if not (some := connection.execute(some_of_it).scalars().all()):
+        for table in (pauses, progress):
+            connection.execute(delete(table).where(table.c.campaign_id == campaign_id))
+        connection.execute(delete(campaign).where(campaign.c.id == campaign_id))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
-    connection.execute(delete(former_holder).where(former_holder.c.request_id.in_(some)))
-    connection.execute(delete(decision).where(decision.c.request_id.in_(some)))
+    for table in (former_holder, decision):
+        connection.execute(delete(table).where(table.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))
     return count, False
 
 
-def forget_claimants(store: LedgerBackend, before: float) -> int:
-    """Forget the attempts that began before a moment and that nothing in the ledger refers to any more.
-
-    :returns: how many.
-    :raises LedgerError: when it was not committed.
-    """
+def _forget_attempts(store: LedgerBackend, before: float) -> int:
+    """Forget the attempts that began before a moment and that nothing in the ledger refers to any more."""
     # NOT IN reads each table once; the columns are never null there.
     unused = and_(
         claimant.c.started_at < before,
@@ -235,8 +215,8 @@ def forget_claimants(store: LedgerBackend, before: float) -> int:
         claimant.c.id.not_in(select(progress.c.claimant_id)),
     )
     with store.read() as connection:
-        ids = list(connection.execute(select(claimant.c.id).where(unused)).scalars())
-    for some in in_pieces(ids, CLAIMANTS_AT_ONCE):
+        ids = connection.execute(select(claimant.c.id).where(unused)).scalars().all()
+    for some in in_pieces(ids):
         with store.write(CLAIMANT_LOCK) as connection:
             connection.execute(delete(claimant).where(claimant.c.id.in_(some), unused))
     return len(ids)

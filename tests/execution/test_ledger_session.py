@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
-from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 
@@ -190,9 +190,8 @@ def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
 def test_a_leg_whose_campaign_was_purged_is_refused(store):
     """Nobody of those whom it texted before it waited is texted again."""
     claims(store, who(1), 3)
-    for old in old_campaigns(store, store.clock() + 1):
-        forget_campaign(store, old)
-    forget_claimants(store, store.clock() + 1)
+    later = store.clock() + 1
+    purge(store, old_campaigns(store, later), later)
     with pytest.raises(InputError, match="was the campaign purged"):
         refuse({}, store, who(1), resumed=True)
 
@@ -211,8 +210,8 @@ def purge_years_later(path):
                 ("sms_claimant", "started_at", f"WHERE id < {earlier}"),
             ):
                 connection.exec_driver_sql(f"UPDATE {table} SET {column} = {column} - 1e8 {where}")
-        for old in choose(old_campaigns(store, store.clock() - 5e7)).going:
-            forget_campaign(store, old)
+        before = store.clock() - 5e7
+        purge(store, old_campaigns(store, before), before)
 
 
 @pytest.mark.parametrize("goes_on", ["after a wait", "in a retry"])
@@ -272,14 +271,15 @@ def test_a_campaign_that_cannot_be_held_is_not_sent(sms_default, ledger_path, pe
     assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 2, [])
 
 
-def test_a_campaign_that_is_held_is_in_use(store):
+def test_a_campaign_that_is_held_is_in_use(store, monkeypatch):
     """A purge that found it before keeps it, too."""
     claims(store, who(1), 3)
-    (old,) = old_campaigns(store, store.clock() + 1)
+    before = store.clock() + 1
+    found = old_campaigns(store, before)
     session = begun(store, who(2))
+    monkeypatch.setattr(store, "clock", lambda: before)
     session.hold("c", "sms_default")
-    with pytest.raises(InputError, match="in use again"):
-        forget_campaign(store, old)
+    assert [old.name for old in purge(store, found, before).in_use] == ["c"]
 
 
 @pytest.mark.parametrize(("version", "refused"), [("3.3.2", False), ("3.4.0b2", True), ("4.0.0", True)])

@@ -19,7 +19,7 @@ from airflow_provider_sms.ledger.balances import record_reading
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
+from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.sending.reconciliation import weigh
@@ -414,8 +414,7 @@ def forgetting(store, clock):
 
     def forgetting():
         clock.now += 1_000.0
-        (old,) = [each for each in old_campaigns(store, clock.now) if each.name == "other"]
-        forget_campaign(store, old)
+        purge(store, [each for each in old_campaigns(store, clock.now) if each.name == "other"], 0.0)
 
     return forgetting
 

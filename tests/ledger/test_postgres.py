@@ -16,9 +16,8 @@ from airflow_provider_sms.ledger import postgres
 from airflow_provider_sms.ledger.backend import BUSY_SECONDS
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK, campaign_lock
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import UNKNOWN, Chunk
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
-from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.ledger.schema import metadata
 
 IDLE_SECONDS = postgres.IDLE_SECONDS
@@ -232,39 +231,6 @@ def test_a_lost_connection_is_an_error_of_the_ledger_and_then_made_anew(postgres
     messages = people(3)
     chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
     assert list(ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].won) == [0, 1, 2]
-    store.close()
-
-
-@pytest.fixture
-def sender_role(postgres_ledger_url):
-    """Return the URL of the ledger for a role that may do everything but delete campaigns."""
-    engine = create_engine(postgres_ledger_url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        for statement in (
-            "CREATE ROLE sender LOGIN",
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO sender",
-            "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO sender",
-            "REVOKE DELETE ON sms_campaign FROM sender",
-        ):
-            connection.execute(text(statement))
-        yield postgres_ledger_url.set(username="sender")
-        connection.execute(text("DROP OWNED BY sender"))
-        connection.execute(text("DROP ROLE sender"))
-    engine.dispose()
-
-
-def test_a_role_that_may_not_delete_a_campaign_deletes_nothing_of_it(sender_role):
-    """A purge of it fails before it has forgotten any message: half of it would be texted again."""
-    store = open_postgres(sender_role)
-    ledger = CampaignLedger(store, "c", claimant())
-    messages = people(3)
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
-    (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
-    ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)])
-    (old,) = old_campaigns(store, store.clock() + 60.0)
-    with pytest.raises(LedgerError, match="permission denied for table sms_campaign"):
-        forget_campaign(store, old)
-    assert len(ledger.holders(chunk.keys)) == 3
     store.close()
 
 

@@ -16,7 +16,7 @@ from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.progress import connections_of, failed_on_unknown, note_progress, of_summary
-from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
+from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.reporting.summary import summarise
 from airflow_provider_sms.sending.counts import SendCounts
 
@@ -114,8 +114,8 @@ def test_a_campaign_that_is_forgotten_meanwhile_is_made_anew(store, notes):
     """A try that goes on after a purge is of a campaign again."""
     who = register(store, claimant())
     note_progress(store, "c", who, "waiting for credit")
-    (old,) = old_campaigns(store, store.clock() + 1)
-    forget_campaign(store, old)
+    later = store.clock() + 1
+    purge(store, old_campaigns(store, later, include_waiting=True), later)
     assert notes() == {}
     note_progress(store, "c", who, "sending", conn_id="mine")
     assert (notes()[who]["name"], notes()[who]["state"]) == ("c", "sending")

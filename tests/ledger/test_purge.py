@@ -8,15 +8,15 @@ import pytest
 from sqlalchemy import text
 from support.sending import claimant, people
 
-from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.ledger import purge
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger import purge as purging
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.ledger.purge import OldCampaign, choose, forget_campaign, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import kept_words, old_campaigns, purge
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
@@ -56,17 +56,16 @@ def test_an_old_campaign_is_forgotten_wholly(store, enter, counts):
     with store.write(1) as connection:
         connection.execute(text("UPDATE sms_decision SET decided_at = 1000000"))
     (old,) = old_campaigns(store, LATER)
-    assert (old.name, old.messages, old.open_requests) == ("c", 5, 0)
-    assert forget_campaign(store, old) == 5
-    assert forget_claimants(store, LATER) == 1
+    assert (old.name, old.messages, old.keep) == ("c", 5, None)
+    purged = purge(store, [old], LATER)
+    assert (purged.campaigns, purged.messages, purged.attempts) == (1, 5, 1)
     assert counts() == (0, 0, 0, 0, 0)
 
 
 def test_what_is_forgotten_may_be_sent_again(store, enter):
     """A campaign that was forgotten begins anew: everybody is free."""
     send(enter(), people(3))
-    (old,) = old_campaigns(store, LATER)
-    forget_campaign(store, old)
+    purge(store, old_campaigns(store, LATER), LATER)
     assert enter(2).holders([m.key for m in people(3)]) == {}
 
 
@@ -77,8 +76,7 @@ def test_other_campaigns_stay_as_they_are(store, enter, counts, clock):
     send(enter(campaign="young", clock=lambda: LATER), people(5))
     found = old_campaigns(store, LATER)
     assert [old.name for old in found] == ["first", "second"]
-    for old in found:
-        forget_campaign(store, old)
+    purge(store, found, LATER)
     assert counts()[:3] == (1, 1, 5)
 
 
@@ -104,15 +102,15 @@ def test_a_paused_campaign_is_kept(store, enter, counts):
     enter()
     found = old_campaigns(store, LATER)
     pause(store, "c", "ann")
-    assert [old.paused for old in found] == [False]
-    with pytest.raises(InputError, match="is paused"):
-        forget_campaign(store, found[0])
-    (old,) = old_campaigns(store, LATER)
-    assert old.paused
+    assert [old.name for old in purge(store, found, LATER).in_use] == ["c"]
+    later = store.clock() + 1
+    paused = old_campaigns(store, later)
+    assert kept_words(paused) == ["Kept: 1 campaign that somebody paused: c"]
+    assert (purge(store, paused, later).campaigns, counts()[0]) == (0, 1)
     resume(store, "c", "ann")
     assert old_campaigns(store, LATER) == []
-    (old,) = old_campaigns(store, store.clock() + 1)
-    forget_campaign(store, old)
+    later = store.clock() + 1
+    purge(store, old_campaigns(store, later), later)
     assert counts()[0] == 0
 
 
@@ -122,10 +120,10 @@ def test_a_note_of_how_a_try_goes_is_activity(store, enter, counts):
     for campaign in ("sent", "waiting"):
         note_progress(store, campaign, register(store, claimant(2)), "waiting for credit")
     assert old_campaigns(store, LATER) == []
-    found = old_campaigns(store, store.clock() + 1)
+    later = store.clock() + 1
+    found = old_campaigns(store, later, include_waiting=True)
     assert [old.name for old in found] == ["sent", "waiting"]
-    for old in found:
-        forget_campaign(store, old)
+    purge(store, found, later)
     assert counts()[0] == 0
 
 
@@ -134,29 +132,30 @@ def test_the_notes_of_a_campaign_are_forgotten_with_it(store, counts):
     tried = [register(store, claimant(number), lambda: 1_000_000.0) for number in (1, 2)]
     for who, campaign in zip(tried, ("first", "second"), strict=True):
         note_progress(store, campaign, who, "ended")
-    assert forget_claimants(store, LATER) == 0
-    first, _ = old_campaigns(store, store.clock() + 1)
-    forget_campaign(store, first)
-    assert (forget_claimants(store, LATER), counts()) == (1, (1, 0, 0, 0, 1))
+    assert purge(store, [], LATER).attempts == 0
+    later = store.clock() + 1
+    first, _ = old_campaigns(store, later)
+    assert (purge(store, [first], later).attempts, counts()) == (1, (1, 0, 0, 0, 1))
     with store.read() as connection:
         assert connection.execute(text("SELECT claimant_id FROM sms_progress")).scalars().all() == tried[1:]
 
 
-def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
+def test_a_campaign_whose_try_goes_on_is_kept(store, counts, monkeypatch):
     """What a try notes during the purge's question counts, also where it has sent nothing yet."""
     who = register(store, claimant())
-    note_progress(store, "c", who, "waiting for hours")
-    (old,) = old_campaigns(store, store.clock() + 1)
+    monkeypatch.setattr(store, "clock", lambda: LATER - 1)
+    note_progress(store, "c", who, "failed")
+    found = old_campaigns(store, LATER)
+    monkeypatch.setattr(store, "clock", lambda: LATER)
     note_progress(store, "c", who, "sending")
     before = counts()
-    with pytest.raises(InputError, match="in use"):
-        forget_campaign(store, old)
+    assert [old.name for old in purge(store, found, LATER).in_use] == ["c"]
     assert counts() == before
 
 
 @pytest.mark.parametrize("state", DEFERRED)
 def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state):
-    """Forgotten, it would be texted again by the attempt that goes on; that it waits is said, and what for.
+    """Forgotten, it would be texted again by the attempt that goes on; a purge that includes such campaigns forgets it.
 
     A leg that goes on holds the campaign itself once it has noted anything.
     """
@@ -164,13 +163,14 @@ def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state)
     send(enter(claimant_id=waits), people(3))
     note_progress(store, "c", waits, state)
     later = store.clock() + 1
-    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    assert [old.keep for old in old_campaigns(store, later)] == ["waiting"]
     register(store, claimant(0))
-    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    assert [old.keep for old in old_campaigns(store, later)] == ["waiting"]
     goes_on = register(store, claimant())
-    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    assert [old.keep for old in old_campaigns(store, later)] == ["waiting"]
+    assert [old.keep for old in old_campaigns(store, later, include_waiting=True)] == [None]
     note_progress(store, "c", goes_on, "failed")
-    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == [None]
+    assert [old.keep for old in old_campaigns(store, store.clock() + 1)] == [None]
 
 
 @pytest.mark.parametrize("state", [UNKNOWN, None])
@@ -181,12 +181,9 @@ def test_a_campaign_with_an_open_request_is_to_be_kept(store, enter, counts, sta
     request_id = claim(ledger, people(1, 10))
     if state:
         ledger.commit(outcomes=[Outcome(request_id, state)])
-    (old,) = old_campaigns(store, LATER)
-    assert old.open_requests == 1
-    before = counts()
-    with pytest.raises(InputError, match="in use"):
-        forget_campaign(store, old)
-    assert counts() == before
+    before, found = counts(), old_campaigns(store, LATER)
+    assert [old.keep for old in found] == ["open"]
+    assert (purge(store, found, LATER).campaigns, counts()) == (0, before)
 
 
 def test_a_request_whose_messages_were_sent_again_keeps_no_campaign(store, enter, counts):
@@ -197,8 +194,7 @@ def test_a_request_whose_messages_were_sent_again_keeps_no_campaign(store, enter
     ledger.commit(outcomes=[Outcome(again, ACCEPTED)])
     assert unknown_requests(store) == []
     (old,) = old_campaigns(store, LATER)
-    assert old.open_requests == 0
-    assert forget_campaign(store, old) == 3
+    assert purge(store, [old], LATER).messages == 3
     assert counts()[:3] == (0, 0, 0)
 
 
@@ -213,14 +209,14 @@ def test_a_campaign_that_is_used_again_is_kept(store, enter, counts, state):
     if state:
         again.commit(outcomes=[Outcome(request_id, state)])
     before = counts()
-    with pytest.raises(InputError, match="Campaign c is in use again"):
-        forget_campaign(store, old)
+    in_use = purge(store, [old], LATER).in_use
+    assert kept_words(in_use) == ["Kept: 1 campaign used again meanwhile: c"]
     assert counts() == before
 
 
 def test_a_campaign_goes_in_portions(store, enter, counts, monkeypatch):
     """Each transaction forgets few requests, so that sends that run wait for none of them long."""
-    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 2)
+    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 2)
     ledger = enter()
     for start in range(0, 50, 10):
         send(ledger, people(1, start))
@@ -234,12 +230,14 @@ def test_a_campaign_goes_in_portions(store, enter, counts, monkeypatch):
         return write(lock)
 
     monkeypatch.setattr(store, "write", counting)
-    assert (forget_campaign(store, old), transactions, counts()[:3]) == (5, 4, (0, 0, 0))
+    messages = purge(store, [old], LATER).messages
+    # The last two are those of attempts and balances.
+    assert (messages, transactions, counts()[:3]) == (5, 4 + 2, (0, 0, 0))
 
 
 def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
     """What is forgotten by halves is old still: the next purge finds it and forgets the rest."""
-    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
     ledger, messages = enter(), people(1)
     lost = send(ledger, messages, UNKNOWN)
     second = enter(2)
@@ -248,33 +246,33 @@ def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
     ledger.commit(outcomes=[Outcome(lost, ACCEPTED)])
     send(ledger, people(2, 10))
     (old,) = old_campaigns(store, LATER)
-    with store.write(1) as connection:
-        purge._forget_some(connection, old)
+    asked = iter([False, True, True])
+    purge(store, [old], LATER, should_stop=lambda: next(asked))
     (rest,) = old_campaigns(store, LATER)
-    assert (forget_campaign(store, rest), counts()[:3]) == (rest.messages, (0, 0, 0))
+    assert (purge(store, [rest], LATER).messages, counts()[:3]) == (rest.messages, (0, 0, 0))
 
 
 def test_a_campaign_that_another_purge_has_forgotten_is_gone(store, enter, counts):
     """Two purges at once do not harm a new campaign, though a database may give it the old one's number."""
     send(enter(), people(2))
     (old,) = old_campaigns(store, LATER)
-    forget_campaign(store, old)
-    send(enter(campaign="new"), people(3))
+    purge(store, [old], LATER)
+    send(enter(campaign="new", clock=lambda: LATER), people(3))
     before = counts()
-    assert (forget_campaign(store, old), counts()) == (0, before)
+    assert (purge(store, [old], LATER).messages, counts()) == (0, before)
 
 
 def test_a_send_that_runs_meanwhile_goes_on(open_store, enter, counts, monkeypatch):
     """A purge of one campaign and claims in another, at the same time, wait for each other and both succeed."""
-    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
     ledger = enter()
     for start in range(0, 300, 10):
         send(ledger, people(1, start))
     sending = enter(campaign="running", into=open_store(), clock=lambda: LATER)
-    purging = open_store()
-    (old,) = old_campaigns(purging, LATER)
+    other = open_store()
+    (old,) = old_campaigns(other, LATER)
     forgotten = []
-    thread = threading.Thread(target=lambda: forgotten.append(forget_campaign(purging, old)))
+    thread = threading.Thread(target=lambda: forgotten.append(purge(other, [old], LATER).messages))
     thread.start()
     for start in range(0, 300, 10):
         send(sending, people(1, start))
@@ -290,7 +288,7 @@ def test_tries_that_are_young_or_referred_to_stay(store, enter, counts):
     with store.write(1) as connection:
         # A try may be registered by the store's clock.
         connection.execute(text("UPDATE sms_claimant SET started_at = 1000000 WHERE try_number < 4"))
-    assert forget_claimants(store, LATER) == 1
+    assert purge(store, [], LATER).attempts == 1
     with store.read() as connection:
         left = connection.execute(text("SELECT try_number FROM sms_claimant ORDER BY try_number")).scalars().all()
     assert left == [1, 4]
@@ -299,8 +297,7 @@ def test_tries_that_are_young_or_referred_to_stay(store, enter, counts):
 def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):
     """Whoever entered a campaign before it was forgotten cannot claim in it any more: its claim is refused."""
     ledger = enter()
-    (old,) = old_campaigns(store, LATER)
-    forget_campaign(store, old)
+    purge(store, old_campaigns(store, LATER), LATER)
     with pytest.raises(LedgerError):
         claim(ledger, people(1))
 
@@ -308,8 +305,7 @@ def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):
 def test_a_campaign_with_the_id_of_a_forgotten_one_is_another_one(store, enter):
     """A file gives the id to the next new campaign: whoever had entered the old one neither claims nor reads there."""
     ledger = enter()
-    (old,) = old_campaigns(store, LATER)
-    forget_campaign(store, old)
+    purge(store, old_campaigns(store, LATER), LATER)
     others = people(1)
     send(enter(campaign="new"), others)
     held = {}
@@ -323,25 +319,16 @@ def test_a_campaign_with_the_id_of_a_forgotten_one_is_another_one(store, enter):
 
 def test_a_purge_that_is_told_to_stop_ends_between_two_transactions(store, enter, counts, monkeypatch):
     """The transaction that runs is committed, no other one begins, and the next purge goes on from there."""
-    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
     ledger = enter()
     for start in (0, 10, 20):
         send(ledger, people(1, start))
     (old,) = old_campaigns(store, LATER)
-    asked = iter([False, True])
-    assert (forget_campaign(store, old, should_stop=lambda: next(asked)), counts()[:3]) == (1, (1, 2, 2))
-    assert (forget_campaign(store, old), counts()[:3]) == (2, (0, 0, 0))
-
-
-def test_old_campaigns_are_divided_into_kept_and_forgotten():
-    """An open request outranks a pause, and a pause outranks a wait; a wait alone can be overruled."""
-    unsettled, paused, waiting, going = (OldCampaign(n, str(n), 1, 1.0, 0, 1) for n in range(4))
-    unsettled = unsettled._replace(open_requests=1, paused=True, waiting="waiting for hours")
-    paused = paused._replace(paused=True, waiting="waiting for hours")
-    waiting = waiting._replace(waiting="waiting for hours")
-    found = [unsettled, paused, waiting, going]
-    assert choose(found) == ([unsettled], [paused], [waiting], [going])
-    assert choose(found, include_waiting=True) == ([unsettled], [paused], [], [waiting, going])
+    asked = iter([False, True, True])
+    stopped = purge(store, [old], LATER, should_stop=lambda: next(asked))
+    assert (stopped.campaigns, stopped.messages, counts()[:3]) == (0, 1, (1, 2, 2))
+    again = purge(store, [old], LATER)
+    assert (again.campaigns, again.messages, counts()[:3]) == (1, 2, (0, 0, 0))
 
 
 def test_numbers_are_overwritten_in_the_file(tmp_path, clock):
@@ -352,7 +339,6 @@ def test_numbers_are_overwritten_in_the_file(tmp_path, clock):
     with closing(sqlite3.connect(tmp_path / "own.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert written in (tmp_path / "own.db").read_bytes()
-    (old,) = old_campaigns(store, LATER)
-    forget_campaign(store, old)
+    purge(store, old_campaigns(store, LATER), LATER)
     store.close()
     assert [path.name for path in tmp_path.iterdir() if written in path.read_bytes()] == []

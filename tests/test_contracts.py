@@ -37,7 +37,7 @@ from airflow_provider_sms.ledger.locks import (
     REGISTER_LOCK,
     campaign_lock,
 )
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.ledger.sqlite import open_sqlite
@@ -99,7 +99,6 @@ def test_progress_is_written_under_the_attempts_own_lock(tmp_path, monkeypatch):
 WORDS = {
     "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT), "claimed accepted unknown not_sent"),
     "decisions": ((ACCEPTED, NOT_SENT), "accepted not_sent"),
-    "attempts of old": ((AttemptState.EARLIER,), "earlier"),
     "rows of a report": (
         (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED, PARTIAL),
         "accepted unknown not_sent already_sent duplicate invalid suppressed partial",

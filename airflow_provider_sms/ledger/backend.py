@@ -148,13 +148,6 @@ class LedgerBackend(ABC):
         """
 
     @abstractmethod
-    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
-        """Record responses of the service.
-
-        :param responses: at least one, as :func:`~airflow_provider_sms.ledger.transitions.values_of` returns them.
-        """
-
-    @abstractmethod
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]
     ) -> Sequence[int]:

@@ -44,6 +44,7 @@ from airflow_provider_sms.ledger.request_queries import KeptResponses, read_reco
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
     PATIENCE_SECONDS,
+    RECORD_RESPONSE,
     fitting_cost,
     lapse,
     late_responses,
@@ -311,7 +312,7 @@ class CampaignLedger:
         now = self.clock()
         responses = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
         if responses:
-            self._store.record_responses(connection, responses)
+            RECORD_RESPONSE.run(connection, *responses)
         for outcome in outcomes:
             if outcome.state != ACCEPTED:
                 record(connection, outcome, now)

@@ -60,8 +60,6 @@ class AttemptState(_Stored):
     """It is deferred until people may be texted."""
     ENDED = "ended"
     FAILED = "failed"
-    EARLIER = "earlier"
-    """It made requests and recorded no progress, so nothing tells how it ended."""
 
 
 DEFERRED: Final = (AttemptState.WAITING_FOR_CREDIT, AttemptState.WAITING_FOR_HOURS)

@@ -31,7 +31,6 @@ from airflow_provider_sms.ledger.postgres_engine import (
     describe,
     postgres_engine,
 )
-from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -148,10 +147,6 @@ class PostgresBackend(LedgerBackend):
             words="PostgreSQL keeps deleted rows until VACUUM has removed them, and their bytes until it uses the "
             "space again; VACUUM FULL writes the tables anew. Archived WAL and backups keep them as long as you do",
         )
-
-    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
-        """Record the responses of a commit."""
-        RECORD_RESPONSE.run(connection, *responses)
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]

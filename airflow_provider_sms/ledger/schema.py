@@ -91,7 +91,7 @@ request = Table(
     Index("sms_request_campaign_state", "campaign_id", "state"),
     # Each response's event id is looked up: one that the campaign has already does not prove a new request.
     Index("sms_request_campaign_event", "campaign_id", "event_id"),
-    # Who may see a campaign depends on all DAGs that sent it: their claimants are found without reading every request.
+    # A retry finds what earlier attempts of its task claimed, without reading every request.
     Index("sms_request_campaign_claimant", "campaign_id", "claimant_id"),
     # The balance of an account is followed from one request to the next, among those of any campaign.
     Index("sms_request_account", "account", "id"),

@@ -34,9 +34,7 @@ from airflow_provider_sms.ledger.backend import (
     joined,
     ledger_errors,
 )
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.open import create_or_upgrade
-from airflow_provider_sms.ledger.transitions import KEPT, RECORD_RESPONSE, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -61,16 +59,6 @@ _INSERT_MESSAGES = (
     "SELECT ?, substr(?, 1 + 16 * (? * chunk.key + new.key), 16), new.value, ? + chunk.key "
     "FROM json_each(?) AS chunk CROSS JOIN json_each(chunk.value) AS new WHERE true "
     "ON CONFLICT DO NOTHING"
-)
-_UPDATE_FROM_SINCE = (3, 33)
-_RESPONSE = ", ".join(
-    f"{name} = " + (f"coalesce({value}, sms_request.{name})" if name in KEPT else value)
-    for name, value in ((name, f"json_extract(response.value, '$[{n}]')") for n, name in enumerate(RECORDED, 1))
-)
-_RECORD_RESPONSES = (
-    f"UPDATE sms_request SET {_RESPONSE} "  # noqa: S608 - the names of columns
-    "FROM json_each(?) AS response WHERE sms_request.id = json_extract(response.value, '$[0]') "
-    "AND (sms_request.state IN (?, ?) OR sms_request.response IS NULL)"
 )
 _HOLDERS = (
     "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at, r.finished_at "
@@ -167,14 +155,6 @@ class SQLiteBackend(LedgerBackend):
     def has_campaign(self, connection: Connection, campaign_id: int, name: str) -> bool:
         """Return whether an id is still a campaign's: once a purge has freed it, the next new campaign gets it."""
         return connection.exec_driver_sql(_HAS_CAMPAIGN, (campaign_id, name)).first() is not None
-
-    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
-        """Record the responses of a commit, by one statement where this SQLite can."""
-        if sqlite3.sqlite_version_info < _UPDATE_FROM_SINCE:
-            RECORD_RESPONSE.run(connection, *responses)
-            return
-        rows = json.dumps([[response["of"], *(response[name] for name in RECORDED)] for response in responses])
-        connection.exec_driver_sql(_RECORD_RESPONSES, (rows, CLAIMED, UNKNOWN))
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]

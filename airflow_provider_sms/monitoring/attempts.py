@@ -1,4 +1,4 @@
-"""The attempts that sent a campaign: what they reported, and what their requests show if they reported nothing."""
+"""The attempts that sent a campaign: what they reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, message, pauses, progress, request
 from airflow_provider_sms.ledger.transitions import state_at
 from airflow_provider_sms.monitoring.models import Attempt
-from airflow_provider_sms.monitoring.status import NO_PROGRESS, AttemptProgress, is_silent
+from airflow_provider_sms.monitoring.status import AttemptProgress, is_silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,53 +44,29 @@ def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int
 
     :param ids: the campaigns.
     """
-    found: dict[int, list[AttemptProgress]] = {}
+    found: dict[int, list[AttemptProgress]] = defaultdict(list)
     for piece in in_pieces(ids):
-        recorded = _recorded(connection, piece)
-        found.update(recorded)
-        if without := [each for each in piece if each not in recorded]:
-            found.update(_inferred(connection, without))
-    return found
-
-
-def _recorded(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
-    # Earlier attempts of a mapped copy count for nothing, and often outnumber the last ones.
-    last = (
-        select(func.max(progress.c.claimant_id))
-        .select_from(progress.join(claimant))
-        .where(progress.c.campaign_id.in_(ids))
-        .group_by(progress.c.campaign_id, *_TASK_INSTANCE)
-    )
-    query = (
-        select(
-            progress.c.campaign_id,
-            progress.c.claimant_id,
-            *_TASK_INSTANCE,
-            progress.c.state,
-            progress.c.updated_at,
-            progress.c.not_sent,
+        # Earlier attempts of a mapped copy count for nothing, and often outnumber the last ones.
+        last = (
+            select(func.max(progress.c.claimant_id))
+            .select_from(progress.join(claimant))
+            .where(progress.c.campaign_id.in_(piece))
+            .group_by(progress.c.campaign_id, *_TASK_INSTANCE)
         )
-        .select_from(progress.join(claimant))
-        .where(progress.c.claimant_id.in_(last))
-    )
-    found: dict[int, list[AttemptProgress]] = defaultdict(list)
-    for row in connection.execute(query):
-        found[row[0]].append(AttemptProgress(*row[1:]))
-    return found
-
-
-def _inferred(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
-    """Return what requests show of the attempts of campaigns for which no progress was recorded."""
-    attempt = (request.c.campaign_id, claimant.c.id, *_TASK_INSTANCE)
-    query = (
-        select(*attempt, func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)))
-        .select_from(request.join(claimant))
-        .where(request.c.campaign_id.in_(ids))
-        .group_by(*attempt)
-    )
-    found: dict[int, list[AttemptProgress]] = defaultdict(list)
-    for row in connection.execute(query):
-        found[row[0]].append(AttemptProgress(*row[1:6], state=NO_PROGRESS, updated_at=row[6]))
+        query = (
+            select(
+                progress.c.campaign_id,
+                progress.c.claimant_id,
+                *_TASK_INSTANCE,
+                progress.c.state,
+                progress.c.updated_at,
+                progress.c.not_sent,
+            )
+            .select_from(progress.join(claimant))
+            .where(progress.c.claimant_id.in_(last))
+        )
+        for row in connection.execute(query):
+            found[row[0]].append(AttemptProgress(*row[1:]))
     return found
 
 
@@ -128,7 +104,7 @@ def load_attempts(
     ids = [each.claimant_id for attempts in current.values() for each in attempts]
     query = (
         select(progress, claimant.c.try_number, claimant.c.id)
-        .select_from(claimant.outerjoin(progress))
+        .select_from(claimant.join(progress))
         .where(claimant.c.id.in_(ids))
     )
     rows = {row.id: row for row in connection.execute(query)}

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import and_, func, select, union
+from sqlalchemy import and_, select
 
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
+from airflow_provider_sms.ledger.schema import campaign, claimant, progress
 from airflow_provider_sms.ledger.statistics import counts_of
 from airflow_provider_sms.monitoring.attempts import campaign_flags, load_attempts, progress_by_campaign
 from airflow_provider_sms.monitoring.models import Campaign
@@ -143,39 +143,13 @@ def visible_ids(connection: Connection, ids: Sequence[int], may_see: Callable[[s
 
 
 def _dags(connection: Connection, ids: Sequence[int]) -> dict[int, set[str]]:
-    """Return every DAG that ever sent a campaign, with recorded progress or without, by campaign."""
+    """Return every DAG that ever sent a campaign, by campaign."""
     found: dict[int, set[str]] = defaultdict(set)
+    query = select(progress.c.campaign_id, claimant.c.dag_id).select_from(progress.join(claimant)).distinct()
     for piece in in_pieces(ids):
-        reported = select(progress.c.campaign_id, progress.c.claimant_id).where(progress.c.campaign_id.in_(piece))
-        senders = [tuple(row) for row in connection.execute(union(reported, _claimants_of_requests(piece)))]
-        # Not by a join: PostgreSQL expects too many rows from the recursion, and would read all claimants.
-        dags: dict[int, str] = {}
-        for some in in_pieces(sorted({claimant_id for _, claimant_id in senders})):
-            query = select(claimant.c.id, claimant.c.dag_id).where(claimant.c.id.in_(some))
-            dags.update(map(tuple, connection.execute(query)))
-        for campaign_id, claimant_id in senders:
-            found[campaign_id].add(dags[claimant_id])
+        for campaign_id, dag_id in connection.execute(query.where(progress.c.campaign_id.in_(piece))):
+            found[campaign_id].add(dag_id)
     return found
-
-
-def _claimants_of_requests(ids: Sequence[int]) -> Any:
-    """Return the query for the claimants that made requests of campaigns.
-
-    It steps from one claimant to the next in the index: a campaign has few of them and perhaps 100,000 requests.
-    """
-    first = select(func.min(request.c.claimant_id)).where(request.c.campaign_id == campaign.c.id)
-    made = (
-        select(campaign.c.id.label("campaign_id"), first.correlate(campaign).scalar_subquery().label("claimant_id"))
-        .where(campaign.c.id.in_(ids))
-        .cte("made", recursive=True)
-    )
-    following = select(func.min(request.c.claimant_id)).where(
-        request.c.campaign_id == made.c.campaign_id, request.c.claimant_id > made.c.claimant_id
-    )
-    made = made.union_all(
-        select(made.c.campaign_id, following.correlate(made).scalar_subquery()).where(made.c.claimant_id.is_not(None))
-    )
-    return select(made.c.campaign_id, made.c.claimant_id).where(made.c.claimant_id.is_not(None))
 
 
 def dags_of_campaign(ledger: LedgerReader, campaign_id: int) -> frozenset[str]:

@@ -34,10 +34,6 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
         sentences.append(
             f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends {them}."
         )
-    if campaign.state == status.EARLIER:
-        sentences.append(
-            "It was sent by a version of this package that recorded no progress: only its requests are known."
-        )
     return [each for each in sentences if each]
 
 

@@ -15,16 +15,11 @@ HOURS = "waiting for hours"
 PAUSED = "paused"
 COMPLETE = "complete"
 ATTENTION = "needs attention"
-EARLIER = "sent earlier"
-"""Sent by a version of this package that recorded no progress, so nothing tells whether anybody was left out."""
 
-STATES = (ATTENTION, CREDIT, HOURS, PAUSED, SENDING, COMPLETE, EARLIER)
+STATES = (ATTENTION, CREDIT, HOURS, PAUSED, SENDING, COMPLETE)
 
 LIVE = frozenset({SENDING, PAUSED, CREDIT, HOURS})
 """States in which more will be sent without anybody clearing a task."""
-
-NO_PROGRESS = AttemptState.EARLIER
-"""State of an attempt that made requests and recorded no progress; never stored."""
 
 _WAITS: dict[str, str] = {
     AttemptState.WAITING_FOR_CREDIT: CREDIT,
@@ -42,7 +37,7 @@ class AttemptProgress(NamedTuple):
     """What an attempt, or a leg of one between two deferrals, reported last.
 
     :param claimant_id: ascends with time.
-    :param state: as tasks record it, or :data:`NO_PROGRESS`.
+    :param state: as tasks record it.
     :param updated_at: seconds since the epoch.
     :param not_sent: rows left unsent; None means not reported.
     """
@@ -97,7 +92,6 @@ def campaign_state(
         (CREDIT, CREDIT in waits),
         (HOURS, HOURS in waits),
         (ATTENTION, unknown or any(each.not_sent for each in attempts)),
-        (EARLIER, any(each.state == NO_PROGRESS for each in attempts)),
     )
     return next((state for state, applies in states if applies), COMPLETE)
 

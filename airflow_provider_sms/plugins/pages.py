@@ -101,7 +101,7 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         campaign=campaign,
         live=campaign.state in states.LIVE,
         # A campaign that needs attention is not over: a retry may be on its way.
-        is_over=campaign.state in (states.COMPLETE, states.EARLIER),
+        is_over=campaign.state == states.COMPLETE,
         is_paused=campaign.state == states.PAUSED,
         reasons=[
             *requests.texted_twice(ledger, campaign_id),

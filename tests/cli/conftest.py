@@ -134,15 +134,14 @@ def send(
 ):
     """Send messages as an attempt of a task would; a state of None leaves the claim open.
 
-    An account is given by its key; a connection is noted as the one that the attempt sends with. ``taken``
-    are the messages that the response says the service took.
+    An account is given by its key. ``taken`` are the messages that the response says the service took.
     """
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
     priced = None if account is None else Account(account, Decimal(1), Decimal(1))
     claimant_id = register(store, who)
-    if conn_id is not None:
-        note_progress(store, campaign, claimant_id, "failed", conn_id=conn_id)
+    if at is None or conn_id:  # a purge keeps what was in use a moment ago
+        note_progress(store, campaign, claimant_id, "ended" if state == ACCEPTED else "failed", conn_id=conn_id)
     sending = CampaignLedger(store, campaign, who, clock=clock, claimant_id=claimant_id, account=priced)
     chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
     (claimed,) = sending.commit(chunks=[chunk], claim_seconds=60.0)

@@ -59,7 +59,7 @@ def test_show_says_how_to_close_unknown_requests(ledger, sent):
 @pytest.mark.parametrize("store", ["postgresql"], indirect=True)
 def test_show_names_the_ledger_in_its_commands(ledger, sent, monkeypatch):
     """A ledger that the configuration does not name is named in the commands to copy, too."""
-    sent(people(2), None, at=1_700_000_000.0)
+    sent(people(2), UNKNOWN)
     assert "sms unknown --campaign=spring" in ledger("show", "spring").err
     monkeypatch.delenv("AIRFLOW__SMS__LEDGER_CONN_ID")
     said = ledger("show", "spring", "--ledger-conn-id", "sms_ledger")
@@ -71,6 +71,7 @@ def test_show_counts_the_unknown_requests_that_unknown_lists(ledger, store):
     """A request whose messages were all sent again needs no decision: the hint leaves it out, as the list does."""
     (one,), take_over = people(1), {}
     sending = CampaignLedger(store, "spring", claimant())
+    note_progress(store, "spring", 1, "failed")
     for _ in range(2):
         chunk = Chunk([one.key], [one.destination], take_over)
         (claim,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
@@ -173,7 +174,7 @@ def test_list_shows_campaigns_and_their_states(ledger, sent, store):
     assert [(row["campaign"], row["state"]) for row in said.data] == [
         ("paused", "paused"),
         ("spring", "needs attention"),
-        ("old", "sent earlier"),
+        ("old", "complete"),
     ]
     assert (said.data[1]["unknown"], said.data[2]["accepted"]) == ("3", "2")
     few = ledger("list", "--limit", "2", "-o", "json")

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from sqlalchemy import delete, select
 from support.told import tell
 
-from airflow_provider_sms.ledger.schema import claimant, progress
 from airflow_provider_sms.monitoring.attempts import list_attempts
-from airflow_provider_sms.monitoring.campaigns import dags_of_campaign, find_campaign, list_campaigns
+from airflow_provider_sms.monitoring.campaigns import find_campaign, list_campaigns
 
 
 def listed(ledger, hidden=()):
@@ -26,30 +24,6 @@ def test_a_later_attempt_or_run_replaces_earlier_ones(store, ledger):
     ]
     assert told == [("r2", 0, 2, "ended"), ("r2", 1, 1, "failed")]
     assert find_campaign(ledger, campaign.id).attempts == campaign.attempts
-
-
-def test_a_campaign_without_recorded_progress_is_listed(store, ledger):
-    """Recording progress may fail; claims are in the ledger all the same, with their claimants."""
-    tell(store, "quiet", dag_id="theirs", claims=[(3, "accepted"), (2, "unknown")])
-    with store.write(1) as connection:
-        connection.execute(delete(progress))
-    (campaign,) = listed(ledger)
-    assert (campaign.name, campaign.state, campaign.counts.accepted) == ("quiet", "needs attention", 3)
-    assert (campaign.latest.dag_id, campaign.total) == ("theirs", None)
-    assert listed(ledger, {"theirs"}) == []
-    assert dags_of_campaign(ledger, campaign.id) == {"theirs"}
-
-
-def test_permissions_are_needed_for_dags_without_recorded_progress_too(store, ledger):
-    """A DAG whose attempt recorded no progress has sent the campaign as well."""
-    tell(store, dag_id="mine", claims=[(1, "accepted")])
-    tell(store, dag_id="theirs", claims=[(1, "accepted")], first=5)
-    with store.write(1) as connection:
-        theirs = select(claimant.c.id).where(claimant.c.dag_id == "theirs")
-        connection.execute(delete(progress).where(progress.c.claimant_id.in_(theirs)))
-    number = listed(ledger)[0].id
-    assert dags_of_campaign(ledger, number) == {"mine", "theirs"}
-    assert listed(ledger, {"theirs"}) == []
 
 
 def test_attempts_are_listed_the_last_first(store, ledger):

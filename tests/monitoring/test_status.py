@@ -4,7 +4,6 @@ import pytest
 
 from airflow_provider_sms.monitoring.status import (
     LIVE,
-    NO_PROGRESS,
     STATES,
     AttemptProgress,
     campaign_state,
@@ -33,7 +32,6 @@ def state_of(*attempts, unknown=False, under_way=False, paused=False):
         ("waiting for hours", "waiting for hours"),
         ("ended", "complete"),
         ("failed", "needs attention"),
-        (NO_PROGRESS, "sent earlier"),
     ],
 )
 def test_each_state_of_an_attempt_is_a_state_of_the_campaign(reports, state):
@@ -46,7 +44,6 @@ def test_what_was_left_unsent_or_is_unknown_needs_attention():
     """A campaign is complete only if nobody has to do anything about it."""
     assert state_of(reported(not_sent=1)) == "needs attention"
     assert state_of(reported(), unknown=True) == "needs attention"
-    assert state_of(reported(NO_PROGRESS), unknown=True) == "needs attention"
     assert state_of(reported(not_sent=None)) == "complete"
 
 
@@ -101,4 +98,4 @@ def test_an_earlier_run_that_is_still_at_work_counts_too():
 
 def test_campaigns_that_need_no_person_are_refreshed():
     """The page of a campaign that is over does not refresh every few seconds."""
-    assert {state for state in STATES if state not in LIVE} == {"complete", "needs attention", "sent earlier"}
+    assert {state for state in STATES if state not in LIVE} == {"complete", "needs attention"}

@@ -68,11 +68,6 @@ def _insert(stack: ExitStack, passed: _Turn) -> None:
         _before(store, "insert_messages")(stack, passed)
 
 
-def _recorded(stack: ExitStack, passed: _Turn) -> None:
-    for store in (SQLiteBackend, PostgresBackend):
-        _after(store, "record_responses")(stack, passed)
-
-
 def _sending(part: str) -> Install:
     """Insert a point into the writing of a request: after its headers, in its body, or after its body."""
 
@@ -155,7 +150,7 @@ POINTS: dict[str, Install] = {
     "answered": _after(SmsClient, "send_bulk"),
     "landed": _before(response_handler, "answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
-    "recorded": _recorded,
+    "recorded": _after(ledger_module.RECORD_RESPONSE, "run"),
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "before finish": _finishing("before"),
     "in finish": _finishing("in"),

@@ -191,7 +191,7 @@ def _parsed(block: bytes, table: _Text, file: DataFile, before: int) -> pa.Table
     """
 
     def refuse(row: csv.InvalidRow) -> str:
-        if not row.text.strip(f'{table.delimiter}"'):
+        if set(row.text.split(table.delimiter)) <= {"", '""'}:
             return "skip"
         ragged.append(row)
         return "error"

@@ -6,19 +6,16 @@ import os
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
-from glob import escape
 from typing import TYPE_CHECKING, Any
 
 import fsspec
 from fsspec import AbstractFileSystem
-from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
 from airflow_provider_sms.recipients.number_lists import path_without_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterator
 
 CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
 """Searched in a name in lower case: whether a file is CSV, its delimiter (``csv`` or ``tsv``), and its compression."""
@@ -123,23 +120,6 @@ def safe_cause(error: Exception, source: Any) -> Exception | None:
     return error if without_secrets(source) == str(source) else None
 
 
-class _NotingFileSystem(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """The local filesystem, which notes the folders that it cannot list: fsspec passes them over without an error."""
-
-    cachable = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.unlisted: dict[str, OSError] = {}
-
-    def ls(self, path: str, detail: bool = False, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - as fsspec has it
-        try:
-            return super().ls(path, detail, **kwargs)
-        except OSError as error:
-            self.unlisted[self._strip_protocol(path)] = error
-            raise
-
-
 def find_files(source: Any) -> list[DataFile]:
     """Return the files that a path stands for, sorted.
 
@@ -152,8 +132,7 @@ def find_files(source: Any) -> list[DataFile]:
         if isinstance(filesystem, AbstractFileSystem):
             # A process has one object for each filesystem, which may have kept the listing of an earlier attempt.
             filesystem.invalidate_cache()
-        listing = _NotingFileSystem() if isinstance(filesystem, LocalFileSystem) else filesystem
-        return [DataFile(filesystem, found) for found in _expand(listing, path, name)]
+        return [DataFile(filesystem, found) for found in _expand(filesystem, path, name)]
     except SourceError:
         raise
     except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
@@ -177,154 +156,113 @@ def _locate(source: Any) -> tuple[Any, str]:
 
 
 def _expand(filesystem: Any, path: str, name: str) -> list[str]:
-    if (kind := _kind(filesystem, path)) is None and not _WILDCARD.search(path):
-        raise SourceError(f"{name}: there is no such file or directory")
-    if kind == "file":
+    segments: list[str] = []
+    if (kind := _kind(filesystem, path)) == "file":
         return [path]
-    if kind == "directory":
-        return _in_directory(filesystem, path, name)
-    files: list[str] = []
-    for match in sorted(filesystem.glob(path)):
-        if _is_passed_over(match, path):
-            continue
-        if _kind(filesystem, match) == "directory":
-            files += _in_directory(filesystem, match, name)
-        else:
-            files.append(match)
-    _require_listed(filesystem, name, partial(_is_matched, glob=path))
-    if (link := _unfollowed_link(filesystem, path)) is not None:
-        raise SourceError(
-            f"{name}: the glob matches files below {without_secrets(link)}, a link to a directory, which a glob does "
-            "not follow. Name each such link in a path of its own, in a list, or give a glob that does not match it"
-        )
-    if not files:
-        raise SourceError(f"{name}: no file matches")
-    return sorted(dict.fromkeys(files))
-
-
-def _require_listed(filesystem: Any, name: str, may_hold_files: Callable[[str], bool]) -> None:
-    """Refuse a folder that could not be listed, if files of the source may lie in it.
-
-    :param may_hold_files: takes a folder, and returns that.
-    :raises SourceError: names the folder.
-    :raises SourceUnavailableError: the same, where a retry may succeed.
-    """
-    for folder, error in filesystem.unlisted.items() if isinstance(filesystem, _NotingFileSystem) else ():
-        # A folder that is gone has no files.
-        if not isinstance(error, FileNotFoundError) and may_hold_files(folder):
-            kind = SourceError if isinstance(error, PermissionError) else SourceUnavailableError
-            raise kind(
-                f"{name}: the folder {without_secrets(folder)} cannot be listed, so its files would be left out: "
-                f"{error.strerror or type(error).__name__}. Let the task's user read it, or name other folders"
-            )
-
-
-def _is_searched(folder: str, directory: str) -> bool:
-    """Return whether a folder is a directory or lies in it, and is neither hidden nor the system's."""
-    if not f"{folder}/".startswith(f"{directory}/"):
-        return False
-    below = folder[len(directory) :].split("/")
-    return not any(_is_hidden(each) or each == _LOST_AND_FOUND for each in below)
-
-
-def _is_matched(folder: str, glob: str) -> bool:
-    """Return whether a glob may match files in a folder, which is not the system's."""
-    for pattern, segment in zip(glob.rstrip("/").split("/"), folder.split("/"), strict=False):
-        if "**" in pattern:
-            break
-        if not fnmatchcase(segment, pattern):
-            return False
-    return not (folder.endswith(f"/{_LOST_AND_FOUND}") or _is_passed_over(f"{folder}/file", glob))
-
-
-def _kind(filesystem: Any, path: str) -> str | None:
+    if kind is None:
+        named = path.rstrip("/").split("/")
+        fixed = next((place for place, segment in enumerate(named) if _WILDCARD.search(segment)), None)
+        if fixed is None:
+            raise SourceError(f"{name}: there is no such file or directory")
+        path, segments = "/".join(named[:fixed]), named[fixed:]
+        if _kind(filesystem, path or "/") is None:
+            raise SourceError(f"{name}: no file matches")
     try:
-        info = filesystem.info(path)
-    except FileNotFoundError:
-        return None
-    kind = info["type"]
-    if kind == "other":  # to open a pipe may take for ever, and it could be read only once
-        raise SourceError(
-            f"{without_secrets(path)} is a pipe, a socket or a device. Write its rows to a file, and pass the path of "
-            "that file"
-        )
-    is_folder = kind == "directory" or (info.get("size") == 0 and _is_folder_key(path, filesystem.find(path)))
-    return "directory" if is_folder else "file"
-
-
-def _is_folder_key(path: str, found: Iterable[str]) -> bool:
-    """Return whether an object without a byte stands for a folder of an object store.
-
-    :param found: the paths of the objects there.
-    """
-    return path.endswith("/") or any(other.startswith(f"{path}/") for other in found)
-
-
-def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
-    below = len(path.rstrip("/"))
-    found_there = filesystem.find(path, detail=True)
-    _require_listed(filesystem, name, partial(_is_searched, directory=path.rstrip("/")))
-    files = sorted(
-        file for file, info in found_there.items() if info.get("size") != 0 or not _is_folder_key(file, found_there)
-    )
-    if logs := _LOGS.keys() & {segment for file in files for segment in file[below:].split("/")}:
-        raise SourceError(
-            f"{name}: the directory is a {_LOGS[min(logs)]} table. Its files also hold rows that were changed or "
-            "deleted since, and only its log tells which: pass its present rows, as a SqlSource, a DataFrame or an "
-            "Arrow table, or the path of a file to which a task exports them"
-        )
-    shown = [file for file in files if not any(map(_is_hidden, file[below:].split("/")))]
-    others = (file for file in shown if found_there[file].get("islink") or found_there[file]["type"] == "other")
-    if (link := next((each for each in others if _kind(filesystem, each) == "directory"), None)) is not None:
-        raise SourceError(
-            f"{name}: the directory holds {without_secrets(link)}, a link to another directory, which is not followed. "
-            "Give a glob that matches the directories, such as FOLDER/*"
-        )
-    found = [file for file in shown if _is_data(filesystem, file)]
-    other = next((file for file in shown if _TABLE.search(file.lower()) and not _is_data(filesystem, file)), None)
-    if found and other is not None:
+        found = dict(_walk(filesystem, path, segments))
+    except (SourceError, SourceUnavailableError) as error:
+        error.args = (f"{name}: {error}",)
+        raise
+    files = sorted(file for file, is_named in found.items() if is_named or _is_data(filesystem, file))
+    other = next((file for file in sorted(found.keys() - set(files)) if _TABLE.search(file.lower())), None)
+    if other is not None:
         raise SourceError(
             f"{name}: the directory holds {without_secrets(other)}, which is not read. If it has recipients, convert "
             f"it; otherwise move it away, or give a glob. Formats that are read: {READ}"
         )
-    if not found:
+    if not files:
         raise SourceError(
-            f"{name}: the directory holds no file that is read. Convert other files, and name them by their format. "
-            f"Formats that are read: {READ}"
+            f"{name}: no file matches"
+            if segments
+            else f"{name}: the directory holds no file that is read. Convert other files, and name them by their "
+            f"format. Formats that are read: {READ}"
         )
-    return found
+    return files
+
+
+def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the files below a folder, and whether a glob matches each by its name.
+
+    :param segments: those of the glob, below the folder; none for all files.
+    :raises SourceError: people would be left out, or texted although they are no longer in the table.
+    """
+    entries = {each["name"].rstrip("/"): each for each in _listed(filesystem, folder)}
+    entries.pop(folder.rstrip("/"), None)  # the object that stands for the folder
+    if logs := _LOGS.keys() & {path.rsplit("/", 1)[-1] for path in entries}:
+        raise SourceError(
+            f"the directory is a {_LOGS[min(logs)]} table. Its files also hold rows that were changed or deleted "
+            "since, and only its log tells which: pass its present rows, as a SqlSource, a DataFrame or an Arrow "
+            "table, or the path of a file to which a task exports them"
+        )
+    head, *rest = segments or ["**"]
+    for path, info in entries.items():
+        base = path.rsplit("/", 1)[-1]
+        if (_is_hidden(base) and not _is_hidden(head)) or not (head == "**" or fnmatchcase(base, head)):
+            continue
+        kind = _kind(filesystem, path) if info["type"] == "other" or info.get("size") == 0 else info["type"]
+        if kind == "directory":
+            if head == "**" and info.get("islink"):
+                raise SourceError(
+                    f"the directory holds {without_secrets(path)}, a link to another directory, which is not "
+                    "followed. Name such links in paths of their own, in a list, or give a glob that matches the "
+                    "directories, such as FOLDER/*"
+                )
+            yield from _walk(filesystem, path, segments if head == "**" else rest)
+        elif not rest:
+            yield path, bool(segments)
+    if head == "**" and rest:
+        yield from _walk(filesystem, folder, rest)
+
+
+def _listed(filesystem: Any, folder: str) -> list[dict[str, Any]]:
+    """Return the entries of a folder.
+
+    :raises SourceError: they cannot be listed.
+    :raises SourceUnavailableError: the same, where a retry may succeed.
+    """
+    try:
+        return list(filesystem.ls(folder or "/", detail=True))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        kind = SourceError if isinstance(error, PermissionError) else SourceUnavailableError
+        why = os.strerror(error.errno) if error.errno else type(error).__name__
+        raise kind(
+            f"the folder {without_secrets(folder)} cannot be listed, so its files would be left out: {why}. Let the "
+            "task's user read it, or name other folders"
+        ) from None
+
+
+def _kind(filesystem: Any, path: str) -> str | None:
+    """Return whether a path is a file or a directory; None where nothing is there."""
+    try:
+        info = filesystem.info(path)
+    except FileNotFoundError:
+        return None
+    if info["type"] == "other":  # to open a pipe may take for ever, and it could be read only once
+        raise SourceError(
+            f"{without_secrets(path)} is a pipe, a socket or a device. Write its rows to a file, and pass the path of "
+            "that file"
+        )
+    if info["type"] == "file" and info.get("size") == 0:
+        # An object without a byte may stand for a folder of an object store.
+        is_folder = path.endswith("/") or any(other.startswith(f"{path}/") for other in filesystem.find(path))
+        return "directory" if is_folder else "file"
+    return str(info["type"])
 
 
 def _is_hidden(segment: str) -> bool:
-    return segment.startswith(("_", ".")) or segment.endswith(_FOLDER_KEY)
-
-
-def _unfollowed_link(filesystem: Any, glob: str) -> str | None:
-    """Return a link to a directory into which a glob does not go, although it matches files there; None for none."""
-    if not isinstance(filesystem, LocalFileSystem):
-        return None  # the listings of others tell of no links
-    named = glob.rstrip("/").split("/")
-    for place in range(_first_wildcard(named), len(named) - 1):
-        rest = "/".join(named[place if named[place] == "**" else place + 1 :])
-        for match, info in sorted(filesystem.glob("/".join(named[: place + 1]), detail=True).items()):
-            if info.get("islink") and _kind(filesystem, match) == "directory":
-                below = filesystem.glob(f"{escape(match)}/{rest}")
-                if not all(_is_passed_over(file, glob) for file in below):
-                    return str(match)
-    return None
-
-
-def _first_wildcard(segments: list[str]) -> int:
-    return next(place for place, segment in enumerate(segments) if _WILDCARD.search(segment))
-
-
-def _is_passed_over(match: str, glob: str) -> bool:
-    """Return whether a match of a glob is hidden, or lies in a hidden folder that the glob itself does not name."""
-    named = glob.rstrip("/").split("/")
-    fixed = _first_wildcard(named)
-    *folders, name = match.rstrip("/").split("/")[fixed:] or [""]
-    names_folder = any(map(_is_hidden, named[fixed:-1]))
-    return _is_hidden(name) or (not names_folder and any(map(_is_hidden, folders)))
+    """Return whether a name is passed over, unless it is given."""
+    return segment.startswith(("_", ".")) or segment.endswith(_FOLDER_KEY) or segment == _LOST_AND_FOUND
 
 
 def _is_data(filesystem: Any, path: str) -> bool:

@@ -234,6 +234,8 @@ def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
 
 def strings(values: Sequence[str | None]) -> pa.Array:
     """Return a column of texts, with nulls."""
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), pa.string())
     encoded = [b"" if value is None else value.encode() for value in values]
     offsets = np.fromiter(accumulate(map(len, encoded), initial=0), np.int32, len(encoded) + 1)
     valid = np.fromiter((value is not None for value in values), np.bool_, len(values))

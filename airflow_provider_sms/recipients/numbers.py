@@ -1,10 +1,8 @@
 """Phone numbers as people store them → digits with country code (ITU-T E.164 without the plus), or a reason.
 
-A cell holds one number, and a number that can be read in two ways is refused, not guessed. Two steps read a column:
-
-1. Numbers in a plain notation that are valid fixed lines or mobiles of their country are certain: regular expressions
-   made from the metadata of ``phonenumbers`` find them in the whole column.
-2. :func:`read_number` reads every other cell with the parser of ``phonenumbers``, at a hundred times the cost.
+A cell holds one number, and a number that can be read in two ways is refused, not guessed. Numbers in a plain notation
+that are valid fixed lines or mobiles of their country are certain: a regular expression made from the metadata of
+``phonenumbers`` tells. The parser of ``phonenumbers`` reads every other cell, at twenty times the cost.
 """
 
 from __future__ import annotations
@@ -18,18 +16,14 @@ from typing import Any, NamedTuple
 
 import phonenumbers
 import pyarrow as pa
-import pyarrow.compute as pc
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.recipients.columns import (
-    constant,
     is_float,
     is_text,
     plain,
-    replace_rows,
     strings,
-    text,
     value_type,
     whole_floats,
 )
@@ -70,9 +64,11 @@ _NOTATIONS = {
 """Why a number in one of these notations is none."""
 _TRUNK_ZERO = re.compile(r"[0-9][ \t\-./()]*\( ?0 ?\)")
 """A zero that is not dialled from abroad, as in +27 (0)82 123 4567: a country code stands before it."""
+_NOTHING = "(?!)"
+"""A pattern without a match."""
 _GROUPS = re.compile(r"([^0-9]+)")
-# Groups that cannot be two numbers: see _holds_several.
-_PLAIN = r"^\+?\(?[0-9]{1,4}\)?(?: ?\([0-9]{2,5}\))?(?:[ -][0-9]{2,5})*[ -]?[0-9]{3,}$"
+_PLAIN = re.compile(r"\+?\(?[0-9]{1,4}\)?(?: ?\([0-9]{2,5}\))?(?:[ -][0-9]{2,5})*[ -]?[0-9]{3,}")
+"""Groups that cannot be two numbers: see :func:`_holds_several`."""
 
 
 class Reading(NamedTuple):
@@ -123,20 +119,14 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
     if not can_hold_numbers(column.type):
         raise ColumnError(f"a column of type {column.type} holds no phone numbers: they are text or numbers")
     column = plain(column)
-    texts = whole_floats(column) if is_float(column.type) else column
-    digits = _certain(texts.cast(pa.string()), region)
-    reasons = former = pa.nulls(len(column), pa.string())
-    if digits.null_count:
-        left = pc.is_null(digits)
-        readings = [read_number(value, region) for value in column.filter(left).to_pylist()]
-        digits, reasons, former = (
-            replace_rows(array, left, strings(values))
-            for array, values in zip((digits, reasons, former), zip(*readings, strict=True), strict=True)
-        )
-    return CleanDestinations(digits=digits, reasons=reasons, former=former)
-
-
-# A cell
+    texts = (whole_floats(column) if is_float(column.type) else column).cast(pa.string())
+    digits = [written if written is None else _certain(written, region) for written in texts.to_pylist()]
+    reasons: list[str | None] = [None] * len(digits)
+    former = reasons.copy()
+    for row, value in enumerate(column.to_pylist() if None in digits else ()):
+        if digits[row] is None:
+            digits[row], reasons[row], former[row] = read_number(value, region)
+    return CleanDestinations(*map(strings, (digits, reasons, former)))
 
 
 def read_number(value: Any, region: str | None) -> Reading:
@@ -322,91 +312,51 @@ def _in_ascii(character: str) -> str:
     return {"Zs": " ", "Pd": "-", "Cf": "", "Ps": "(", "Pe": ")"}.get(kind, wide)
 
 
-# A column
+# Certain numbers
 
 
-def _certain(texts: pa.Array, region: str | None) -> pa.Array:
-    """Return the digits, with country code, of the numbers that can be read in one way only; null for all others."""
-    numbers = pc.if_else(pc.match_substring_regex(texts, _PLAIN), texts, constant(None))
-    for sign in " -()":
-        if pc.any(pc.match_substring(numbers, sign)).as_py():
-            numbers = pc.replace_substring(numbers, sign, "")
-    with_plus = pc.starts_with(numbers, "+")
-    if pc.any(with_plus).as_py():
-        numbers = pc.if_else(with_plus, pc.utf8_slice_codeunits(numbers, 1), numbers)
-    abroad = numbers if region is None else pc.if_else(with_plus, numbers, constant(None))
-    certain = _matching(abroad, *_patterns_abroad(_codes_in(abroad)))
-    if region is not None:
-        plan = _patterns_within(region)
-        within = pc.if_else(with_plus, constant(None), numbers)
-        national = _matching(within, "", plan.not_national)
-        if plan.trunk:
-            national = pc.replace_substring_regex(national, f"^{plan.trunk}", "", max_replacements=1)
-        national = pc.binary_join_element_wise(
-            text(str(_metadata(region).country_code)), _matching(national, plan.national), constant("")
-        )
-        certain = pc.coalesce(certain, _matching(within, plan.coded, plan.not_coded), national)
-    length = pc.binary_length(certain)
-    fits = pc.and_(pc.greater_equal(length, constant(SHORTEST)), pc.less_equal(length, constant(LONGEST)))
-    return pc.if_else(fits, certain, constant(None))
+def _certain(written: str, region: str | None) -> str | None:
+    """Return the digits, with country code, of a number that can be read in one way only; None for any other."""
+    if not (written.isdecimal() or _PLAIN.fullmatch(written)):
+        return None
+    digits = written if written.isdecimal() else written.encode().translate(None, b"+ -()").decode()
+    if region is None or written[0] == "+":
+        certain = digits if _abroad(digits[:3]).fullmatch(digits) else None
+    else:
+        code, pattern = _within(region)
+        found = pattern.fullmatch(digits)
+        certain = found and (found["coded"] or f"{code}{found['national']}")
+    return certain if certain and SHORTEST <= len(certain) <= LONGEST else None
 
 
-def _matching(numbers: pa.Array, pattern: str, other: str = "[^0-9]") -> pa.Array:
-    """Return the numbers that match one pattern and do not match another, null in place of the others."""
-    matches = pc.and_not(pc.match_substring_regex(numbers, pattern), pc.match_substring_regex(numbers, other))
-    return pc.if_else(matches, numbers, constant(None))
+@lru_cache(maxsize=1000)
+def _abroad(beginning: str) -> re.Pattern[str]:
+    """Return the pattern of valid numbers with country code, but of none that may hold digits not dialled from abroad.
 
-
-def _codes_in(numbers: pa.Array) -> tuple[int, ...]:
-    """Return the country codes with which any of the numbers begins."""
-    beginnings = pc.unique(pc.utf8_slice_codeunits(numbers, 0, 3)).to_pylist()
-    codes = (int(each[:length]) for each in beginnings if each for length in (1, 2, 3))
-    return tuple(sorted({code for code in codes if code in COUNTRY_CODE_TO_REGION_CODE}))
+    :param beginning: the first three digits.
+    """
+    codes = [int(beginning[:length]) for length in (1, 2, 3)]
+    code = next((code for code in codes if code in COUNTRY_CODE_TO_REGION_CODE), 0)
+    plans = [plan for region in COUNTRY_CODE_TO_REGION_CODE.get(code, ()) if (plan := _metadata(region))]
+    lines = dict.fromkeys(_pattern(kind) for plan in plans for kind in (plan.fixed_line, plan.mobile))
+    doubtful = "|".join([str(code), *_prefixes(plans)])
+    return re.compile(f"{code}(?!{doubtful})(?:{'|'.join(lines) or _NOTHING})", re.ASCII)
 
 
 @lru_cache
-def _patterns_abroad(codes: tuple[int, ...]) -> tuple[str, str]:
-    """Return patterns of valid numbers with country code, and of those that may hold digits not dialled from abroad."""
-    valid, doubtful = ["[^0-9]"], ["[^0-9]"]
-    for code in codes:
-        plans = [plan for region in COUNTRY_CODE_TO_REGION_CODE[code] if (plan := _metadata(region))]
-        lines = dict.fromkeys(_pattern(kind) for plan in plans for kind in (plan.fixed_line, plan.mobile))
-        valid.append(f"{code}(?:{'|'.join(lines)})")
-        doubtful.append(f"{code}(?:{'|'.join([str(code), *_prefixes(plans)])})")
-    return f"^(?:{'|'.join(valid)})$", f"^(?:{'|'.join(doubtful)})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Patterns:
-    """Patterns of numbers without a plus, as they are written in one region."""
-
-    trunk: str
-    """The digits before a national number that are merely dropped; empty where there are none."""
-    national: str
-    """National numbers, without these digits."""
-    not_national: str
-    """Beginnings of numbers that may be something else."""
-    coded: str
-    """Mobiles with their country code."""
-    not_coded: str
-    """Numbers that may be something else."""
-
-
-@lru_cache
-def _patterns_within(region: str) -> _Patterns:
+def _within(region: str) -> tuple[int, re.Pattern[str]]:
+    """Return a region's country code, and the pattern of its numbers without a plus: mobiles with it, or lines."""
     plan = _metadata(region)
     main = _metadata(phonenumbers.region_code_for_country_code(plan.country_code))
-    code, mobile, prefixes = str(plan.country_code), _pattern(plan.mobile), _prefixes([plan, main])
+    code, mobile, prefixes = plan.country_code, _pattern(plan.mobile), _prefixes([plan, main])
     trunk = plan.national_prefix_for_parsing or ""
     if plan.national_prefix_transform_rule or not trunk.isdecimal():
-        trunk = ""
-    beginnings = [code, "00", f"(?:{plan.international_prefix})", *([] if trunk else prefixes)]
-    return _Patterns(
-        trunk=trunk,
-        national=f"^(?:{_pattern(plan.fixed_line)}|{mobile})$",
-        not_national=f"^(?:{'|'.join(beginnings)})",
-        coded=f"^{code}(?:{mobile})$",
-        not_coded=f"^(?:{mobile})$|^{code}(?:{'|'.join([code, *prefixes])})",
+        trunk = ""  # there is none, or more than dropping it
+    beginnings = [str(code), "00", f"(?:{plan.international_prefix})", *([] if trunk else prefixes)]
+    return code, re.compile(
+        f"(?!(?:{mobile})$|{code}(?:{'|'.join([str(code), *prefixes])}))(?P<coded>{code}(?:{mobile}))"
+        f"|(?!{'|'.join(beginnings)})(?:{trunk}|(?!{trunk}))(?P<national>{_pattern(plan.fixed_line)}|{mobile})",
+        re.ASCII,
     )
 
 
@@ -415,5 +365,4 @@ def _prefixes(plans: list[Any]) -> list[str]:
 
 
 def _pattern(kind: Any) -> str:
-    """Return the pattern of a kind of numbers; one that matches nothing where the country has none of the kind."""
-    return (kind and kind.national_number_pattern) or "[^0-9]"
+    return (kind and kind.national_number_pattern) or _NOTHING

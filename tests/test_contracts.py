@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 from support.airflow import run_task
-from support.sending import claimant
+from support.sending import Clock, claimant
 
 from airflow_provider_sms import exceptions
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
-from airflow_provider_sms.execution.telemetry import Telemetry
+from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
@@ -137,14 +137,17 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
                 return connection.exec_driver_sql(query).scalar()
 
         for outcome in (stored, failed):
-            watching = Telemetry({"ti": ti}, "sms_default")
+            clock, tally = Clock(0.0), SendCounts()
+            watching = Progress({"ti": ti}, "sms_default", clock)
             claimant_id = register(store, claimant())
             watching.enter(types.SimpleNamespace(store=store, claimant_id=claimant_id), "spring")
-            for paused in (False, True):
-                watching.note_sending(SendCounts(), 7, paused=paused)
-                outcome.append(state_of(claimant_id))
+            watching.begin(tally, 7)
+            outcome.append(state_of(claimant_id))
+            tally.accepted, clock.now = 1, 60.0
+            watching.beat(paused=True)
+            outcome.append(state_of(claimant_id))
             summary = {**summarise("spring", 7, 1, SendCounts()), **dict.fromkeys(SUMMARY[2:9], 1)}
-            watching.ended(summary, failed=outcome is failed)
+            watching.ended("failed" if outcome is failed else "ended", summary)
             outcome.append(state_of(claimant_id))
     assert (stored, failed) == (["sending", "paused", "ended"], ["sending", "paused", "failed"])
     assert metrics.counts().keys() == {f"sms.{name}" for name in SUMMARY[2:9]}

@@ -24,20 +24,19 @@ from airflow_provider_sms.execution.planning import (
     summary_of_plan,
 )
 from airflow_provider_sms.execution.preflight import Preflight
+from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
     refuse_report_in,
     report_path,
     write_report,
 )
-from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import (
     PLAN,
     SUMMARY,
     pull_own,
     push,
     push_responses,
-    pushes,
     responses_of,
 )
 from airflow_provider_sms.formatting import by_count
@@ -102,18 +101,11 @@ class BulkAttempt:
         """The plan, as long as no message of it can have been claimed."""
         self._report_path: Any = None
         self._report = ReportFile()
-        self._telemetry = Telemetry(
-            task.context,
-            task.sms_conn_id,
-            counted=self._before,
-            at_end=not pushes(task.context),
-            resumed=task.resumed,
-        )
+        self._progress = Progress(task.context, task.sms_conn_id)
 
     def run(self) -> dict[str, Any]:
         """Check every row, send, and return the summary, which is pushed even when this raises."""
-        until_ended = self._telemetry.until_ended(self._summary, lambda: self._counts.partial)
-        with ExitStack() as stack, until_ended, saying_nothing_more(self._may_have_sent):
+        with ExitStack() as stack, self._progress.until_ended(self._summary), saying_nothing_more(self._may_have_sent):
             try:
                 if self._dry_run_only:
                     self._dry_run(stack)
@@ -167,7 +159,7 @@ class BulkAttempt:
             self._report_path = None  # without a ledger there is nothing true to report
             self._check(options, stack, None, None, lambda *_: False)
             raise
-        self._telemetry.enter(session, self._campaign)
+        self._progress.enter(session, self._campaign)
         session.hold(self._campaign, task.sms_conn_id)
         options = self._options()
         settings = task.hook.get_settings()
@@ -188,7 +180,7 @@ class BulkAttempt:
             resent=ledger.resent_by_earlier_legs() if self._counts.lost else frozenset(),
         )
         scanned = self._check(options, stack, session.store, ledger, sending.resends)
-        preflight = Preflight(task, options, self._campaign, reconciliation, self._telemetry)
+        preflight = Preflight(task, options, self._campaign, reconciliation, self._progress)
         every_row = SeenRows()
         every_row.until = scanned.scan.rows
         try:
@@ -211,7 +203,7 @@ class BulkAttempt:
             sending,
             total=scanned.scan.valid,
             counts=self._counts,
-            telemetry=self._telemetry,
+            progress=self._progress,
             reconciliation=reconciliation,
             reconciles=reconciles,
             wait=preflight.wait,
@@ -273,7 +265,7 @@ class BulkAttempt:
             who=claimant_of(self._context),
             stack=stack,
         )
-        scanned.check(options, self._task.stop, self._telemetry)
+        scanned.check(options, self._task.stop, self._progress)
         self._is_checked = True
         if scanned.ledger_error is None:
             # A lost request may have been closed as accepted since the replayed messages were counted.
@@ -309,7 +301,7 @@ class BulkAttempt:
             log.warning("%s", warning)
         shown = {"id": str(PlanId.of(plan, options.send_options)), "markdown": plan_in_markdown(plan, options)}
         push(self._context, PLAN, {**plan.as_json(), **shown, **({} if warning is None else {"warning": warning})})
-        self._telemetry.planned(plan)
+        self._progress.planned(plan)
         return plan
 
     def _send(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -16,7 +15,6 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
-from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, Silence, StopConditions
 from airflow_provider_sms.sending.threads import run_uninterrupted
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import SendingTask
-    from airflow_provider_sms.execution.telemetry import Telemetry
+    from airflow_provider_sms.execution.progress import Progress
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Claimant
@@ -76,7 +74,7 @@ class Delivery:
     options: SendingOptions
     total: int
     counts: SendCounts
-    telemetry: Telemetry
+    progress: Progress
     reconciliation: Reconciliation
     reconciles: bool
     wait: Callable[[StopReason], NoReturn] | None = None
@@ -88,7 +86,7 @@ class Delivery:
         campaign = self.ledger.campaign_name
         scope = f" ({PER_RUN})" if campaign == default_name(self.session.who) else ""
         log.info("Campaign %s%s, remembered in %s", campaign, scope, self.session.store.description)
-        self.telemetry.note_sending(self.counts, self.total)
+        self.progress.begin(self.counts, self.total)
 
     def send(
         self,
@@ -116,20 +114,14 @@ class Delivery:
             stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
         elif self.ledger.has_unknown():
             stop_conditions.caution = Caution(on=True)
-        progress = Progress(self.total, time.monotonic, accepted=counts.accepted)
 
         def guard() -> None:
             refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys)
 
-        def heartbeat() -> None:
-            self.telemetry.beat(counts)
-            paused = sender.stop_conditions.paused is not None
-            self.telemetry.log_sending(progress, counts, self.total, paused=paused)
-
         with self.settings.client(pool_size=self.options.concurrency) as client:
             sender = Sender(
                 self.ledger,
-                self.telemetry.timed(lambda messages: post(client, messages)),
+                self.progress.timed(lambda messages: post(client, messages)),
                 post_seconds=client.longest_call,
                 ask=self.reconciliation.observe,
                 options=self.options,
@@ -143,7 +135,7 @@ class Delivery:
                 interruption = run_uninterrupted(
                     lambda: sender.run(blocks(), guard=guard),
                     on_interrupt=stop.set,
-                    heartbeat=heartbeat,
+                    heartbeat=lambda: self.progress.beat(paused=stop_conditions.paused is not None),
                 )
             except BaseException:
                 # Whatever ended the wait, a sender that still runs must not go on claiming.

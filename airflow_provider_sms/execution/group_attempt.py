@@ -11,7 +11,7 @@ from airflow_provider_sms.execution.account import account_of, close_earlier, re
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import saying_nothing_more
 from airflow_provider_sms.execution.ledger_session import entered
-from airflow_provider_sms.execution.telemetry import Telemetry
+from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger import account_history
@@ -45,7 +45,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     :return: the response; None where the ledger holds none.
     """
     campaign, counts = task.campaign, SendCounts()
-    telemetry = Telemetry(task.context, task.sms_conn_id)
+    progress = Progress(task.context, task.sms_conn_id)
 
     def summary() -> dict[str, Any]:
         return summarise(campaign, 1, 0, counts)
@@ -55,9 +55,9 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
 
     # The ledger is closed once the end is noted there.
     may_have_sent = saying_nothing_more(lambda: counts.has_posted)
-    with ExitStack() as stack, telemetry.until_ended(summary), may_have_sent:
+    with ExitStack() as stack, progress.until_ended(summary), may_have_sent:
         session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=False))
-        telemetry.enter(session, campaign)
+        progress.enter(session, campaign)
         session.hold(campaign, task.sms_conn_id)
         options = read_options()
         key = group_key(options.message, options.groups)
@@ -83,7 +83,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             sending,
             total=1,
             counts=counts,
-            telemetry=telemetry,
+            progress=progress,
             reconciliation=reconciliation,
             reconciles=reconciles,
             to_groups=True,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.options import BulkOptions
-    from airflow_provider_sms.execution.telemetry import Telemetry
+    from airflow_provider_sms.execution.progress import Progress
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
     from airflow_provider_sms.planning.plan import Plan
@@ -62,14 +62,14 @@ class ScannedSource:
     suppressed: SuppressedNumbers | None
     ledger_error: LedgerError | None = None
 
-    def check(self, options: BulkOptions, stop: StopFlag, telemetry: Telemetry) -> None:
+    def check(self, options: BulkOptions, stop: StopFlag, progress: Progress) -> None:
         """Read and check every row; if an error ends this, the scan keeps what it has found.
 
         :raises InputError: the source cannot be read, or has too many or too few rows.
         :raises StoppedError: the task was told to stop.
         """
         log.info("Checking every row of %s", self.source.description)
-        telemetry.note(AttemptState.CHECKING, {})
+        progress.note(AttemptState.CHECKING)
         self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
         options.limits.check_enough(self.scan.rows)
 

@@ -27,7 +27,7 @@ from airflow_provider_sms.sending.stop_conditions import (
 
 if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
-    from airflow_provider_sms.execution.telemetry import Telemetry
+    from airflow_provider_sms.execution.progress import Progress
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.sending.stop_conditions import StopReason
@@ -60,7 +60,7 @@ class Preflight:
     options: BulkOptions
     campaign: str
     reconciliation: Reconciliation
-    telemetry: Telemetry
+    progress: Progress
 
     def read_account(self) -> AccountStatus:
         """Read the balance. No error is raised yet: a plan without messages needs no balance."""
@@ -138,7 +138,7 @@ class Preflight:
 
     def _read_balance(self) -> Balance:
         balance = self.reconciliation.observe()
-        self.telemetry.saw(balance)
+        self.progress.saw(balance)
         return balance
 
     def _require_credit(self, plan: Plan) -> None:
@@ -156,12 +156,12 @@ class Preflight:
 
     def _wait_until(self, opening: datetime) -> NoReturn:
         log.info("Outside of the sending hours: waiting until %s", opening.isoformat())
-        self.telemetry.note(AttemptState.WAITING_FOR_HOURS, {"until": opening.isoformat()})
+        self.progress.note(AttemptState.WAITING_FOR_HOURS, {"until": opening.isoformat()})
         wait_until(opening)
 
     def _wait_for_credit(self, needed: Decimal) -> NoReturn:
         log.info("Waiting for credit: the balance has to be at least %s", needed)
-        self.telemetry.note(AttemptState.WAITING_FOR_CREDIT, {"balance_needed": float(needed)})
+        self.progress.note(AttemptState.WAITING_FOR_CREDIT, {"balance_needed": float(needed)})
         wait_for_balance(self.task.sms_conn_id, needed)
 
 

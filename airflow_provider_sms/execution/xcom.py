@@ -35,15 +35,10 @@ _LEAST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
 """The integers that Airflow's messages between a task and its supervisor hold; any other one becomes text."""
 
 
-def pushes(context: Context) -> bool:
-    """Return whether the task pushes XComs."""
-    task: Any = context["task"]
-    return bool(task.do_xcom_push)
-
-
 def push(context: Context, key: str, value: Any) -> None:
     """Push an XCom, unless the task pushes none."""
-    if pushes(context):
+    task: Any = context["task"]
+    if task.do_xcom_push:
         context["ti"].xcom_push(key=key, value=value)
 
 

@@ -1,4 +1,4 @@
-"""The summary that a task returns, and the line of progress in its log.
+"""The summary that a task returns.
 
 The summary is JSON below 2 kB, whatever the size of the send, since Airflow stores it as an XCom.
 """
@@ -16,8 +16,6 @@ from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.service.responses import parse_send_response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.service.responses import SendResponse
@@ -122,46 +120,6 @@ def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
     parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
     cost = at_least(str(summary["cost"]), of_unknown_cost)
     return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
-
-
-class Progress:
-    """Writes how far a send is: messages done, of how many, accepted per second, and the time left.
-
-    :param total: all messages.
-    :param clock: seconds from any start.
-    :param accepted: messages that were accepted before the send began.
-    :param every: the least seconds between two lines.
-    """
-
-    def __init__(self, total: int, clock: Callable[[], float], *, accepted: int = 0, every: float = 5.0) -> None:
-        self._total = total
-        self._clock = clock
-        self._accepted = accepted
-        self._every = every
-        self._began = clock()
-        self._said = self._began
-        self._told: tuple[int, bool] | None = None
-
-    def line(self, done: int, accepted: int, *, paused: bool = False) -> str | None:
-        """Return a line for the log; None while the last one is fresh, and empty where it would say nothing new.
-
-        :param done: messages done by now, also those that an earlier attempt has sent.
-        :param accepted: those of them that this attempt has sent: they tell how fast it sends.
-        :param paused: whether a person has paused the campaign, so that no time left can be estimated.
-        """
-        now = self._clock()
-        if now - self._said < self._every:
-            return None
-        self._said = now
-        before, self._told = self._told, (done, paused)
-        if self._told == before:
-            return ""
-        of_all = f"{done} of {self._total} {by_count(self._total, 'message')} done"
-        if paused:
-            return f"{of_all}, paused"
-        rate = (accepted - self._accepted) / (now - self._began)
-        left = f"{(self._total - done) / rate:.0f} s left" if rate else "no estimate yet"
-        return f"{of_all}, {rate:.0f} a second, {left}"
 
 
 @own_decimals()

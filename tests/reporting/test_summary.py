@@ -4,14 +4,14 @@ import json
 from decimal import Context, Decimal, localcontext
 
 import pytest
-from support.sending import Clock, answer, failing, people
+from support.sending import answer, failing, people
 
 from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import unknown_requests
-from airflow_provider_sms.reporting.summary import COUNTS, Progress, one_line, replay, summarise, with_report
+from airflow_provider_sms.reporting.summary import COUNTS, one_line, replay, summarise, with_report
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.request_batch import RequestBatch
 from airflow_provider_sms.sending.response_handler import answered
@@ -74,10 +74,6 @@ def test_the_lines_of_the_log_say_one_in_the_singular():
     """One request of one SMS part, and a send of one message."""
     summary = {**summarise("c", 1, 0, SendCounts(accepted=1)), "requests": 1, "parts": 1, "reconciled": 1}
     assert one_line(summary).endswith("; 1 request, 1 part, cost 0.0; the balance told what became of 1 message")
-    clock = Clock(0.0)
-    progress = Progress(1, clock)
-    clock.now = 10.0
-    assert progress.line(0, 0) == "0 of 1 message done, 0 a second, no estimate yet"
 
 
 @pytest.mark.parametrize("networks", [1, 400])
@@ -210,69 +206,6 @@ def test_a_message_of_an_earlier_leg_has_one_row_that_is_no_repeat():
 def counts(summary):
     assert summary["rows"] == sum(summary[name] for name in COUNTS)
     return {name: summary[name] for name in COUNTS if summary[name]}
-
-
-def test_progress_says_done_total_rate_and_time_left():
-    """A line says how many messages are done, of how many, how fast, and how long it will take."""
-    clock = Clock(0.0)
-    progress = Progress(1000, clock)
-    clock.now = 10.0
-    assert progress.line(250, 250) == "250 of 1000 messages done, 25 a second, 30 s left"
-
-
-def test_progress_is_said_at_most_every_few_seconds():
-    """The log is not filled with progress."""
-    clock = Clock(0.0)
-    progress = Progress(1000, clock, every=5.0)
-    lines = []
-    for second in range(1, 21):
-        clock.now = float(second)
-        lines.append(progress.line(second, second))
-    assert [number for number, line in enumerate(lines, 1) if line] == [5, 10, 15, 20]
-
-
-def test_progress_without_any_is_said_too():
-    """A send that hangs says so."""
-    clock = Clock(0.0)
-    progress = Progress(10, clock)
-    clock.now = 6.0
-    assert progress.line(0, 0) == "0 of 10 messages done, 0 a second, no estimate yet"
-
-
-def test_progress_is_not_said_again_where_nothing_has_changed():
-    """A service that is down for a minute takes one line, and what others read of the send is noted all the same."""
-    clock = Clock(0.0)
-    progress = Progress(10, clock, every=5.0)
-    said = []
-    for now, done, paused in [(5, 0, 0), (9, 0, 0), (10, 0, 0), (15, 5, 0), (20, 5, 0), (25, 5, 1), (30, 5, 1)]:
-        clock.now = float(now)
-        said.append(progress.line(done, done, paused=bool(paused)))
-    assert said == [
-        "0 of 10 messages done, 0 a second, no estimate yet",
-        None,
-        "",
-        "5 of 10 messages done, 0 a second, 15 s left",
-        "",
-        "5 of 10 messages done, paused",
-        "",
-    ]
-
-
-def test_a_send_that_is_paused_tells_no_time_that_is_left():
-    """Nobody knows when it is resumed."""
-    clock = Clock(0.0)
-    progress = Progress(1000, clock)
-    clock.now = 10.0
-    assert progress.line(250, 250, paused=True) == "250 of 1000 messages done, paused"
-
-
-def test_what_was_done_before_is_no_pace(clock):
-    """An attempt tells how fast it sends itself: not what its earlier legs or earlier attempts have sent."""
-    progress = Progress(1000, clock, accepted=200, every=5.0)
-    clock.now += 10.0
-    assert progress.line(800, 200) == "800 of 1000 messages done, 0 a second, no estimate yet"
-    clock.now += 10.0
-    assert progress.line(900, 300) == "900 of 1000 messages done, 5 a second, 20 s left"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import urllib3.util.connection
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.execution import ledger_progress
+from airflow_provider_sms.execution import progress as attempt_progress
 from airflow_provider_sms.ledger import claims as ledger_module
 from airflow_provider_sms.ledger import decisions, progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -167,9 +167,9 @@ WAIT_POINTS: dict[str, Install] = {
 """Points of a leg that resumes after a wait, or ends with one."""
 
 NOTE_POINTS: dict[str, Install] = {
-    "before a note": _before(ledger_progress, "note_progress"),
+    "before a note": _before(attempt_progress, "note_progress"),
     "in a note": _before(progress, "_put"),
-    "noted": _after(ledger_progress, "note_progress"),
+    "noted": _after(attempt_progress, "note_progress"),
 }
 """Points of a progress note: an attempt writes one when it enters, one before it claims, and one at the end."""
 

@@ -15,11 +15,12 @@ from sqlalchemy.engine import URL, make_url
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.execution.account import close_earlier
-from airflow_provider_sms.execution.ledger_progress import LedgerProgress
+from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.progress import of_summary
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.backoff import Backoff
@@ -205,7 +206,8 @@ def attempt(
             store.clock = clock = lambda: campaign.now() + ahead()
             who = claimant(number)
             claimant_id = register(store, who)
-            notes = LedgerProgress(store, claimant_id, campaign.name, "sms_default")
+            notes = Progress({"ti": SimpleNamespace(dag_id="dag", task_id="task")}, "sms_default")  # type: ignore[typeddict-item]
+            notes.enter(SimpleNamespace(store=store, claimant_id=claimant_id), campaign.name)  # type: ignore[arg-type]
             ledger = CampaignLedger(
                 store,
                 campaign.name,
@@ -231,7 +233,7 @@ def attempt(
                 tally.reconciled += close_earlier(SimpleNamespace(store=store), ledger, reconciliation)
             replay(ledger, tally)
             ledger.lapse()
-            notes.sending(tally, campaign.count, paused=False)
+            notes.begin(tally, campaign.count)
             sender = Sender(
                 ledger,
                 post,
@@ -251,7 +253,7 @@ def attempt(
             sender.run([campaign.messages])
             error = sender.error
             if stop_conditions.stop_reason is None:
-                notes.ended("ended", summarise(campaign.name, campaign.count, 0, tally))
+                notes.note("ended", of_summary(summarise(campaign.name, campaign.count, 0, tally)))
     except SmsError as failure:
         error = failure
     return Ended(

@@ -1,23 +1,27 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from contextlib import closing
 from decimal import Decimal
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from support.airflow import run_task
 from support.later import later
+from support.metrics import Recorder
 from support.sending import Clock, claimant
 from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.execution import ledger_progress
-from airflow_provider_sms.execution.ledger_progress import LedgerProgress
+from airflow_provider_sms.execution import progress
+from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.operators.sms import GroupSmsOperator
-from airflow_provider_sms.reporting.summary import summarise
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.reporting.summary import COUNTS, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 
 
@@ -40,6 +44,10 @@ def notes(ledger_path):
         return [{**row, **{name: row[name] and json.loads(row[name]) for name in ("figures", "plan")}} for row in rows]
 
     return notes
+
+
+def named(ran):
+    return {f"sms.{name}": ran.summary[name] for name in COUNTS if ran.summary[name]}
 
 
 def counts(note):
@@ -190,7 +198,86 @@ def test_nobody_is_in_the_notes(send, people, sandbox, ledger_path):
     assert "27820000" in json.dumps(read(ledger_path, "SELECT destination FROM sms_message"))
 
 
-# One try
+def test_progress_of_a_table_that_was_sent_is_whole_at_once(sms_default, ledger_path, people, monkeypatch):
+    """While nothing is left to send, others see every message as done from the start."""
+    done = []
+    begin = Progress.begin
+
+    def beginning(self, counts, total):
+        done.append((counts.settled, counts.already_sent, total))
+        begin(self, counts, total)
+
+    source = people(30)
+    for _ in range(2):
+        ran = run_task(lambda: BulkSmsOperator(task_id="send", source=source, message="Hi", campaign="spring"))
+        assert ran.state == "success"
+        monkeypatch.setattr(Progress, "begin", beginning)
+    assert done == [(30, 30, 30)]
+
+
+# Metrics
+
+
+def test_the_counters_add_up_to_the_summary(send, people, metrics):
+    """Every count of the summary is a counter, tagged with DAG, task and connection, and every request has its time."""
+    numbers = [str(27_820_000_000 + n) for n in range(250)]
+    numbers[7], numbers[9] = "12", numbers[8]
+    ran = send(people(250, destination=numbers), "Hi", on_invalid="skip")
+    assert metrics.counts() == named(ran) == {"sms.accepted": 248, "sms.invalid": 1, "sms.duplicate": 1}
+    assert len(metrics.values("sms.request_duration")) == ran.summary["requests"] == 3
+    assert all(milliseconds > 0 for milliseconds in metrics.values("sms.request_duration"))
+    assert metrics.values("sms.balance")[-1] == ran.summary["remaining_balance"]
+    assert {tuple(told.tags) for told in metrics.told} == {("dag_id", "task_id", "conn_id"), ("conn_id",)}
+    assert {told.name for told in metrics.told if len(told.tags) == 1} == {"sms.balance"}
+
+
+def test_what_fails_is_counted_too(send, people, sandbox, metrics):
+    """Unknown and unsent messages are counted when the task fails."""
+    sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "status", "status": 400}])
+    ran = send(people(300), concurrency=1)
+    assert (ran.state, metrics.counts()) == ("failed", {"sms.unknown": 100, "sms.not_sent": 200})
+    assert len(metrics.values("sms.request_duration")) == 2
+
+
+def test_a_table_that_is_refused_is_counted(send, people, metrics):
+    """Where the check stops everything, rows are invalid or not sent."""
+    ran = send(people(3, destination=["x", "27820000001", "27820000002"]))
+    assert (ran.state, metrics.counts()) == ("failed", {"sms.invalid": 1, "sms.not_sent": 2})
+
+
+def test_what_was_sent_before_is_counted_as_such(send, people, metrics):
+    """Another run of a campaign counts nobody as accepted again."""
+    source = people(20)
+    send(source, campaign="spring")
+    send(source, campaign="spring")
+    assert metrics.counts() == {"sms.accepted": 20, "sms.already_sent": 20}
+
+
+def test_a_group_counts_as_one_message(sms_default, ledger_path, metrics):
+    """The service alone knows who is in a group."""
+    run_task(lambda: GroupSmsOperator(task_id="text", message="All hands", groups=["staff"]))
+    assert metrics.counts() == {"sms.accepted": 1}
+    assert len(metrics.values("sms.request_duration")) == len(metrics.values("sms.balance")) == 1
+
+
+def test_metrics_that_fail_stop_nothing(send, people, use_metrics, witnessed):
+    """A send does not depend on who watches it."""
+    use_metrics(Recorder(OSError("no such host")))
+    ran = send(people(150))
+    assert (ran.state, ran.summary["accepted"], set(witnessed().values())) == ("success", 150, {1})
+    assert "No further metrics are emitted for this task: OSError" in ran.log
+    assert "no such host" not in ran.log
+
+
+def test_no_person_is_in_the_metrics(send, people, metrics):
+    """Neither numbers nor texts are names or tags."""
+    send(people(5), "Hi {first_name}")
+    shown = json.dumps(metrics.told)
+    assert metrics.told
+    assert not any(word in shown for word in ("2782000", "Hi ", "Name0", "sandbox-token"))
+
+
+# One attempt
 
 
 @pytest.fixture
@@ -200,25 +287,43 @@ def clock():
 
 @pytest.fixture
 def told(ledger_path, clock):
-    """What a try that has entered tells the ledger."""
+    """Reports an attempt that has entered the ledger."""
     with closing(open_sqlite(ledger_path)) as store:
-        yield LedgerProgress(store, register(store, claimant()), "spring", "sms_default", clock)
+        told = Progress({"ti": SimpleNamespace(dag_id="d", task_id="t")}, "sms_default", clock)
+        told.enter(SimpleNamespace(store=store, claimant_id=register(store, claimant())), "spring")
+        yield told
 
 
-def test_a_note_says_how_far_sending_is(told, notes, clock):
-    """The rate is that since sending began, without what was done before; before anything is done there is none."""
+@pytest.fixture
+def after(told, clock):
+    """Let seconds pass while the attempt sends."""
+
+    def after(seconds=10.0, *, paused=False):
+        clock.now += seconds
+        told.beat(paused=paused)
+
+    return after
+
+
+@pytest.fixture
+def lines(caplog):
+    caplog.set_level(logging.INFO)
+    return lambda: [record.getMessage() for record in caplog.records if record.module == "progress"]
+
+
+def test_a_note_says_how_far_sending_is(told, notes, after):
+    """The rate is that of this leg since it began to send; before the service has taken anything there is none."""
     tally = SendCounts(accepted=100)
-    told.sending(tally, 1000, paused=False)
+    told.begin(tally, 1000)
     assert (notes()[0]["done"], notes()[0]["rate"]) == (100, None)
-    clock.now += 10.0
-    tally.accepted, tally.unknown, tally.not_sent, tally.duplicate, tally.requests = 110, 20, 5, 15, 3
+    tally.accepted, tally.unknown, tally.not_sent, tally.duplicate, tally.requests = 145, 20, 5, 15, 3
     tally.cost_breakdown["MTN"] = (Decimal("9.5"), 110)
-    told.sending(tally, 1000, paused=False)
+    after()
     (note,) = notes()
-    assert counts(note) == {"state": "sending", "total": 1000, "done": 145, "not_sent": 5, "invalid": None}
+    assert counts(note) == {"state": "sending", "total": 1000, "done": 180, "not_sent": 5, "invalid": None}
     assert note["rate"] == 4.5
     assert {name: value for name, value in note["figures"].items() if isinstance(value, int)} == {
-        "accepted": 110,
+        "accepted": 145,
         "unknown": 20,
         "duplicate": 15,
         "already_sent": 0,
@@ -227,38 +332,26 @@ def test_a_note_says_how_far_sending_is(told, notes, clock):
     assert note["figures"]["cost_breakdown"] == {"MTN": {"cost": 9.5, "quantity": 110}}
 
 
-def test_after_a_note_that_failed_it_rests_and_then_goes_on(told, notes, clock, monkeypatch, caplog):
-    """A database that is locked for a moment does not cost the notes of hours; how a try ended is told in any case."""
-    write, tries = ledger_progress.note_progress, []
-
-    def failing(*arguments, **named):
-        tries.append(clock.now)
-        raise LedgerError("locked")
-
-    monkeypatch.setattr(ledger_progress, "note_progress", failing)
-    for _ in range(3):
-        told.sending(SendCounts(accepted=1), 100, paused=False)
-        clock.now += 40.0
-    assert (len(tries), caplog.text.count("does not take notes")) == (2, 1)
-    monkeypatch.setattr(ledger_progress, "note_progress", write)
-    told.ended("ended", summarise("spring", 100, 0, SendCounts(accepted=100)))
-    assert notes()[0]["state"] == "ended"
+def test_after_a_note_that_failed_the_next_one_is_tried(told, notes, after, monkeypatch, caplog):
+    """A database that is locked for a moment costs no note but its own, and is logged once."""
+    tally = SendCounts()
+    with monkeypatch.context() as patched:
+        patched.setattr(progress, "note_progress", Mock(side_effect=LedgerError("locked")))
+        told.begin(tally, 100)
+        after()
+    assert (caplog.text.count("does not take notes"), notes()) == (1, [])
+    tally.accepted = 1
+    after()
+    assert notes()[0]["done"] == 1
 
 
-def test_what_the_service_left_out_is_not_for_a_later_try(told, notes):
+def test_what_the_service_left_out_is_not_for_a_later_try(told, notes, after):
     """It is held by the request that it was left out of, so nobody is asked to clear a task for it."""
     tally = SendCounts(accepted=95, not_sent=5, partial=3)
-    told.sending(tally, 100, paused=False)
+    told.begin(tally, 100)
     assert (notes()[0]["done"], notes()[0]["not_sent"]) == (98, 2)
     told.ended("ended", summarise("spring", 100, 0, tally))
     assert (notes()[0]["done"], notes()[0]["not_sent"]) == (98, 2)
-
-
-def test_what_the_service_left_out_before_a_wait_is_not_for_a_later_try_either(told, notes):
-    """The leg after the wait ended before its send: five of the 105 belong to a request that the service took."""
-    tally = SendCounts(accepted=95, not_sent=105, partial=5)
-    told.ended("failed", summarise("spring", 200, 0, tally), left_out=5)
-    assert (notes()[0]["done"], notes()[0]["not_sent"]) == (100, 100)
 
 
 def test_a_try_that_came_to_look_at_nothing_notes_no_counts(told, notes):
@@ -267,24 +360,108 @@ def test_a_try_that_came_to_look_at_nothing_notes_no_counts(told, notes):
     assert (notes()[0]["state"], notes()[0]["total"], notes()[0]["not_sent"]) == ("failed", None, None)
 
 
-def test_a_pause_leaves_the_rate_as_it_was(told, notes, clock):
+def test_a_pause_leaves_the_rate_as_it_was(told, notes, after):
     """How fast it was until then; meanwhile it would only fall."""
     tally = SendCounts()
-    told.sending(tally, 1000, paused=False)
-    clock.now += 10.0
+    told.begin(tally, 1000)
     tally.accepted = 50
-    told.sending(tally, 1000, paused=False)
-    clock.now += 1000.0
-    told.sending(tally, 1000, paused=True)
+    after()
+    after(1000.0, paused=True)
     assert (notes()[0]["state"], notes()[0]["rate"]) == ("paused", 5.0)
 
 
 def test_an_interruption_gets_through(told, monkeypatch):
     """What Airflow raises to end a task, such as its timeout, is no failure of the ledger."""
-
-    def interrupt():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(told._store, "clock", interrupt)
+    monkeypatch.setattr(told._session.store, "clock", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         told.note("checking")
+
+
+def test_the_log_says_done_total_rate_and_time_left(told, after, lines):
+    """A line says how many messages are done, of how many, how fast this leg sends, and how long it will take."""
+    tally = SendCounts(accepted=200)
+    told.begin(tally, 1000)
+    tally.accepted, tally.already_sent = 450, 250
+    after()
+    assert lines() == ["700 of 1000 messages done, 25 a second, 12 s left"]
+
+
+def test_one_message_is_logged_in_the_singular(told, after, lines):
+    """The send of one message."""
+    told.begin(SendCounts(), 1)
+    after()
+    assert lines() == ["0 of 1 message done, 0 a second, no estimate yet"]
+
+
+def test_the_log_gets_a_line_every_few_seconds(told, after, lines):
+    """It is not filled with progress."""
+    tally = SendCounts()
+    told.begin(tally, 1000)
+    for second in range(1, 21):
+        tally.accepted = second
+        after(1.0)
+    assert [line.partition(" ")[0] for line in lines()] == ["5", "10", "15", "20"]
+
+
+def test_the_log_says_nothing_again_where_nothing_has_changed(told, after, lines, notes):
+    """A service that is down for a minute takes one line, and what others read of the send is noted all the same."""
+    tally, at = SendCounts(), []
+    told.begin(tally, 10)
+    for done, paused in [(0, False), (0, False), (5, False), (5, False), (5, True), (5, True)]:
+        tally.accepted = done
+        after(5.0, paused=paused)
+        at.append(notes()[0]["updated_at"])
+    assert lines() == [
+        "0 of 10 messages done, 0 a second, no estimate yet",
+        "5 of 10 messages done, 0 a second, 15 s left",
+        "5 of 10 messages done, paused",
+    ]
+    assert len(set(at)) == 6
+
+
+def test_messages_that_are_left_for_their_recipients_hours_are_not_done(told, after, lines):
+    """While a task waits, they count as not sent."""
+    told.begin(SendCounts(accepted=100, not_sent=200, requests=1), 300)
+    after()
+    assert lines()[0].startswith("100 of 300 messages done")
+
+
+def test_what_is_accepted_is_counted_while_a_try_sends(told, after, metrics):
+    """Each beat tells what this leg has sent since the last one; the end tells the rest."""
+    tally = SendCounts(accepted=40)
+    told.begin(tally, 300)
+    for tally.accepted in (140, 140, 290):
+        after(0.5)
+    assert metrics.values("sms.accepted") == [100, 150]
+    tally.duplicate = 2
+    told.ended("ended", summarise("spring", 300, 3, tally))
+    assert metrics.counts() == {"sms.accepted": 250, "sms.duplicate": 2, "sms.invalid": 3, "sms.not_sent": 5}
+
+
+def test_a_leg_that_ends_before_it_sends_counts_nothing_as_accepted(told, metrics):
+    """The leg before it has counted that."""
+    told.ended("failed", summarise("spring", 100, 0, SendCounts(accepted=60, unknown=40)))
+    assert metrics.counts() == {"sms.unknown": 40}
+
+
+def test_a_request_takes_its_time_however_it_ends(told, clock, metrics):
+    """A post that raises is timed like one that is answered."""
+
+    def lose(messages):
+        clock.now += 0.5
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        told.timed(lose)([])
+    told.beat(paused=False)
+    assert metrics.values("sms.request_duration") == [500.0]
+
+
+def test_the_balance_is_told_when_it_changes(told, after, metrics):
+    """It is a gauge; and 1000000 is a post-paid account's, which has none."""
+    tally = SendCounts()
+    told.begin(tally, 10)
+    for balance in (None, 5, 5, 4, 1_000_000):
+        tally.remaining_balance = None if balance is None else Decimal(balance)
+        after(0.5)
+    assert metrics.values("sms.balance") == [5.0, 4.0]

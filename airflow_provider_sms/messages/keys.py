@@ -31,7 +31,6 @@ from airflow_provider_sms.recipients.columns import (
     is_float,
     is_text,
     plain,
-    replace_rows,
     strings,
     text,
     value_type,
@@ -149,7 +148,7 @@ def _canonical_texts(column: pa.Array) -> pa.Array:
     rows = pc.match_substring_regex(column, _MAY_BE_VALUE)
     if not pc.any(rows).as_py():
         return column
-    return replace_rows(column, rows, _by_value(column.filter(rows), key_text))
+    return pc.replace_with_mask(column, rows, _by_value(column.filter(rows), key_text))
 
 
 def _canonical_times(column: pa.Array) -> pa.Array:

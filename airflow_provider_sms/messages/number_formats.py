@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.recipients.columns import constant, mask, replace_rows, whole_floats
+from airflow_provider_sms.recipients.columns import constant, mask, whole_floats
 
 # With more digits after the point the text of an Arrow decimal may have an exponent.
 _MOST_DECIMALS = 6
@@ -65,7 +65,7 @@ def _write_fixed(column: pa.Array, decimals: int, thousands: bool) -> pa.Array: 
     if thousands and (large := digits[:, 0] >= _THOUSANDS_FROM * 10**decimals).any():
         rows = mask(large)
         grouped = pc.replace_substring_regex(texts.filter(rows), _THOUSANDS, r"\1,\2\3")
-        texts = replace_rows(texts, rows, grouped)
+        texts = pc.replace_with_mask(texts, rows, grouped)
     if not column.null_count and sure.all():
         return texts
     return pc.if_else(pc.and_(mask(sure), pc.is_valid(column)), texts, constant(None))

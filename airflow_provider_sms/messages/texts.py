@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from airflow_provider_sms.messages.plain_text import tidy_value
-from airflow_provider_sms.recipients.columns import constant, replace_rows, strings, whole
+from airflow_provider_sms.recipients.columns import constant, strings
 from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing
 
 if TYPE_CHECKING:
@@ -38,11 +38,10 @@ def tidy(column: pa.Array, tidied: Callable[[str], str] = tidy_value) -> pa.Arra
     :param column: of type ``string``.
     :param tidied: how a text is tidied; it changes no text of plain letters and signs without blanks around it.
     """
-    column = whole(column)
     rows = pc.match_substring_regex(column, _UNTIDY)
     if not pc.any(rows).as_py():
         return column
-    return replace_rows(column, rows, strings([tidied(text) for text in column.filter(rows).to_pylist()]))
+    return pc.replace_with_mask(column, rows, strings([tidied(text) for text in column.filter(rows).to_pylist()]))
 
 
 def without_missing(column: pa.Array) -> pa.Array:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
-from airflow_provider_sms.recipients.columns import plain_type
 from airflow_provider_sms.recipients.files import FileFormat, source_errors
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _CONTINUES = b"\xff\xff\xff\xff"
 
 def _read_schema(file: DataFile) -> pa.Schema:
     with _opened(file) as (schema, _):
-        return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
+        return schema
 
 
 def _read_rows(file: DataFile, _: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:

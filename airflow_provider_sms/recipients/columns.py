@@ -6,7 +6,6 @@ Arrays are made from buffers and read as buffers, since pyarrow's own conversion
 from __future__ import annotations
 
 from difflib import get_close_matches
-from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -29,17 +28,8 @@ if TYPE_CHECKING:
 _MOST_NAMES = 20
 
 
-_VIEW = "string_view"
-"""The type of text that only pyarrow 16 and newer can check for by a function."""
-
 _DAY_SECONDS = 86_400
-_PER_SECOND = {
-    "day": Fraction(1, _DAY_SECONDS),
-    "s": Fraction(1),
-    "ms": Fraction(10**3),
-    "us": Fraction(10**6),
-    "ns": Fraction(10**9),
-}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _YEARS_1_TO_9999 = (-719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS)
 """Seconds from 1970 to the first moment of Python's calendar, and to the first moment after its end."""
 _MOST = 2**63 - 1
@@ -54,7 +44,7 @@ def type_words(kind: pa.DataType) -> str:
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is text of any width; a dictionary of text is not."""
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == _VIEW
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_float(kind: pa.DataType) -> bool:
@@ -67,40 +57,23 @@ def value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that :func:`plain` makes of a type."""
-    kind = value_type(kind)
-    if is_text(kind):
-        return pa.string()
-    if _is_short_decimal(kind):
-        return pa.decimal128(kind.precision, kind.scale)
-    return pa.float64() if is_float(kind) else kind
-
-
-def _is_short_decimal(kind: pa.DataType) -> bool:
-    """Return whether a type is a decimal of 32 or 64 bits, for which Arrow lacks many functions."""
-    return bool(pa.types.is_decimal(kind)) and kind.bit_width < pa.decimal128(1).bit_width
-
-
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array: dictionaries decoded, text as ``string``, floats in 64 bits.
+    """Return a column as one array: dictionaries decoded, text as ``string``, floats in 64 bits, decimals in 128.
 
     A float of 32 bits becomes the number that it was written as: 0.1, and not 0.10000000149011612. A float too large to
     be told from its neighbours becomes infinite: its digits are lost, and infinity is nowhere taken for a value.
-    A decimal of fewer than 128 bits gets 128.
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    if pa.types.is_dictionary(column.type):
-        if str(column.type.value_type) == _VIEW:  # a Categorical of polars, which pyarrow does not decode
-            column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
-        column = column.dictionary_decode()
-    if pa.types.is_float32(column.type):
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        return plain(column.dictionary).take(column.indices)
+    if types.is_float32(kind):
         lost = pc.greater_equal(pc.abs(column.cast(pa.float64())), constant(float(LOST_FROM[32])))
         return pc.if_else(lost, constant(float("inf")), column.cast(pa.string()).cast(pa.float64()))
-    if is_text(column.type) or _is_short_decimal(column.type):
-        return column.cast(plain_type(column.type))
-    return column
+    if types.is_decimal(kind) and kind.bit_width < pa.decimal128(1).bit_width:
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    return column.cast(pa.string()) if is_text(kind) else column
 
 
 def whole_floats(column: pa.Array) -> pa.Array:
@@ -126,19 +99,21 @@ def beyond_calendar(column: pa.Array) -> pa.Array | None:
     :param column: plain.
     :returns: a condition for each row, null for null; None where the type cannot hold such values.
     """
-    kind, types = column.type, pa.types
-    if not (types.is_date(kind) or types.is_timestamp(kind) or types.is_duration(kind)):
+    types = pa.types
+    if types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    kind = column.type
+    if not (types.is_timestamp(kind) or types.is_duration(kind)):
         return None
-    per_second = _PER_SECOND[getattr(kind, "unit", "day" if types.is_date32(kind) else "ms")]
     first, last = (-_LONGEST_SECONDS, _LONGEST_SECONDS) if types.is_duration(kind) else _YEARS_1_TO_9999
     # In its zone, a time may be some hours earlier or later than in UTC.
     margin = _DAY_SECONDS if getattr(kind, "tz", None) else 0
-    if last * per_second > _MOST:
+    if last * _PER_SECOND[kind.unit] > _MOST:
         return None  # nanoseconds, say, end in 2262
-    values = column.cast(pa.int32() if types.is_date32(kind) else pa.int64())
+    values = column.cast(pa.int64())
     return pc.or_(
-        pc.less(values, pa.scalar(int((first + margin) * per_second), values.type)),
-        pc.greater_equal(values, pa.scalar(int((last - margin) * per_second), values.type)),
+        pc.less(values, constant((first + margin) * _PER_SECOND[kind.unit])),
+        pc.greater_equal(values, constant((last - margin) * _PER_SECOND[kind.unit])),
     )
 
 
@@ -229,7 +204,7 @@ def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
     :raises ColumnError: there is no such column, or more than one.
     """
     field = field_of(batch.schema, name, used_by)
-    return whole(plain(batch.column(batch.schema.get_field_index(field.name))))
+    return plain(batch.column(batch.schema.get_field_index(field.name)))
 
 
 def strings(values: Sequence[str | None]) -> pa.Array:
@@ -272,39 +247,9 @@ def chosen(rows: pa.Array) -> npt.NDArray[np.bool_]:
     return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
 
 
-def whole(column: pa.Array) -> pa.Array:
-    """Return a column that begins where its buffers do: before version 18, Arrow writes the wrong texts of a slice."""
-    return pa.concat_arrays([column]) if column.offset else column
-
-
 def places(order: npt.NDArray[np.integer[Any]]) -> pa.Array:
     """Return positions as a column, by which Arrow takes rows."""
     return pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
-
-
-def replace_rows(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
-    """Return a column with other values in some rows.
-
-    Stands in for Arrow's ``replace_with_mask``, which fails for slices as :func:`whole` says.
-
-    :param rows: whether each row is replaced; null counts as False.
-    :param values: one for each replaced row, of the column's type.
-    """
-    order = np.arange(len(column))
-    order[chosen(rows)] = np.arange(len(column), len(column) + len(values))
-    return pa.concat_arrays([column, values]).take(places(order))
-
-
-def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return the buffers of a column of texts, without a copy.
-
-    :returns: where each text begins, from 0, and where the last ends; and their UTF-8, without a byte if all are empty.
-    """
-    _, offsets, data = texts.buffers()
-    if offsets is None or data is None or not len(texts):
-        return np.zeros(len(texts) + 1, np.int32), np.empty(0, np.uint8)
-    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return ends - ends[0], np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
 
 
 def integers(column: pa.Array) -> npt.NDArray[Any]:

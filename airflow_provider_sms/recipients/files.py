@@ -30,7 +30,7 @@ class FileFormat(NamedTuple):
     name: str
     """The name of the format in a log."""
     read_schema: Callable[[DataFile], pa.Schema]
-    """Returns the columns of a file, text of any kind as ``string``; none of a file that is empty."""
+    """Returns the columns of a file; none of a file that is empty."""
     read_rows: Callable[[DataFile, Sequence[str]], Generator[pa.RecordBatch, None, None]]
     """Yields the rows in order, with the named columns at least, in memory that does not grow with the file, and closes
     the file when it is closed."""

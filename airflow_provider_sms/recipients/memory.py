@@ -67,7 +67,7 @@ def from_stream(stream: Any) -> Source:
 
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         try:
-            with _reader(stream) as reader:
+            with pa.RecordBatchReader.from_stream(stream) as reader:
                 yield from batches_of_reader(reader)
         except (pa.ArrowException, NotImplementedError, OSError, TypeError, ValueError) as error:
             if isinstance(stream, pa.ChunkedArray) or hasattr(type(stream), "dtype"):
@@ -137,14 +137,6 @@ def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a reader, after one without rows that gives the columns: there may be no other."""
     yield pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in reader.schema], schema=reader.schema)
     yield from reader
-
-
-def _reader(source: Any) -> pa.RecordBatchReader:
-    if isinstance(source, pa.RecordBatchReader):
-        return source
-    if hasattr(pa.RecordBatchReader, "from_stream"):
-        return pa.RecordBatchReader.from_stream(source)
-    return pa.RecordBatchReader._import_from_c_capsule(source.__arrow_c_stream__())  # noqa: SLF001 - before version 15
 
 
 def _describe(kind: str, rows: int, columns: int) -> str:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.recipients.batches import BATCH_ROWS
-from airflow_provider_sms.recipients.columns import plain_type, value_type
+from airflow_provider_sms.recipients.columns import value_type
 from airflow_provider_sms.recipients.files import FileFormat, source_errors
 from airflow_provider_sms.recipients.paths import READ
 
@@ -34,7 +34,7 @@ time before 1677 or after 2262, such as the end of the year 9999, turns into ano
 
 def _read_schema(file: DataFile) -> pa.Schema:
     with _opened(file) as parquet:
-        return pa.schema([pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow])
+        return parquet.schema_arrow
 
 
 def _read_rows(file: DataFile, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:

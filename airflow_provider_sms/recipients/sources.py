@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.arrow import ARROW
 from airflow_provider_sms.recipients.batches import Source, naming
 from airflow_provider_sms.recipients.csv import CSV
@@ -18,13 +16,7 @@ from airflow_provider_sms.recipients.files import open_files
 from airflow_provider_sms.recipients.forms import explain_other, is_dataframe, is_stream
 from airflow_provider_sms.recipients.json_lines import read_json_lines
 from airflow_provider_sms.recipients.memory import describe_rows, from_dataframe, from_dicts, from_stream, from_table
-from airflow_provider_sms.recipients.number_lists import (
-    could_be_number,
-    first_other,
-    holds_several,
-    is_date,
-    is_number_list,
-)
+from airflow_provider_sms.recipients.number_lists import could_be_number, is_in_number_list, is_whole
 from airflow_provider_sms.recipients.parquet import PARQUET
 from airflow_provider_sms.recipients.paths import JSON_LINES, find_files, is_path, without_secrets
 
@@ -80,45 +72,18 @@ def _opened(source: Any, column: str) -> Source:
 def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
     if all(isinstance(row, Mapping) for row in source):
         return from_dicts(source, describe_rows(source))
-    if is_number_list(source):
-        _require_numbers(source)
-        return from_dicts([{column: number} for number in source], describe_rows(source))
-    if (other := first_other(source)) is not None:
-        if isinstance(source[other], str) and "{{" in source[other]:
-            raise SourceError(
-                f"element {other} of {len(source)}, counted from 0, is the template "
-                f"{mask_numbers_in(source[other])!r}, which was not rendered: a list with phone numbers is hidden "
-                "from Airflow, so no template in it is rendered. Take the template out of the list, or let a function "
-                "of @task.bulk_sms return the list"
-            )
+    if any(could_be_number(str(item)) for item in source if isinstance(item, str) or is_whole(item)):
+        other = next((place for place, item in enumerate(source) if not is_in_number_list(item)), None)
+        if other is None:
+            return from_dicts([{column: number} for number in source], describe_rows(source))
         raise SourceError(
-            f"a list of phone numbers may hold nothing else, and element {other} of {len(source)} is not one. "
-            "Elements count from 0"
+            f"a list of phone numbers may hold nothing else, no template either, and element {other} of {len(source)} "
+            "is not one. Elements count from 0"
         )
     if all(is_path(path) for path in source):
         return _open_paths(source)
     kinds = ", ".join(sorted({type(element).__name__ for element in source}))
     raise SourceError(f"a list of recipients must hold one kind of element: paths, dicts or numbers, not {kinds}")
-
-
-def _require_numbers(source: Sequence[Any]) -> None:
-    """Refuse an element that would be read as a number other than was meant, or that was meant as a path.
-
-    :raises SourceError: gives the position, and no value.
-    """
-    for position, item in enumerate(source):
-        if not isinstance(item, str):
-            continue
-        which = f"element {position} of {len(source)}, counted from 0,"
-        if holds_several(item):
-            raise SourceError(f"{which} holds several phone numbers: pass a list with one number in each element")
-        if is_date(item):
-            raise SourceError(f"a list of phone numbers holds nothing else, and {which} is a date")
-        if os.path.lexists(item):
-            raise SourceError(
-                f"{which} is a phone number, and a file or a folder has this name, too. Begin the path with ./, or run "
-                "the task in another folder"
-            )
 
 
 def _open_paths(paths: Sequence[Any]) -> Source:

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import feather
-from support.versions import READS_POLARS
 
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.recipients.sources import open_source
@@ -91,7 +90,7 @@ NAMED = pd.DataFrame(
 NAMED_FORMS = {
     "frame": lambda _: NAMED,
     "table": lambda _: pa.Table.from_pandas(NAMED),
-    **({"polars": lambda _: pl.DataFrame(NAMED.to_dict("list"))} if READS_POLARS else {}),
+    "polars": lambda _: pl.DataFrame(NAMED.to_dict("list")),
     "dicts": lambda _: NAMED.to_dict("records"),
     "iterator": lambda _: iter(NAMED.to_dict("records")),
     "csv": lambda path: NAMED.to_csv(path, index=False),
@@ -171,7 +170,7 @@ def in_files(rows, form, kind, draw, folder):
 
 FORMS = (
     "dicts", "iterator", "frame", "objects", "categories", "table", "stream", "parquet of frame",
-    *(["polars"] if READS_POLARS else []),
+    "polars",
     "parquet of table", "arrow of table", "csv of frame",
 )  # fmt: skip
 

@@ -6,22 +6,14 @@ import io
 import adbc_driver_sqlite.dbapi
 import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from support.tables import first_schema, read
-from support.versions import READS_POLARS
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.recipients.sources import open_source
-
-if READS_POLARS:
-    from polars import DataFrame
-else:
-
-    def DataFrame(rows):  # noqa: N802 - in place of that of polars
-        return pa.Table.from_pylist(rows).to_reader()
-
 
 ROWS = [{"destination": "27820000001", "n": 1}, {"destination": None, "n": 2}]
 VALUES = {"destination": ["27820000001", None], "n": [1, 2]}
@@ -36,12 +28,9 @@ def adbc():
         yield cursor
 
 
-@pytest.mark.skipif(not READS_POLARS, reason="pyarrow reads none of polars before version 18")
 @pytest.mark.parametrize("values", [["a", "b", None], [None]], ids=["some", "none"])
 def test_categories_of_polars_are_text(values):
     """A Categorical or an Enum, whose texts pyarrow cannot decode, is read as the text of each row."""
-    import polars as pl
-
     kinds = {"categorical": pl.Categorical, "enum": pl.Enum(["a", "b"])}
     frame = pl.DataFrame({name: pl.Series(values, dtype=kind) for name, kind in kinds.items()})
     assert read(frame) == {"categorical": values, "enum": values}
@@ -50,7 +39,7 @@ def test_categories_of_polars_are_text(values):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: DataFrame(ROWS),
+        lambda: pl.DataFrame(ROWS),
         lambda: duckdb.sql(QUERY),
         lambda: pa.Table.from_pylist(ROWS).to_reader(),
         lambda: iter(ROWS),
@@ -129,7 +118,7 @@ def test_lists_in_columns(monkeypatch):
     ],
     ids=["template", "number", "text", "key", "destination"],
 )
-@pytest.mark.parametrize("make", [DataFrame, lambda rows: pa.Table.from_pylist(rows).to_reader(), iter])
+@pytest.mark.parametrize("make", [pl.DataFrame, lambda rows: pa.Table.from_pylist(rows).to_reader(), iter])
 def test_columns_that_nest_are_named(make, arguments, words):
     """The error names the column, and no type that its values do not have; a name that is a number is masked."""
     rows = [{"destination": "27820000001", "tags": ["x"], "who": {"name": "Ann"}, "27820000001": ["x"]}]
@@ -182,11 +171,10 @@ def test_a_stream_that_breaks():
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.skipif(not READS_POLARS, reason="pyarrow reads none of polars before version 18")
 def test_one_column_is_told_what_to_pass():
     """A Series of polars is no table, and Arrow's own words would not say so."""
     with pytest.raises(SourceError) as caught:
-        read(DataFrame(ROWS)["destination"])
+        read(pl.DataFrame(ROWS)["destination"])
     assert str(caught.value) == (
         "source: Series: it is one column, not a table. Pass the whole table, or the column as a list"
     )

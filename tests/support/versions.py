@@ -12,5 +12,3 @@ HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """The command ``airflow sms`` exists."""
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can store a value that its later attempts find."""
-READS_POLARS = tuple(map(int, version("pyarrow").split(".")[:1])) >= (18,)
-"""Arrow knows the type of text that polars hands out."""

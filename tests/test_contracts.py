@@ -158,8 +158,7 @@ TABLES = {
     "sms_campaign": "id name created_at",
     "sms_claimant": "id dag_id task_id run_id map_index try_number host pid started_at",
     "sms_request": "id campaign_id claimant_id kind state submitted claimed_at deadline finished_at http_status "
-    "event_id messages parts cost reason response account planned_parts least_price most_price remaining_balance "
-    "evidence",
+    "event_id messages parts cost reason response account planned_parts planned_cost evidence",
     "sms_message": "campaign_id message_key destination request_id taken_from",
     "sms_former_holder": "campaign_id message_key request_id",
     "sms_decision": "id request_id decision decided_by decided_at",
@@ -172,7 +171,7 @@ INDEXES = {
     "sms_request_campaign_state": "campaign_id state",
     "sms_request_campaign_claimant": "campaign_id claimant_id",
     "sms_request_campaign_event": "campaign_id event_id",
-    "sms_request_account": "account id",
+    "sms_request_account": "account claimed_at",
     "sms_message_request": "request_id",
     "sms_former_holder_request": "request_id",
     "sms_decision_request": "request_id",

@@ -10,10 +10,9 @@ from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.formatting import money
 from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.stored_connection import stored_connection
-from airflow_provider_sms.ledger.account_history import account_of, note_evidence
-from airflow_provider_sms.ledger.balances import record_reading
+from airflow_provider_sms.ledger.balances import account_of, note_evidence, record_reading
 from airflow_provider_sms.ledger.progress import connections_of
-from airflow_provider_sms.sending.reconciliation import weigh
+from airflow_provider_sms.sending.settle import weigh
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,9 +33,9 @@ def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
     """
     ids = [row.request_id for row in rows]
     accounts, conn_ids = account_of(store, ids), connections_of(store, ids)
-    by_account: dict[str | None, list[RequestRow]] = defaultdict(list)
+    by_account: dict[str, list[RequestRow]] = defaultdict(list)
     for row in rows:
-        by_account[accounts.get(row.request_id)].append(row)
+        by_account[accounts.get(row.request_id) or ""].append(row)
     for account, its in by_account.items():
         # The connection of the newest request first: it is the most likely to be unchanged.
         tried = dict.fromkeys(conn_ids[row.request_id] for row in reversed(its) if row.request_id in conn_ids)
@@ -46,19 +45,15 @@ def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
             print_message(f"No balance was read for {_named(its)}: {error}")
 
 
-def _read_balance(
-    store: LedgerBackend, account: str | None, rows: Sequence[RequestRow], conn_ids: Iterable[str]
-) -> None:
+def _read_balance(store: LedgerBackend, account: str, rows: Sequence[RequestRow], conn_ids: Iterable[str]) -> None:
     """Read the balance of one account, record it, and note what it tells of requests.
 
-    :param account: the account; None if the ledger does not know it.
+    :param account: the account; empty where the ledger does not know it.
     :param rows: unknown requests of this account.
     :param conn_ids: the connections that these were sent with.
     :raises InputError: no connection leads to the account.
     :raises ServiceError: there is no usable response.
     """
-    if account is None:
-        raise InputError("an earlier version of this package sent them, and did not record their account")
     conn_id, settings = _settings(account, conn_ids)
     asked_at = store.clock()
     with settings.client() as client:

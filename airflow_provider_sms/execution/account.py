@@ -9,13 +9,12 @@ from airflow_provider_sms.exceptions import ServiceError
 from airflow_provider_sms.ledger.account import UNDECIDED, Account
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.sending.reconciliation import Reconciliation
+from airflow_provider_sms.sending.settle import Reconciliation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sms.execution.ledger_session import LedgerSession
-    from airflow_provider_sms.execution.options import SendingTask
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.service.responses import Balance
@@ -29,15 +28,10 @@ def account_of(settings: ClientSettings, cost_per_part: float | Mapping[str, flo
     :param cost_per_part: credits for an SMS part: one number, or numbers by the first digits of the destination.
     :raises InputError: a price is not usable.
     """
-    return Account(settings.account, *Prices(cost_per_part).bounds)
+    return Account(settings.account, Prices(cost_per_part).of_request)
 
 
-def reconciliation_of(
-    task: SendingTask,
-    session: LedgerSession,
-    settings: ClientSettings,
-    campaign: str,
-) -> Reconciliation:
+def reconciliation_of(session: LedgerSession, settings: ClientSettings, campaign: str) -> Reconciliation:
     """Return the reconciliation that reads the account's balance for an attempt.
 
     :param campaign: the campaign's name, as the ledger has it.
@@ -51,7 +45,7 @@ def reconciliation_of(
             error.place = settings.place(settings.balance_url)
             raise
 
-    return Reconciliation(session.store, campaign, settings.account, read_balance, stop=task.stop)
+    return Reconciliation(session.store, campaign, settings.account, read_balance)
 
 
 def close_earlier(session: LedgerSession, ledger: CampaignLedger, reconciliation: Reconciliation) -> int:
@@ -64,5 +58,9 @@ def close_earlier(session: LedgerSession, ledger: CampaignLedger, reconciliation
     unknown = {row.request_id: row.messages for row in unknown_requests(session.store, ledger.campaign_name)}
     if not unknown:
         return 0
-    found = reconciliation.close(unknown) or {}
-    return sum(unknown[each] for each, evidence in found.items() if evidence.verdict != UNDECIDED)
+    try:
+        found = reconciliation.close(unknown)
+    except ServiceError as error:
+        log.info("The balance cannot be read, so what earlier attempts left unknown stays so for now: %s", error)
+        return 0
+    return sum(unknown[each] for each, verdict in found.items() if verdict.outcome != UNDECIDED)

@@ -166,7 +166,7 @@ class BulkAttempt:
         if self._task.resumed:
             require_balance(self._task.event)
         ledger = session.campaign(self._campaign, "bulk", account_of(settings, options.cost_per_part))
-        reconciliation = reconciliation_of(task, session, settings, self._campaign)
+        reconciliation = reconciliation_of(session, settings, self._campaign)
         reconciles = options.on_unknown == "reconcile"
         self._counts.reconciled = (self._before or {}).get("reconciled", 0)
         if reconciles:

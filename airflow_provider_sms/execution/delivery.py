@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.changed_texts import TableKeys
     from airflow_provider_sms.sending.counts import SendCounts
-    from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.sending.sender import SendingOptions
+    from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.sending.stop_conditions import StopReason
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse

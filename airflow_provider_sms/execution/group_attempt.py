@@ -14,7 +14,7 @@ from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
-from airflow_provider_sms.ledger import account_history
+from airflow_provider_sms.ledger import balances
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import GroupOptions, SendingTask
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.holders import Holder
-    from airflow_provider_sms.sending.reconciliation import Reconciliation
+    from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -63,7 +63,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         key = group_key(options.message, options.groups)
         settings = task.hook.get_settings()
         ledger = session.campaign(campaign, "group", account_of(settings))
-        reconciliation = reconciliation_of(task, session, settings, campaign)
+        reconciliation = reconciliation_of(session, settings, campaign)
         reconciles = options.on_unknown == "reconcile"
         if reconciles:
             counts.reconciled += close_earlier(session, ledger, reconciliation)
@@ -109,7 +109,7 @@ def _require_account(session: LedgerSession, settings: ClientSettings, held: Hol
     :param held: what holds the text in the ledger; None where nothing does.
     :raises InputError: another account holds it, or one with another token.
     """
-    sender = None if held is None else account_history.account_of(session.store, [held.request_id])[held.request_id]
+    sender = None if held is None else balances.account_of(session.store, [held.request_id])[held.request_id]
     if sender not in (None, settings.account):
         raise InputError(
             "Another account, or this one with another token, has sent this text to groups of these names in this "

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.execution.progress import Progress
     from airflow_provider_sms.planning.plan import Plan
-    from airflow_provider_sms.sending.reconciliation import Reconciliation
+    from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.sending.stop_conditions import StopReason
     from airflow_provider_sms.service.responses import Balance
 

@@ -33,7 +33,7 @@ IDS_AT_ONCE = 500
 """Ids that one statement names: older versions of SQLite take no more than 999 parameters."""
 
 CLAIM_COLUMNS = (
-    "campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline", "account", "least_price", "most_price",
+    "campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline", "account",
 )  # fmt: skip
 """The columns that the requests of one commit have in common, in the order in which statements name them."""
 
@@ -46,8 +46,8 @@ _UNDONE = {
 KEY_BYTES = 16
 """The size of a message key."""
 
-RequestSize = tuple[int, int | None]
-"""How many messages a request has, and how many SMS parts these have; None where that is not known."""
+RequestSize = tuple[int, int | None, str | None]
+"""How many messages a request has, their SMS parts, and the credits that they are expected to cost; None: not known."""
 
 HolderRow = tuple[bytes, int, str, float, int, float, float | None]
 """Message key, request id, the request's state and deadline, the id of its claimant, when it was claimed, and when its

@@ -1,19 +1,33 @@
-"""The balances of accounts as tasks read them: they tell what became of requests whose response was lost."""
+"""The balances of accounts as tasks read them, the requests that moved them, and what the balances tell of these."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert
+from sqlalchemy import and_, delete, exists, insert, select, update
 
-from airflow_provider_sms.ledger.locks import BALANCE_LOCK
-from airflow_provider_sms.ledger.schema import balance
-from airflow_provider_sms.ledger.transitions import fitting_cost
+from airflow_provider_sms.ledger.account import BilledRequest, Reading
+from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.locks import BALANCE_LOCK, campaign_lock
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.schema import balance, decision, request
+from airflow_provider_sms.ledger.transitions import fitting_cost, lapse, state_at
 
 if TYPE_CHECKING:
-    from decimal import Decimal
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from sqlalchemy.engine import Connection, Row
+
+    from airflow_provider_sms.ledger.account import KeptEvidence
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
+
+AN_HOUR = 3600.0
+"""Seconds: no request is open for longer, and nothing that happened earlier or later casts doubt on a request."""
+READINGS_BEFORE = 20
+"""Readings of more than an hour before a request that are looked at: one of them was quiet, or nothing tells."""
+READINGS_AFTER = 200
 
 
 def record_reading(
@@ -44,3 +58,127 @@ def forget_balances(store: LedgerBackend, before: float) -> int:
     """
     with store.write(BALANCE_LOCK) as connection:
         return connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
+
+
+def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str | None]:
+    """Return the key of the account that each request was sent with; None where that was not recorded.
+
+    :param request_ids: requests that the ledger does not have are left out.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        return {each.id: each.account for each in _among(connection, request_ids)}
+
+
+def still_unknown(store: Readable, request_ids: Collection[int]) -> set[int]:
+    """Return those of the requests that have no outcome by now.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        return {each.id for each in _among(connection, request_ids, state_at(store.clock()) == UNKNOWN)}
+
+
+def lost_lately(store: Readable, key: str, since: float) -> set[int]:
+    """Return the unknown requests of an account that were settled after a moment, or are not settled yet.
+
+    :param key: the account's key.
+    :param since: the moment, seconds since the epoch.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    recent = and_(request.c.account == key, request.c.claimed_at > since - AN_HOUR, request.c.deadline > since)
+    with store.read() as connection:
+        query = select(request.c.id).where(recent, state_at(store.clock()) == UNKNOWN)
+        return set(connection.execute(query).scalars())
+
+
+def read_histories(
+    store: Readable, key: str, request_ids: Collection[int]
+) -> Iterator[tuple[Sequence[Reading], Sequence[BilledRequest]]]:
+    """Return the readings and requests of an account around some of its unknown requests, together where they are near.
+
+    The database stays open meanwhile.
+
+    :param key: the account's key.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        asked = _among(connection, request_ids, request.c.account == key, state_at(store.clock()) == UNKNOWN)
+        near: list[Row[Any]] = []
+        for row in sorted(asked, key=lambda each: each.claimed_at):
+            if near and row.claimed_at > near[-1].deadline + AN_HOUR:
+                yield _history(connection, key, near)
+                near = []
+            near.append(row)
+        if near:
+            yield _history(connection, key, near)
+
+
+def _among(connection: Connection, request_ids: Collection[int], *conditions: Any) -> list[Row[Any]]:
+    columns = (request.c.id, request.c.account, request.c.claimed_at, request.c.deadline)
+    pieces = in_pieces(sorted(request_ids))
+    queries = (select(*columns).where(request.c.id.in_(piece), *conditions) for piece in pieces)
+    return list(chain.from_iterable(map(connection.execute, queries)))
+
+
+def _history(
+    connection: Connection, key: str, asked: Sequence[Row[Any]]
+) -> tuple[Sequence[Reading], Sequence[BilledRequest]]:
+    begin, end = asked[0].claimed_at, max(each.deadline for each in asked)
+    of_account = (balance.c.account == key, balance.c.amount.is_not(None))
+    query = select(balance.c.asked_at, balance.c.read_at, balance.c.amount)
+    earlier = query.where(*of_account, balance.c.read_at < begin - AN_HOUR).order_by(balance.c.read_at.desc())
+    around = query.where(*of_account, balance.c.read_at >= begin - AN_HOUR, balance.c.read_at <= end)
+    later = query.where(*of_account, balance.c.read_at > end).order_by(balance.c.read_at)
+    rows = [*connection.execute(earlier.limit(READINGS_BEFORE)), *connection.execute(around)]
+    rows += connection.execute(later.limit(READINGS_AFTER))
+    readings = [Reading(asked_at, read_at, Decimal(amount)) for asked_at, read_at, amount in rows]
+    since = min([begin, *(each.asked_at for each in readings)]) - AN_HOUR
+    until = max([end, *(each.read_at for each in readings)])
+    was_decided = exists().where(decision.c.request_id == request.c.id).label("was_decided")
+    columns = [request.c[name] for name in _COLUMNS]
+    its = and_(request.c.account == key, request.c.claimed_at >= since, request.c.claimed_at <= until)
+    billed: list[Row[Any]] = list(connection.execute(select(*columns, was_decided).where(its)))
+    # What all of a request has cost shows how far the prices are off that were expected.
+    ratios = [Decimal(each.cost) / Decimal(each.planned_cost) for each in billed if _tells_prices(each)]
+    bounds = min([Decimal(1), *ratios]), max([Decimal(1), *ratios])
+    return readings, [_billed(each, *bounds) for each in billed]
+
+
+_COLUMNS = (
+    "id", "state", "submitted", "claimed_at", "deadline", "finished_at", "messages", "cost", "planned_parts",
+    "planned_cost",
+)  # fmt: skip
+
+
+def _tells_prices(row: Row[Any]) -> bool:
+    whole = row.state == ACCEPTED and row.messages == row.submitted and row.cost is not None
+    return whole and row.planned_parts is not None and bool(Decimal(row.planned_cost))
+
+
+def _billed(row: Row[Any], low: Decimal, high: Decimal) -> BilledRequest:
+    """Return a request as the account sees it.
+
+    :param low: the least share of what a request was expected to cost that one has cost.
+    :param high: the largest.
+    """
+    planned = Decimal(row.planned_cost)
+    most = Decimal("Infinity") if row.planned_parts is None else planned * high
+    # Only a response counts messages. A request that its own process called not sent was not posted, or refused.
+    is_answered = row.state in (ACCEPTED, NOT_SENT) and row.messages is not None
+    is_refused = row.state == NOT_SENT and not row.was_decided
+    stated = Decimal(row.cost or 0) if is_answered or is_refused else None
+    closed_at = row.deadline if stated is None else row.finished_at
+    return BilledRequest(row.id, row.claimed_at, closed_at, planned * low, most, stated)
+
+
+def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[int, KeptEvidence]) -> None:
+    """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown.
+
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(campaign_lock(campaign_name)) as connection:
+        for request_id, kept in evidence.items():
+            this = request.c.id == request_id
+            lapse(connection, this, store.clock())
+            connection.execute(update(request).where(this, request.c.state == UNKNOWN).values(evidence=kept.written()))

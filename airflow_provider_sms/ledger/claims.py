@@ -15,7 +15,7 @@ request that they were taken from. A claim has a deadline; past it the claim has
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import and_, delete, select, update
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.account import Account
-    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.backend import LedgerBackend, RequestSize
     from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.ledger.model import Chunk, TextedTwice
     from airflow_provider_sms.ledger.pauses import Pause
@@ -113,10 +113,7 @@ class CampaignLedger:
         self._who = who
         self._resumed = resumed
         self._kind = kind
-        self._of_account: Mapping[str, str | None] = dict.fromkeys(("account", "least_price", "most_price"))
-        if account is not None:
-            prices = (fitting_cost(str(price)) for price in (account.least_price, account.most_price))
-            self._of_account = dict(zip(self._of_account, (account.key, *prices), strict=True))
+        self._account = account
         self.clock = store.clock if clock is None else clock
         self.elapsed = elapsed
         self.lapses_at = float("-inf")
@@ -330,26 +327,30 @@ class CampaignLedger:
             "state": CLAIMED,
             "claimed_at": self.clock(),
             "deadline": deadline,
-            **self._of_account,
+            "account": None if self._account is None else self._account.key,
         }
-        sizes = [len(chunk.keys) for chunk in chunks]
-        planned = [chunk.planned_parts for chunk in chunks]
-        ids = self._in_doubt = self._store.insert_requests(connection, claim, list(zip(sizes, planned, strict=True)))
-        if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(sizes):
-            return [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
+        sizes = [self._size(chunk.destinations, chunk.parts) for chunk in chunks]
+        ids = self._in_doubt = self._store.insert_requests(connection, claim, sizes)
+        if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(size for size, *_ in sizes):
+            return [Claim(request_id, range(size), deadline) for request_id, (size, *_) in zip(ids, sizes, strict=True)]
         return [
             self._claim_in_part(connection, chunk, request_id, deadline)
             for chunk, request_id in zip(chunks, ids, strict=True)
         ]
 
-    @staticmethod
-    def _shrink(connection: Connection, request_id: int, won: int) -> None:
-        """Record of a new request that it has fewer messages than it was inserted with, or delete one that has none.
+    def _size(self, destinations: Sequence[str | None], parts: Sequence[int | None]) -> RequestSize:
+        """Return the size of a request, from the destinations and the SMS parts of its messages."""
+        planned_parts = sum(cast("Sequence[int]", parts)) if parts and None not in parts else None
+        cost = None if self._account is None else fitting_cost(str(self._account.cost(destinations, parts)))
+        return len(destinations), planned_parts, cost
 
-        Its SMS parts stay as they were planned: they are the most that it may be charged for.
-        """
+    def _shrink(self, connection: Connection, request_id: int, chunk: Chunk, won: Sequence[int]) -> None:
+        """Record of a new request that it has fewer messages than it was inserted with, or delete one that has none."""
         this = request.c.id == request_id
-        connection.execute(update(request).where(this).values(submitted=won) if won else delete(request).where(this))
+        parts = [chunk.parts[place] for place in won] if chunk.parts else []
+        size = self._size([chunk.destinations[place] for place in won], parts)
+        values = dict(zip(("submitted", "planned_parts", "planned_cost"), size, strict=True))
+        connection.execute(update(request).where(this).values(values) if won else delete(request).where(this))
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
         """Return the claim of a chunk of which not all was free, and take over the messages that are sent again."""
@@ -362,7 +363,7 @@ class CampaignLedger:
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
         won = sorted(position for key, position in places.items() if held_by[key] == request_id)
         if len(won) < len(chunk.keys):
-            self._shrink(connection, request_id, len(won))
+            self._shrink(connection, request_id, chunk, won)
         return Claim(request_id if won else None, won, deadline)
 
     def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.account import BALANCE, CHARGED
-from airflow_provider_sms.ledger.account_history import kept_evidence, written_evidence
+from airflow_provider_sms.ledger.account import BALANCE, CHARGED, kept_evidence
 from airflow_provider_sms.ledger.attempts import ADOPTION
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
-from airflow_provider_sms.ledger.transitions import current_state, fitting_cost, lapse, release, take_back
+from airflow_provider_sms.ledger.transitions import current_state, lapse, release, take_back
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +72,7 @@ def close_by_balance(
         with store.write(campaign_lock(campaign_name)) as connection:
             for request_id in some:
                 state, evidence = closed[request_id]
-                proof = {"reason": evidence.words, "evidence": written_evidence(evidence)}
+                proof = {"reason": evidence.words, "evidence": evidence.written()}
                 with suppress(InputError):  # it has an outcome since
                     held[request_id] = _close(connection, request_id, state, BALANCE, now=store.clock(), proof=proof)
         done.update(held)
@@ -105,8 +104,7 @@ def _close(
     told = kept_evidence(written)
     sums: dict[str, Any] = {}
     if state == ACCEPTED and told is not None and told.verdict == CHARGED:
-        sums["cost"] = None if told.amount is None else fitting_cost(told.amount)
-        sums["parts"] = None if told.in_part else request.c.planned_parts
+        sums = {"cost": told.amount, "parts": request.c.planned_parts}
     settled = connection.execute(
         update(request)
         .where(request.c.id == request_id, request.c.state == UNKNOWN)

@@ -102,13 +102,13 @@ class Chunk:
     :param keys: message keys, 16 bytes each, without repeats.
     :param destinations: digits with country code, one for each key; None for the message to a group.
     :param take_over: the id of the unknown request that holds a message, by key, for messages to be sent again.
-    :param planned_parts: SMS parts of all messages; None where that is not known.
+    :param parts: SMS parts of each message, None where that is not known; empty where none is known.
     """
 
     keys: Sequence[bytes]
     destinations: Sequence[str | None]
     take_over: Mapping[bytes, int] = field(default_factory=dict)
-    planned_parts: int | None = None
+    parts: Sequence[int | None] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,6 @@ class Outcome:
     :param reason: why it is unknown or was not sent; no number, text or token.
     :param response: the body of the response as the ledger keeps it, JSON: redacted, or as received.
     :param chunk: what was posted, so that a late response can take its messages back; None where none came.
-    :param remaining_balance: credits, as the response stated; None where none came.
-    :param least_price: the fewest credits that the service charged for one SMS part; None where it charged for none.
-    :param most_price: likewise, the most.
     """
 
     request_id: int
@@ -148,9 +145,6 @@ class Outcome:
     reason: str | None = None
     response: str | None = None
     chunk: Chunk | None = field(default=None, repr=False)
-    remaining_balance: str | None = None
-    least_price: str | None = None
-    most_price: str | None = None
 
 
 class TextedTwice(NamedTuple):

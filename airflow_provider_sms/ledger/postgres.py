@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 # Many rows come as one value, since the driver and the server handle arrays element by element. The keys are joined,
 # and each row takes its piece.
 _INSERT_REQUESTS = (
-    f"INSERT INTO sms_request ({', '.join(CLAIM_COLUMNS)}, id, submitted, planned_parts) "  # noqa: S608 - no value
+    f"INSERT INTO sms_request ({', '.join(CLAIM_COLUMNS)}, id, submitted, planned_parts, planned_cost) "  # noqa: S608 - no value
     f"SELECT {', '.join(['%s'] * len(CLAIM_COLUMNS))}, nextval(pg_get_serial_sequence('sms_request', 'id')), "
-    "new.submitted, new.planned_parts FROM unnest(%s::int[], %s::int[]) AS new (submitted, planned_parts) "
-    "RETURNING id, submitted, planned_parts"
+    "new.* FROM unnest(%s::int[], %s::int[], %s::text[]) AS new "
+    "RETURNING id, submitted, planned_parts, planned_cost"
 )
 _INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
@@ -152,13 +152,12 @@ class PostgresBackend(LedgerBackend):
         self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]
     ) -> Sequence[int]:
         """Insert requests, and return their ids."""
-        submitted, parts = map(list, zip(*sizes, strict=True))
-        values = (*(claim[name] for name in CLAIM_COLUMNS), submitted, parts)
+        values = (*(claim[name] for name in CLAIM_COLUMNS), *map(list, zip(*sizes, strict=True)))
         inserted = connection.exec_driver_sql(_INSERT_REQUESTS, values)
         # SQL promises no order of returned rows; but requests differ in nothing except their size.
         by_size: dict[RequestSize, list[int]] = {}
         for request_id, *size in sorted(map(tuple, inserted), reverse=True):
-            by_size.setdefault((size[0], size[1]), []).append(request_id)
+            by_size.setdefault((size[0], size[1], size[2]), []).append(request_id)
         return [by_size[size].pop() for size in sizes]
 
     def insert_messages(

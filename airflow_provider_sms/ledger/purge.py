@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, delete, exists, func, select
 
 from airflow_provider_sms.formatting import counted, join_some
-from airflow_provider_sms.ledger.account_history import close_history
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.balances import forget_balances
 from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
@@ -159,12 +158,12 @@ def purge(
     :param should_stop: asked before each transaction; the next purge forgets what is left.
     :raises LedgerError: when something was not committed.
     """
-    campaigns = messages = attempts = balances = 0
+    campaigns = messages = attempts = 0
     in_use = []
+    # First: the charges of a campaign that is gone would look like those of a lost request.
+    balances = forget_balances(store, before)
     for old in found:
         gone = old.keep is not None
-        if not gone:
-            close_history(store, old.campaign_id, old.last_activity)
         while not (gone or should_stop()):
             with store.write(campaign_lock(old.name)) as connection:
                 if not _is_unused(connection, old, before):
@@ -175,7 +174,6 @@ def purge(
             campaigns += gone
     if not should_stop():
         attempts = _forget_attempts(store, before)
-        balances = forget_balances(store, before)
     return Purged(campaigns, messages, attempts, balances, in_use, store.remove_remains())
 
 

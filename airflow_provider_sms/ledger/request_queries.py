@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, case, func, select, true
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.account_history import kept_evidence
+from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Claimant

@@ -81,11 +81,8 @@ request = Table(
     Column("account", String(32)),
     # SMS parts of the messages that were claimed; None for a group.
     Column("planned_parts", Integer),
-    # Credits for one SMS part, the fewest and the most: as expected, then as charged.
-    Column("least_price", String(40)),
-    Column("most_price", String(40)),
-    # Credits, as the response stated.
-    Column("remaining_balance", String(40)),
+    # Credits that they are expected to cost; for a group, one part.
+    Column("planned_cost", String(40)),
     # JSON: what the balance tells of it where its response was lost.
     Column("evidence", Text),
     Index("sms_request_campaign_state", "campaign_id", "state"),
@@ -93,8 +90,8 @@ request = Table(
     Index("sms_request_campaign_event", "campaign_id", "event_id"),
     # A retry finds what earlier attempts of its task claimed, without reading every request.
     Index("sms_request_campaign_claimant", "campaign_id", "claimant_id"),
-    # The balance of an account is followed from one request to the next, among those of any campaign.
-    Index("sms_request_account", "account", "id"),
+    # The balance of an account is judged by the requests of any campaign around a lost one.
+    Index("sms_request_account", "account", "claimed_at"),
 )
 
 message = Table(

@@ -50,9 +50,9 @@ _PATIENCE = "sms_ledger_patience"
 # would cost more than the work itself, and after each statement this thread waits for Python's lock behind all threads
 # that post.
 _INSERT_REQUESTS = (
-    f"INSERT INTO sms_request ({', '.join(CLAIM_COLUMNS)}, submitted, planned_parts) "  # noqa: S608 - no value
-    f"SELECT {', '.join('?' * len(CLAIM_COLUMNS))}, json_extract(new.value, '$[0]'), json_extract(new.value, '$[1]') "
-    "FROM json_each(?) AS new ORDER BY new.key"
+    f"INSERT INTO sms_request ({', '.join(CLAIM_COLUMNS)}, submitted, planned_parts, planned_cost) "  # noqa: S608 - no value
+    f"SELECT {', '.join('?' * len(CLAIM_COLUMNS))}, json_extract(new.value, '$[0]'), json_extract(new.value, '$[1]'), "
+    "json_extract(new.value, '$[2]') FROM json_each(?) AS new ORDER BY new.key"
 )
 _INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "

@@ -10,7 +10,7 @@ from collections import Counter
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, insert, or_, select, update
 
 from airflow_provider_sms.ledger.backend import Compiled
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, UNKNOWN, TextedTwice
@@ -108,12 +108,8 @@ _ROUNDED = Context(prec=30)
 
 RECORDED = (
     "state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response",
-    "remaining_balance", "least_price", "most_price",
 )  # fmt: skip
 """The columns that an outcome fills in, in the order in which statements name them."""
-KEPT = ("least_price", "most_price")
-"""The recorded columns that keep the expected price where the outcome states none."""
-_MONEY = ("cost", "remaining_balance", "least_price", "most_price")
 _OPEN = {"claimed": CLAIMED, "unknown": UNKNOWN}
 _IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))
 
@@ -121,8 +117,6 @@ _IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindp
 def _recording(condition: ColumnElement[bool]) -> Compiled:
     this = and_(request.c.id == bindparam("of"), condition)
     values: dict[str, Any] = {name: bindparam(name) for name in RECORDED}
-    for name in KEPT:
-        values[name] = func.coalesce(bindparam(name, type_=request.c[name].type), request.c[name])
     return Compiled(update(request).where(this).values(values))
 
 
@@ -153,9 +147,7 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
         "finished_at": now,
         "http_status": outcome.http_status,
         **{name: _fitting(getattr(outcome, name), most) for name, most in _MAX.items()},
-        **{name: _fitting_amount(getattr(outcome, name)) for name in _MONEY},
-        # A response that is not believed tells nothing of the account either.
-        **({"remaining_balance": None} if outcome.state == UNKNOWN else {}),
+        "cost": None if outcome.cost is None else fitting_cost(outcome.cost),
         "reason": outcome.reason,
         "response": outcome.response,
     }
@@ -164,10 +156,6 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
 def fitting_cost(cost: str) -> str:
     """Return a decimal number in at most the 40 characters of its column: rounded to 30 digits where it has more."""
     return cost if len(cost) <= _MAX_COST_LENGTH else str(_ROUNDED.create_decimal(cost))
-
-
-def _fitting_amount(amount: str | None) -> str | None:
-    return None if amount is None else fitting_cost(amount)
 
 
 def _fitting(number: int | None, most: int) -> int | None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import case, select
 
-from airflow_provider_sms.ledger.account import BALANCE
-from airflow_provider_sms.ledger.account_history import kept_evidence
+from airflow_provider_sms.ledger.account import BALANCE, kept_evidence
 from airflow_provider_sms.ledger.schema import decision, pauses, request
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
 
-from airflow_provider_sms.ledger.account_history import kept_evidence
+from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import claimant, decision, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at

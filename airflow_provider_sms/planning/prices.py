@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -49,11 +49,6 @@ class Prices:
         """Whether these are the prices of a task that names none: one credit for each part."""
         return self._prices == {"": 1}
 
-    @property
-    def bounds(self) -> tuple[Decimal, Decimal]:
-        """The fewest and the most credits for an SMS part."""
-        return min(self._prices.values()), max(self._prices.values())
-
     def of(self, destination: str, parts: int) -> Decimal:
         """Return the credits that a message costs.
 
@@ -66,6 +61,21 @@ class Prices:
             if price is not None:
                 return price * parts
         raise _no_price(destination)
+
+    @own_decimals()
+    def of_request(self, destinations: Sequence[str | None], parts: Sequence[int | None]) -> Decimal:
+        """Return the credits that the messages of a request cost; for a group, the least that one SMS part costs.
+
+        :param destinations: digits with country code; None for a group.
+        :param parts: SMS parts of each message, None where that is not known; empty where none is known.
+        :raises InputError: there is no price for a number, which the error shows masked.
+        """
+        known = [count or 1 for count in parts] or [1] * len(destinations)
+        if len(self._prices) == 1:
+            return next(iter(self._prices.values())) * sum(known)
+        least = min(self._prices.values())
+        each = zip(destinations, known, strict=True)
+        return sum((least if number is None else self.of(number, count) for number, count in each), Decimal(0))
 
     @own_decimals()
     def total(self, destinations: pa.Array, parts: npt.NDArray[np.integer]) -> Decimal:

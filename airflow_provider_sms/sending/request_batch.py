@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.messages.outgoing import MessageColumns
@@ -40,8 +40,7 @@ class RequestBatch:
         """The messages as the ledger claims them."""
         if self._chunk is None:
             columns = MessageColumns.of(self.messages)
-            planned = None if None in columns.parts else sum(cast("list[int]", columns.parts))
-            self._chunk = Chunk(columns.keys, columns.destinations, self.take_over, planned)
+            self._chunk = Chunk(columns.keys, columns.destinations, self.take_over, columns.parts)
         return self._chunk
 
     def keep(self, won: Sequence[int]) -> list[Outgoing]:

@@ -18,7 +18,7 @@
 
 :mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
 :class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
-lost response then ends the send. With ``on_unknown="reconcile"``, :mod:`~airflow_provider_sms.sending.reconciliation`
+lost response then ends the send. With ``on_unknown="reconcile"``, :mod:`~airflow_provider_sms.sending.settle`
 may close an unknown request by the balance. A wait holds back all requests. *Too often* is ten POSTs of a request, or
 thirty if the service takes others meanwhile (:class:`~airflow_provider_sms.sending.backoff.Backoff`); a 503 ends the
 send at its third POST. *Too long* is :class:`~airflow_provider_sms.sending.stop_conditions.Silence`. A response is
@@ -235,7 +235,6 @@ def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Ou
     :param batch: the messages that were posted.
     """
     none_taken = took_none(response)
-    prices = response.part_prices
     return Outcome(
         request_id=request_id,
         state=NOT_SENT if none_taken else ACCEPTED,
@@ -247,9 +246,6 @@ def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Ou
         response=_kept(response, batch),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
         chunk=batch.chunk,
-        remaining_balance=str(response.remaining_balance),
-        least_price=None if prices is None else str(prices[0]),
-        most_price=None if prices is None else str(prices[1]),
     )
 
 

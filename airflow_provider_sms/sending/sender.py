@@ -23,6 +23,7 @@ from airflow_provider_sms.exceptions import (
     LedgerError,
     LedgerLostError,
     NotSentError,
+    OutageError,
     RefusedError,
     ServiceError,
     UnknownOutcomeError,
@@ -35,10 +36,10 @@ from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.flush import flush
 from airflow_provider_sms.sending.pending import PendingMessages
-from airflow_provider_sms.sending.reconciliation import LostRequests
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.response_handler import ResponseHandler, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
+from airflow_provider_sms.sending.settle import LostRequests
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import WorkerPool
 from airflow_provider_sms.service.elapsed import ending_by
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.model import Outcome
     from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.messages.outgoing import Outgoing
-    from airflow_provider_sms.sending.reconciliation import Reconciliation
+    from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.stop_flag import StopFlag
 
 
@@ -198,17 +199,17 @@ class Sender:
         """Close requests whose response was lost by what the balance proves, while nothing is in flight."""
         for request_id, messages in pending.take_adopted().items():
             self._lost.adopt(request_id, messages)
-        self._lost.settle(pending, last=not self._scheduler.waiting and pending.empty)
-        if not self._lost.waiting and (outage := self.stop_conditions.caution.outage) is not None:
+        self._lost.settle(pending)
+        if not self._lost.any and (outage := self.stop_conditions.caution.outage) is not None:
             self._fail(outage)
 
     def _settle_last(self, pending: PendingMessages) -> None:
         """Close what the balance proves at the end of a send that ends early: the next attempt need not wait for it."""
         try:
             while self._lost.any and not (self._stop.is_set() or self._ledger_failed):
-                if isinstance(self.error, NotSentError):
+                if isinstance(self.error, (NotSentError, OutageError)):
                     break  # a service that cannot be reached tells no balance
-                self._lost.settle(pending, last=True)
+                self._lost.settle(pending)
                 if self._lost.any:
                     self._sleep(POLL_SECONDS)
         except Exception as error:  # noqa: BLE001  # the counts are needed, whatever it is
@@ -242,7 +243,7 @@ class Sender:
                 self._fail(error)
 
     def _patience(self, pending: PendingMessages) -> float:
-        if not self._claiming or self._lost.waiting:
+        if not self._claiming or self._lost.hold():
             return POLL_SECONDS
         wakeup = self._scheduler.next_wakeup(self._monotonic(), self._in_flight, more=pending.ready)
         return min(POLL_SECONDS, wakeup)
@@ -273,8 +274,6 @@ class Sender:
             self._fail(step.error)
         if outcome.state == UNKNOWN:
             self._lost.add(request)
-        elif isinstance(result, SendResponse):
-            self._lost.answered()
 
     def _repeated_events(self, ended: Iterable[tuple[InFlightRequest, SendResponse | BaseException]]) -> set[int]:
         """Return the requests that have ended with the event id of another request: one statement asks for all."""
@@ -290,7 +289,7 @@ class Sender:
 
     def _due_batches(self, pending: PendingMessages) -> list[RequestBatch]:
         batches: list[RequestBatch] = []
-        if self._lost.waiting:
+        if self._lost.hold():
             return batches
         try:
             batches.extend(self._scheduler.due(pending, self._monotonic(), self._in_flight, lambda: self._claiming))

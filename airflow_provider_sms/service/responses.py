@@ -100,23 +100,6 @@ class SendResponse:
     error_report: ErrorReport
     raw: dict[str, Any] = field(repr=False)
 
-    @property
-    def part_prices(self) -> tuple[Decimal, Decimal] | None:
-        """The fewest and the most credits that the service charged for an SMS part; None where it charged for none.
-
-        They are exact where each message has one part, or all went to one network. Otherwise they are bounds, since the
-        breakdown counts messages: a network's messages have at least one part each, and so have the others'. Where the
-        response counts fewer parts than messages, the breakdown tells nothing of parts, and both are the mean.
-        """
-        lines = [line for line in self.cost_breakdown if line.quantity > 0]
-        if self.parts <= 0 or self.cost <= 0:
-            return None
-        if len(lines) <= 1 or sum(line.quantity for line in lines) != self.messages or self.parts < self.messages:
-            return self.cost / self.parts, self.cost / self.parts
-        most_parts = [self.parts - (self.messages - line.quantity) for line in lines]
-        least = min(line.cost / parts for line, parts in zip(lines, most_parts, strict=True))
-        return least, max(line.cost / line.quantity for line in lines)
-
 
 @dataclass(frozen=True, slots=True)
 class Balance:

@@ -8,7 +8,6 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
+from airflow_provider_sms.planning.prices import Prices
 
 ROOT = Path(__file__).parents[2]
 EVENT = 9_007_199_254_740_993
@@ -138,7 +138,7 @@ def send(
     """
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
-    priced = None if account is None else Account(account, Decimal(1), Decimal(1))
+    priced = None if account is None else Account(account, Prices().of_request)
     claimant_id = register(store, who)
     if at is None or conn_id:  # a purge keeps what was in use a moment ago
         note_progress(store, campaign, claimant_id, "ended" if state == ACCEPTED else "failed", conn_id=conn_id)

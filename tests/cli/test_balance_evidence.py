@@ -5,9 +5,9 @@ from support.sending import people
 
 from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.stored_connection import stored_connection
-from airflow_provider_sms.ledger.account import Evidence
 from airflow_provider_sms.ledger.model import UNKNOWN
-from airflow_provider_sms.sending import reconciliation
+from airflow_provider_sms.sending import settle
+from airflow_provider_sms.sending.evidence import Verdict
 
 OTHER = "0" * 32
 """The key of an account to which no connection leads."""
@@ -23,15 +23,15 @@ def account(sms_default):
 
 @pytest.fixture(autouse=True)
 def judged(monkeypatch):
-    """Judge each request to be charged, and return the histories that were judged."""
-    histories = []
+    """Judge each request to be charged, and return the readings by which it was judged."""
+    seen = []
 
-    def judge(history):
-        histories.append(history)
-        return {each.request_id: Evidence("charged", WORDS) for each in history.open_requests if each.is_asked}
+    def judge(readings, requests):
+        seen.extend(readings)
+        return {each.id: Verdict("charged", WORDS) for each in requests}
 
-    monkeypatch.setattr(reconciliation, "judge", judge)
-    return histories
+    monkeypatch.setattr(settle, "judge", judge)
+    return seen
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, acco
     assert [(key, float(amount)) for key, amount in rows("SELECT account, amount FROM sms_balance")] == [
         (account, 100_000.0)
     ]
-    ((reading,),) = [history.observations for history in judged]
-    assert (reading.amount, reading.begin <= reading.end) == (100_000, True)
+    (reading,) = judged
+    assert (reading.amount, reading.asked_at <= reading.read_at) == (100_000, True)
     assert rows("SELECT id, state, reason FROM sms_request ORDER BY id") == before
     assert rows("SELECT count(*) FROM sms_decision") == [(0,)]
     assert [each.operation for each in sandbox.state.requests] == ["balance"]
@@ -81,7 +81,6 @@ def test_where_nothing_is_unknown_no_balance_is_read(ledger, sent, rows):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"account": None}, "an earlier version of this package sent them, and did not record their account"),
         ({"account": OTHER, "conn_id": None}, "the ledger does not know the connection that they were sent with"),
         ({"account": OTHER, "conn_id": "gone"}, "Airflow has no connection 'gone'"),
         ({"account": OTHER}, "connection 'sms_default' leads to another account now, by its address, login or"),

@@ -7,8 +7,8 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume

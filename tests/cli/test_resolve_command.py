@@ -9,8 +9,8 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.ledger.progress import note_progress

@@ -27,7 +27,7 @@ from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sandbox.faults import Fault
-from airflow_provider_sms.sending import reconciliation
+from airflow_provider_sms.sending import settle
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.service.client import SmsClient
 
@@ -116,7 +116,7 @@ def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_
     send, people, sandbox, monkeypatch, short_claims
 ):
     """There is nothing to send, but the balance would close them: the attempt without a connection is not the last."""
-    monkeypatch.setattr(reconciliation, "UNREADABLE_SECONDS", 0.05)
+    monkeypatch.setattr(settle, "UNREADABLE_SECONDS", 0.05)
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
     source = people(200)
     assert counts(send(source, campaign="c", concurrency=1)) == {"accepted": 100, "unknown": 100}
@@ -350,43 +350,6 @@ def test_a_retry_hides_no_unknown_message(send, people, sandbox, tmp_path, how):
     ran = send(path, campaign="c", concurrency=1, retries=1, suppress=str(opted_out), on_retry_callback=between)
     assert (ran.state, ran.tries, counts(ran)["accepted"]) == ("failed", 2, 200)
     assert "100 messages in the ledger's request 1 may have been sent earlier by this task" in ran.log
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("opts_out", [0, 50, 100])
-@pytest.mark.parametrize(
-    ("lost", "is_charged"),
-    [
-        ({"kind": "drop_before"}, False),
-        ({"kind": "drop_after", "charge_after": 5}, True),
-    ],
-    ids=["not charged", "charged"],
-)
-def test_a_request_that_is_closed_after_a_wait_counts_as_this_attempts(
-    send, people, sandbox, tmp_path, monkeypatch, lost, is_charged, opts_out
-):
-    """However many of its people have opted out since, the summary and the report say what the balance showed."""
-    monkeypatch.setattr("airflow_provider_sms.sending.reconciliation.UNREADABLE_SECONDS", 0.05)
-    unreadable = [{"kind": "status", "status": 500, "on": "balance"}] * 4
-    sandbox.state.set_faults([{"kind": "none"}, lost, {"kind": "none", "on": "balance"}, *unreadable])
-    frame = pd.read_parquet(people(300))
-    opted_out, report = tmp_path / "opted-out.parquet", tmp_path / "report.parquet"
-    frame.head(0).to_parquet(opted_out)
-    ran = send(
-        people(300),
-        on_unknown="reconcile",
-        concurrency=1,
-        max_requests_per_second=20,
-        send_window=Closes(sandbox, lambda: frame.iloc[200 - opts_out : 200].to_parquet(opted_out)),
-        suppress=str(opted_out),
-        report=str(report),
-    )
-    suppressed = 0 if is_charged else opts_out
-    expected = {"accepted": 300 - suppressed, **({"suppressed": suppressed} if suppressed else {})}
-    assert (ran.state, counts(ran)) == ("success", expected)
-    assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected
-    requests = 2 if suppressed == 100 else 3
-    assert (ran.summary["cost"], ran.summary["requests"]) == (expected["accepted"], requests)
 
 
 @pytest.mark.slow

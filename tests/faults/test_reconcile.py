@@ -16,8 +16,9 @@ from support.faults.reconcile import (
 )
 from support.faults.verdict import Figures
 
-from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Evidence
-from airflow_provider_sms.sending import reconciliation
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED
+from airflow_provider_sms.sending import settle
+from airflow_provider_sms.sending.evidence import Verdict
 
 ANY = Row("any", lambda quick: [])
 NOT_ASSUMED = Row("any", lambda quick: [], assumed=False)
@@ -62,10 +63,10 @@ def test_a_process_that_goes_on_past_its_deadline_misleads(ledgers, point):
 def test_a_judge_that_guesses_is_found_out(ledgers, monkeypatch, verdict, fate):
     """The witness, not the balance, tells whether a request was closed rightly."""
 
-    def guess(history):
-        return {each.request_id: Evidence(verdict, "") for each in history.open_requests if each.is_asked}
+    def guess(_, requests):
+        return {each.id: Verdict(verdict, "a guess") for each in requests}
 
-    monkeypatch.setattr(reconciliation, "judge", guess)
+    monkeypatch.setattr(settle, "judge", guess)
     told = play(ledgers, NOT_ASSUMED, [Case(f".{fate}..")])
     assert (told.wrong, told.figures.broken > 0) == (1, True)
 
@@ -73,10 +74,10 @@ def test_a_judge_that_guesses_is_found_out(ledgers, monkeypatch, verdict, fate):
 def test_a_judge_that_says_nothing_is_found_out(ledgers, monkeypatch):
     """Where the balance tells, a request that is left unknown is an error of the section."""
 
-    def shrug(history):
-        return {each.request_id: Evidence(UNDECIDED, "") for each in history.open_requests if each.is_asked}
+    def shrug(_, requests):
+        return {each.id: Verdict(UNDECIDED, "a shrug") for each in requests}
 
-    monkeypatch.setattr(reconciliation, "judge", shrug)
+    monkeypatch.setattr(settle, "judge", shrug)
     row = Row("decided", lambda quick: [], decided=True)
     with pytest.raises(AssertionError, match="1 requests are unknown"):
         of_section(row, play(ledgers, row, [Case(f".{TAKEN}..")]))

@@ -10,7 +10,7 @@ from support.sending import claimant, people
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import decisions
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.account_history import note_evidence
+from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.decisions import (
     adopt,
     close_by_balance,
@@ -238,13 +238,13 @@ def test_an_outcome_is_better_founded_than_the_balance(store, first, unknown, st
 
 @pytest.mark.parametrize("said", [ACCEPTED, NOT_SENT])
 def test_a_late_response_is_better_founded_than_the_balance(store, first, unknown, said, column):
-    """What the service says at last is recorded, with its messages, its cost and its balance."""
+    """What the service says at last is recorded, with its messages and its cost."""
     close_by_balance(store, "c", {unknown: (said, PRICED)})
     chunk = Chunk([m.key for m in people(3)], [m.destination for m in people(3)])
-    told = {"messages": 3, "cost": "3", "remaining_balance": "97", "response": "{}"}
+    told = {"messages": 3, "cost": "3", "response": "{}"}
     first.commit(outcomes=[Outcome(unknown, ACCEPTED, chunk=chunk, **told)])
-    names = ("state", "cost", "remaining_balance", "reason", "response")
-    assert [column(f"SELECT {name} FROM sms_request")[0] for name in names] == [ACCEPTED, "3", "97", None, "{}"]
+    names = ("state", "cost", "reason", "response")
+    assert [column(f"SELECT {name} FROM sms_request")[0] for name in names] == [ACCEPTED, "3", None, "{}"]
     assert column("SELECT request_id FROM sms_message") == [unknown] * 3
     assert first.texted_twice == []
 

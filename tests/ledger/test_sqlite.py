@@ -70,9 +70,8 @@ def test_no_request_is_of_a_campaign_that_is_not_there(tmp_path):
     """References are checked: SQLite does not unless each connection asks for it."""
     store = open_sqlite(tmp_path / "ledger.db")
     claim = {"campaign_id": 12345, "claimant_id": 1, "kind": "bulk", "state": "claimed", "claimed_at": 0, "deadline": 1}
-    nothing = dict.fromkeys(("account", "least_price", "most_price"))
     with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
-        store.insert_requests(connection, {**claim, **nothing}, [(100, None)])
+        store.insert_requests(connection, {**claim, "account": None}, [(100, None, None)])
     store.close()
 
 

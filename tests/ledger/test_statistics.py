@@ -136,7 +136,7 @@ def test_what_the_balance_told_is_in_all_sums(store, enter):
     ledger = enter()
     accept(ledger, people(3))
     lost = people(2, 10)
-    chunk = Chunk([each.key for each in lost], [each.destination for each in lost], planned_parts=4)
+    chunk = Chunk([each.key for each in lost], [each.destination for each in lost], parts=[2, 2])
     (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
     close(ledger, claimed.request_id, UNKNOWN)
     proof = KeptEvidence("charged", "It was taken.", 1.0, amount="4.4")

@@ -5,7 +5,7 @@ from sqlalchemy import insert, update
 from support.told import tell
 
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.account_history import note_evidence
+from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.schema import decision, request
 from airflow_provider_sms.monitoring.campaigns import list_campaigns

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import closing
-from decimal import Decimal
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
@@ -18,6 +17,7 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.operators.sms import GroupSmsOperator
+from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from airflow_provider_sms.sending.backoff import Backoff
@@ -114,7 +114,7 @@ def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too
     observe = group_attempt._observe
 
     def meanwhile(reconciliation):
-        other = Account("0" * 32, Decimal(1), Decimal(1))
+        other = Account("0" * 32, Prices().of_request)
         chunk = Chunk([group_key("All hands", ["staff"])], [None])
         with closing(open_ledger(None)) as store:
             ledger = CampaignLedger(store, "closed", claimant(task_id="other"), kind="group", account=other)

@@ -7,31 +7,32 @@ from sqlalchemy import select
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, Evidence, KeptEvidence
-from airflow_provider_sms.ledger.account_history import note_evidence
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, KeptEvidence
+from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.ledger.schema import balance
-from airflow_provider_sms.sending import reconciliation
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.sending import settle
 from airflow_provider_sms.sending.counts import SendCounts
-from airflow_provider_sms.sending.reconciliation import MAX_UNREADABLE, LostRequests, Reconciliation
+from airflow_provider_sms.sending.evidence import Verdict
 from airflow_provider_sms.sending.request_batch import RequestBatch
+from airflow_provider_sms.sending.settle import LostRequests, Reconciliation
 from airflow_provider_sms.sending.stop_conditions import Caution
 from airflow_provider_sms.service.responses import Balance
-from airflow_provider_sms.stop_flag import StopFlag
 
 KEY = "0" * 32
 
 
 @pytest.fixture
 def sums(store):
-    """A reconciliation of a pre-paid account, whose naps take no time."""
+    """A reconciliation of a pre-paid account."""
 
-    def sums(*, post_paid=False, sleep=lambda seconds: None):
+    def sums(*, post_paid=False):
         balance = Balance(Decimal(1000000 if post_paid else 900), post_paid)
-        return Reconciliation(store, "c", KEY, lambda: balance, stop=StopFlag(), sleep=sleep)
+        return Reconciliation(store, "c", KEY, lambda: balance)
 
     return sums
 
@@ -48,46 +49,19 @@ def test_a_balance_that_is_read_is_recorded(sums, store):
     assert readings(store) == ["900", "900"]
 
 
-def test_the_balance_of_a_post_paid_account_decides_nothing(sums):
-    """It is always the same, whatever was taken: no later balance is worth waiting for."""
-    (evidence,) = sums(post_paid=True).weigh([1]).values()
-    assert (evidence.verdict, evidence.settles_at) == (UNDECIDED, None)
-    assert "post-paid" in evidence.words
-
-
-def test_only_those_that_were_under_way_when_the_balance_was_read_are_waited_for(sums, monkeypatch):
-    """A request that another task claims meanwhile is none of them: two tasks would wait for each other for ever."""
-    under_way = iter([{5}, {5, 6}, {6}])
-    naps = []
-
-    def weigh(*_, **__):
-        return {1: Evidence(UNDECIDED, "", waits_for=frozenset(next(under_way)))}
-
-    monkeypatch.setattr(reconciliation, "weigh", weigh)
-    sums(sleep=naps.append).weigh([1], wait=True)
-    assert len(naps) == 2
+def test_the_balance_of_a_post_paid_account_decides_nothing(sums, store):
+    """It is always the same, whatever was taken: no balance is waited for, and no task holds its claims."""
+    request, account = lose(store, Account(KEY, Prices().of_request)), sums(post_paid=True)
+    (verdict,) = account.weigh([request]).values()
+    assert (verdict.outcome, verdict.settles_at, account.in_doubt()) == (UNDECIDED, None, None)
+    assert "post-paid" in verdict.words
 
 
 def test_a_request_that_has_an_outcome_by_then_is_not_told_of(sums, monkeypatch):
     """The ledger closed nothing, since a person or a late response was faster."""
-    monkeypatch.setattr(reconciliation, "weigh", lambda *_, **__: {1: Evidence(CHARGED, "")})
-    monkeypatch.setattr(reconciliation, "close_by_balance", lambda *_: {})
+    monkeypatch.setattr(settle, "weigh", lambda *_: {1: Verdict(CHARGED, "")})
+    monkeypatch.setattr(settle, "close_by_balance", lambda *_: {})
     assert sums().close([1]) == {}
-
-
-class Unreadable:
-    """A reconciliation whose balance cannot be read, and whose time passes by itself."""
-
-    def __init__(self):
-        self.asked = 0
-        self.time = 0.0
-
-    def now(self):
-        self.time += 1000.0
-        return self.time
-
-    def close(self, request_ids):
-        self.asked += 1
 
 
 class LookedUp:
@@ -103,47 +77,27 @@ class LookedUp:
         self.messages += messages
 
 
-def test_a_balance_that_cannot_be_read_is_asked_for_a_few_times():
-    """It holds nothing back meanwhile, and is asked for again only once all else is sent; then the rest stays open."""
-    away, counts, pending = Unreadable(), SendCounts(), LookedUp()
-    lost = LostRequests(away, counts, Caution())
-    somebody = people(1)
-    lost.adopt(7, somebody)
-    assert lost.waiting
-    lost.settle(pending, last=False)
-    assert (away.asked, lost.any, lost.waiting) == (1, True, False)
-    lost.settle(pending, last=False)
-    assert away.asked == 1
-    for _ in range(MAX_UNREADABLE):
-        lost.settle(pending, last=True)
-    assert (away.asked, lost.any) == (MAX_UNREADABLE, False)
-    assert (pending.messages, lost.adopts(7)) == (somebody, False)
-
-
 def test_what_is_left_open_and_cannot_be_looked_up_is_unknown():
     """No message goes uncounted because the ledger could not be read just then."""
-    away, counts, pending = Unreadable(), SendCounts(), LookedUp(LedgerError("away"))
-    lost = LostRequests(away, counts, Caution())
-    somebody = people(1)
-    lost.adopt(7, somebody)
-    for _ in range(MAX_UNREADABLE - 1):
-        lost.settle(pending, last=True)
+    counts = SendCounts()
+    lost = LostRequests(Judged(UNDECIDED), counts, Caution())
+    lost.adopt(7, people(1))
     with pytest.raises(LedgerError):
-        lost.settle(pending, last=True)
-    assert (counts.unknown, counts.unknown_requests, lost.any) == (1, {7}, False)
+        lost.settle(LookedUp(LedgerError("away")))
+    assert (counts.unknown, counts.unknown_requests, lost.any, lost.adopts(7)) == (1, {7}, False, False)
 
 
 class Judged:
     """A reconciliation whose balance shows the same of every request."""
 
-    def __init__(self, verdict):
-        self.evidence = Evidence(verdict, "as the balance shows")
+    def __init__(self, outcome):
+        self.verdict = Verdict(outcome, "as the balance shows")
 
     def now(self):
         return 0.0
 
     def close(self, request_ids):
-        return dict.fromkeys(request_ids, self.evidence)
+        return dict.fromkeys(request_ids, self.verdict)
 
 
 @pytest.mark.parametrize(("verdict", "requests"), [(CHARGED, 1), (NOT_CHARGED, 0)])
@@ -155,7 +109,7 @@ def test_a_request_of_an_earlier_leg_that_was_not_charged_counts_no_more(verdict
     mine, others = people(2)
     lost.adopt(7, [mine])
     lost.adopt(8, [others])
-    lost.settle(LookedUp(), last=True)
+    lost.settle(LookedUp())
     assert (counts.requests, lost.any) == (requests, False)
 
 
@@ -175,7 +129,7 @@ def test_a_repeat_of_a_message_that_an_earlier_leg_lost_is_a_repeat(opts_out, at
     else:
         for some in [[somebody, somebody]] if at_once else [[somebody], [somebody]]:
             lost.adopt(7, some)
-    lost.settle(LookedUp(), last=True)
+    lost.settle(LookedUp())
     assert (counts.accepted, counts.repeated, counts.unresolved, counts.settled) == (1, 1, 0, 2)
 
 
@@ -183,7 +137,7 @@ def test_a_repeat_of_a_message_that_an_earlier_leg_lost_is_a_repeat(opts_out, at
 def test_people_who_opted_out_are_as_a_person_decided(sums, store, decided, expected):
     """A person who is faster than the balance leaves nobody unknown: the task fails for no request that is closed."""
     texted, opted_out = people(2)
-    ledger = CampaignLedger(store, "c", claimant(), account=Account(KEY, Decimal(1), Decimal(1)))
+    ledger = CampaignLedger(store, "c", claimant(), account=Account(KEY, Prices().of_request))
     (claim,) = ledger.commit(chunks=[RequestBatch([texted, opted_out], {}).chunk], claim_seconds=60.0)
     ledger.finish([Outcome(claim.request_id, UNKNOWN, reason="lost")])
     counts = SendCounts(met_lost=1)
@@ -193,7 +147,7 @@ def test_people_who_opted_out_are_as_a_person_decided(sums, store, decided, expe
     lost = LostRequests(sums(), counts, Caution())
     lost.adopt(claim.request_id, [texted])
     resolve(store, claim.request_id, decided, "ann")
-    lost.settle(LookedUp(), last=True)
+    lost.settle(LookedUp())
     assert (counts.requests, counts.accepted, counts.suppressed) == expected
     assert (counts.unknown, counts.met_lost, counts.unknown_requests) == (0, 0, set())
 
@@ -206,27 +160,12 @@ def lose(store, account=None):
     return claim.request_id
 
 
-def test_a_request_whose_account_is_not_known_is_not_called_one_of_another_account(sums, store):
-    """An older version recorded no account, and a purge removes it: it may have been sent with this account."""
-    (evidence,) = sums().weigh([lose(store)]).values()
-    assert evidence.verdict == UNDECIDED
-    assert evidence.words.startswith("The ledger does not know the account that it was sent with")
-
-
 @pytest.mark.parametrize("post_paid", [False, True], ids=["pre-paid", "post-paid"])
 def test_another_account_takes_back_nothing_that_the_balance_told(sums, store, post_paid):
     """A task with another connection, or a new token, knows nothing: the words that warn a person stay."""
-    request = lose(store, Account("1" * 32, Decimal(1), Decimal(1)))
-    told = KeptEvidence(CHARGED, "It was taken.", 1.0, settles_at=2e9)
+    request = lose(store, Account("1" * 32, Prices().of_request))
+    told = KeptEvidence(CHARGED, "It was taken.", 1.0)
     note_evidence(store, "c", {request: told})
     sums(post_paid=post_paid).show([request])
     sums(post_paid=post_paid).close([request])
     assert named_requests(store, [request])[0].evidence == told
-
-
-@pytest.mark.parametrize("post_paid", [False, True], ids=["pre-paid", "post-paid"])
-def test_another_account_says_that_its_balance_tells_nothing(sums, store, post_paid):
-    """Where nothing was told before, whether it is post-paid or not."""
-    request = lose(store, Account("1" * 32, Decimal(1), Decimal(1)))
-    sums(post_paid=post_paid).show([request])
-    assert named_requests(store, [request])[0].evidence.words.startswith("It was not sent with this account")

@@ -54,25 +54,6 @@ def test_keys_match_in_any_case_at_every_level(wire, case):
     )
 
 
-@pytest.mark.parametrize(
-    ("parts", "lines", "prices"),
-    [
-        (4, [("Local", 4, 4)], (1, 1)),
-        (4, [("Local", 2, 2), ("Abroad", 6, 2)], (1, 3)),
-        (6, [("Local", 4, 2), ("Abroad", 4, 2)], (1, 2)),
-        (2, [("Local", 4, 2), ("Abroad", 4, 2)], (4, 4)),
-        (4, [("Local", 4, 2), ("Abroad", 4, 1)], (2, 2)),
-    ],
-    ids=["one network", "a part each", "long messages", "fewer parts than messages", "a message of no network"],
-)
-def test_the_prices_of_a_part_are_bounds(parts, lines, prices):
-    """They hold whatever messages have how many parts; a breakdown that tells nothing of parts gives their mean."""
-    breakdown = [{"Network": name, "Cost": cost, "Quantity": quantity} for name, cost, quantity in lines]
-    cost = sum(cost for _, cost, _ in lines)
-    response = parse_send_response(body(Cost=cost, Messages=4, Parts=parts, CostBreakDown=breakdown))
-    assert response.part_prices == prices
-
-
 def test_unknown_keys_are_ignored_and_kept():
     """A key that is not of the contract changes nothing and stands in raw."""
     response = parse_send_response(body(Novelty=[1.25, None]))

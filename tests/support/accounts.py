@@ -1,155 +1,255 @@
-"""Accounts whose truth is known: what was sent with them, what was taken, and what a ledger would have seen of it."""
+"""Sends on one pre-paid account by a simulator that knows the truth: ``python -m support.accounts 2000``.
+
+Tasks post, lose responses, hold their claims, read the balance and die as the engine has it; what the balance told in
+the end is compared with what the account was charged for.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import heapq
+import random
+import sys
+from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
-from hypothesis import strategies as st
+from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, BilledRequest, Reading
+from airflow_provider_sms.sending.evidence import judge, windows
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES
 
-from airflow_provider_sms.ledger.account import AccountHistory, Observation, OpenRequest
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-OPENING = 10_000.0
-PRICES = ((1.0, 1.0), (0.35, 0.35), (1.0, 2.5), (0.1, 0.3), (1 / 3, 1 / 3))
-ANSWERED, LOST, KNOWN = "answered", "lost", "known to have been charged for"
+DEADLINE = 45.0
+"""Seconds from a claim to its deadline: as the defaults have it."""
+RETRY_SECONDS = 60.0
+WHOLE_DAY = 86_400.0
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What befalls the sends on an account.
+
+    :param tasks: of each how many requests it has, and how many at a time.
+    :param lost: share of requests whose response is lost.
+    :param taken: share of these that the service took.
+    :param silent: share of these that are noticed after 30 seconds, else at once.
+    :param taken_late: share of the lost and taken that are taken after the loss was noticed, before the deadline.
+    :param left_out: the largest share of a request's cost that the service leaves out.
+    :param prices: ``one`` size and price; ``sizes``; ``exact``: three prices, known by number; ``bounds``: only between
+        which sums a request's cost lies.
+    :param deaths: share of claims within a second of which the process dies.
+    :param others: seconds between the sums that others spend, on average, and the credits; less than 0: a top-up.
+    """
+
+    tasks: Sequence[tuple[int, int]] = ((60, 4),)
+    lost: float = 0.3
+    taken: float = 0.5
+    silent: float = 0.1
+    taken_late: float = 0.05
+    left_out: float = 0.0
+    prices: str = "one"
+    deaths: float = 0.0
+    others: Sequence[tuple[float, float]] = ()
+
+    @classmethod
+    def at_random(cls, seed: int) -> Setting:
+        """Return a setting within the assumptions."""
+        chance = random.Random(seed)
+        return cls(
+            tasks=[(chance.randint(5, 60), chance.randint(1, 8)) for _ in range(chance.choice((1, 1, 2, 3)))],
+            lost=chance.choice((0.02, 0.1, 0.3, 0.6)),
+            taken=chance.choice((0.0, 0.2, 0.5, 0.8, 1.0)),
+            silent=chance.choice((0.0, 0.1, 0.9)),
+            taken_late=chance.choice((0.0, 0.05, 0.5)),
+            left_out=chance.choice((0.0, 0.4)),
+            prices=chance.choice(("one", "sizes", "exact", "bounds")),
+            deaths=chance.choice((0.0, 0.0, 0.02)),
+        )
+
+
+@dataclass
 class Sent:
-    """A request: claimed at ``begin``, charged at ``charged_at``, its response there at ``end``.
+    """A request as it was: the truth, and what the ledger has of it."""
 
-    :param taken: SMS parts that the service took, all at the least price but the ``dear`` ones at the most.
-    :param is_group: nobody knows its size.
-    :param is_late: its response tells the balance of the end.
-    """
+    id: int
+    at: float
+    least: Decimal
+    most: Decimal
+    charge: Decimal
+    is_lost: bool
+    is_taken: bool = False
+    ended: float | None = None
+    stated: Decimal | None = None
+    is_alone: bool = False
 
-    begin: int
-    charged_at: int
-    end: int
-    settled: int
-    parts: int
-    taken: int
-    fate: str = ANSWERED
-    dear: int = 0
-    is_group: bool = False
-    is_late: bool = False
-    prices: tuple[float, float] = (1.0, 1.0)
-
-    @property
-    def cost(self):
-        least, most = self.prices
-        dear = min(self.dear, self.taken)
-        return least * (self.taken - dear) + most * dear
+    def billed(self) -> BilledRequest:
+        """Return the request as the ledger has it now."""
+        closed_at = self.at + DEADLINE if self.stated is None or self.ended is None else self.ended
+        return BilledRequest(self.id, self.at, closed_at, self.least, self.most, self.stated)
 
 
-def exact(amount):
-    """Return an amount as the client reads it from JSON."""
-    return Decimal(repr(amount))
+@dataclass
+class Task:
+    """A task, over all its attempts."""
+
+    left: int
+    concurrency: int
+    life: int = 0
+    in_flight: set[int] = field(default_factory=set)
+    is_cautious: bool = True
+    calm: int = 0
+    is_reading: bool = False
+    reads_at: float = 0.0
+    is_done: bool = False
 
 
-def is_open(sent, now):
-    """Return whether at a moment no response tells what a request cost."""
-    return sent.fate != ANSWERED or sent.end > now
+class Account:
+    """The sends on an account, from begin to end."""
 
+    def __init__(self, setting: Setting, seed: int) -> None:
+        self.setting = setting
+        self.chance = random.Random(seed)
+        self.now = 0.0
+        self.balance = Decimal(3_000_000)
+        self.sent: list[Sent] = []
+        self.readings: list[Reading] = []
+        self.tasks = [Task(*each) for each in setting.tasks]
+        self._events: list[tuple[float, int, Callable[..., None], Sequence[Any]]] = []
+        self._count = 0
+        for number, task in enumerate(self.tasks):
+            self._at(1.0 + number / 2, self._ask, task, 0)
+        for seconds, amount in setting.others:
+            self._at(self.chance.expovariate(1 / seconds), self._spend, seconds, Decimal(str(amount)))
+        while not all(task.is_done for task in self.tasks) and self.now < WHOLE_DAY:
+            self.now, _, event, given = heapq.heappop(self._events)
+            event(*given)
 
-def observed(sent, readings, now, spendings=()):
-    """Return what a ledger knows of an account at a moment; a request's id is its place.
+    def found(self) -> tuple[int, int, int]:
+        """Return how many requests were lost, how many of them are undecided, and how many verdicts are wrong."""
+        verdicts = judge(self.readings, [each.billed() for each in self.sent])
+        lost = [each for each in self.sent if each.stated is None]
+        undecided = [each for each in lost if verdicts[each.id].outcome == UNDECIDED]
+        wrong = [each for each in lost if each.is_taken != (verdicts[each.id].outcome == CHARGED)]
+        return len(lost), len(undecided), len([each for each in wrong if each not in undecided])
 
-    :param readings: when each balance was asked for, read and there.
-    :param spendings: (moment, credits) of others; a top-up is less than 0.
-    """
-    steps = [(moment, lambda amount=amount: amount, None) for moment, amount in spendings]
-    for request_id, each in enumerate(sent):
-        seen = (each, request_id) if each.fate == ANSWERED and each.end <= now else None
-        if each.is_late:
-            steps += [(each.charged_at, lambda cost=each.cost: cost, None), (each.end, lambda: 0.0, seen)]
+    def _at(self, when: float, event: Callable[..., None], *given: Any) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (when, self._count, event, given))
+
+    # The service
+
+    def _spend(self, seconds: float, amount: Decimal) -> None:
+        self.balance -= amount
+        self._at(self.now + self.chance.expovariate(1 / seconds), self._spend, seconds, amount)
+
+    def _take(self, sent: Sent) -> None:
+        self.balance -= sent.charge
+        sent.is_taken = True
+
+    def _costs(self) -> tuple[Decimal, Decimal, Decimal]:
+        """Return what all of the next request costs, and the least and the most that it is expected to cost."""
+        chance, prices = self.chance, self.setting.prices
+        if prices in ("one", "sizes"):
+            cost = Decimal(100 if prices == "one" else chance.randint(1, 100))
+            return cost, cost, cost
+        cheap, dear = chance.randint(0, 50), chance.randint(0, 50)
+        cost = Decimal("0.5") * cheap + (100 - cheap - dear) + 3 * dear
+        return (cost, cost, cost) if prices == "exact" else (cost, Decimal(50), Decimal(300))
+
+    # A task
+
+    def _step(self, task: Task, life: int) -> None:
+        if task.life != life or task.is_done or task.is_reading:
+            return
+        if (settles_at := self._in_doubt()) is not None:
+            if not task.in_flight:
+                # A lost one may be seen as charged at once: whoever lost it reads, and all do when it is settled.
+                when = max(task.reads_at, self.now)
+                task.reads_at = settles_at + 0.01 if settles_at > self.now else self.now + 1.0
+                self._at(when, self._ask, task, life)
+                task.is_reading = True
+            return
+        if not task.left and not task.in_flight:
+            task.is_done = True
+        while task.left and len(task.in_flight) < (1 if task.is_cautious else task.concurrency):
+            self._claim(task)
+
+    def _in_doubt(self) -> float | None:
+        """Return when the last lost request is settled that is in no window yet; None where there is none."""
+        _, last = windows(self.readings, [each.billed() for each in self.sent])
+        ended = [each for each in self.sent if each.stated is None and (each.ended or self._is_lapsed(each))]
+        doubted = [each.at + DEADLINE for each in ended if last is not None and each.at >= last.read_at]
+        return max((each for each in doubted if each > self.now - 60.0), default=None)
+
+    def _is_lapsed(self, sent: Sent) -> bool:
+        return self.now > sent.at + DEADLINE
+
+    def _ask(self, task: Task, life: int) -> None:
+        task.is_reading = True
+        self._at(self.now + self.chance.uniform(0.02, 0.1), self._read, task, life, self.now)
+
+    def _read(self, task: Task, life: int, asked_at: float) -> None:
+        self._at(self.now + self.chance.uniform(0.02, 0.1), self._record, task, life, asked_at, self.balance)
+
+    def _record(self, task: Task, life: int, asked_at: float, amount: Decimal) -> None:
+        self.readings.append(Reading(asked_at, self.now, amount))
+        if task.life == life:
+            task.is_reading = False
+        for each in self.tasks:
+            self._step(each, each.life)
+
+    def _claim(self, task: Task) -> None:
+        chance, setting = self.chance, self.setting
+        cost, least, most = self._costs()
+        charge = (cost * Decimal(str(round(1 - chance.uniform(0, setting.left_out), 2)))).quantize(Decimal("0.01"))
+        sent = Sent(len(self.sent), self.now, least, most, charge, is_lost=chance.random() < setting.lost)
+        sent.is_alone = task.is_cautious
+        self.sent.append(sent)
+        task.left -= 1
+        task.in_flight.add(sent.id)
+        taken_at = self.now + chance.uniform(0.02, 0.3)
+        ends_at = taken_at + chance.uniform(0.02, 0.3)
+        if sent.is_lost:
+            ends_at = self.now + chance.uniform(*((30, 35) if chance.random() < setting.silent else (0.3, 0.6)))
+            if chance.random() < setting.taken_late:
+                taken_at = chance.uniform(ends_at, self.now + DEADLINE - 0.01)
+        if not sent.is_lost or chance.random() < setting.taken:
+            self._at(taken_at, self._take, sent)
+        self._at(ends_at, self._end, task, task.life, sent)
+        if chance.random() < setting.deaths:
+            self._at(self.now + chance.uniform(0, 1), self._die, task, task.life)
+
+    def _end(self, task: Task, life: int, sent: Sent) -> None:
+        if task.life != life:
+            return
+        sent.ended = self.now
+        task.in_flight.discard(sent.id)
+        if sent.is_lost:
+            task.is_cautious, task.calm, task.reads_at = True, 0, self.now
         else:
-            steps.append((each.charged_at, lambda cost=each.cost: cost, seen))
-    steps += [
-        (read_at, lambda: 0.0, (reading, None)) for reading in readings for _, read_at, end in [reading] if end <= now
-    ]
-    balance, observations = OPENING, []
-    for moment, spent, seen in sorted(steps, key=lambda step: step[0]):
-        if moment > now:
-            break
-        balance -= spent()
-        if seen is None:
-            continue
-        if seen[1] is None:
-            (begin, _, end), _ = seen
-            observations.append(Observation(exact(balance), Decimal(0), begin, end))
-        else:
-            each, request_id = seen
-            observations.append(Observation(exact(balance), exact(each.cost), each.begin, each.end, request_id))
-    return AccountHistory(
-        observations,
-        [
-            _open(request_id, each, now)
-            for request_id, each in enumerate(sent)
-            if is_open(each, now) and each.begin <= now
-        ],
-    )
+            sent.stated = sent.charge
+            task.calm += sent.is_alone
+            task.is_cautious = task.calm < CALM_RESPONSES
+        self._step(task, life)
+
+    def _die(self, task: Task, life: int) -> None:
+        if task.life != life or not task.in_flight:
+            return
+        task.life += 1
+        task.in_flight, task.is_cautious, task.calm = set(), True, 0
+        task.is_reading = True
+        self._at(self.now + RETRY_SECONDS, self._ask, task, task.life)
 
 
-def _open(request_id, sent, now):
-    least, most = map(exact, sent.prices)
-    known = OpenRequest(
-        request_id,
-        Decimal(0) if sent.is_group else least,
-        None if sent.is_group else most * sent.parts,
-        None if sent.is_group else least * sent.parts,
-        sent.begin,
-        sent.settled,
-        in_flight=sent.end > now,
-    )
-    if sent.fate != KNOWN or sent.end > now:
-        return known
-    return replace(known, least=exact(sent.cost), most=exact(sent.cost), is_asked=False, is_charged=True)
+def main(settings: int) -> int:
+    """Print what the balance told over many settings; return 1 if any verdict was wrong, else 0."""
+    every = [Account(Setting.at_random(seed), seed).found() for seed in range(settings)]
+    lost, undecided, wrong = map(sum, zip(*every, strict=True))
+    told = f"{lost:,} requests lost, {undecided / lost:.1%} undecided, {wrong:,} decided wrongly"
+    sys.stdout.write(f"{settings:,} accounts: {told}\n")
+    return int(wrong > 0)
 
 
-_soon = st.integers(0, 4)
-
-
-@st.composite
-def lanes(draw, *, fates=(ANSWERED, ANSWERED, LOST, LOST, KNOWN), late=False, groups=True):
-    """Draw what tasks send, one to five requests at a time.
-
-    :param late: whether responses may tell the balance of when they end.
-    :param groups: whether requests of unknown size may be among those without a response.
-    """
-    prices, sent = draw(st.sampled_from(PRICES)), []
-    shape = st.tuples(_soon, _soon, _soon, _soon, st.integers(1, 4), st.integers(0, 4), st.integers(0, 9))
-    for lane in draw(st.lists(st.lists(st.tuples(shape, st.sampled_from(fates)), max_size=4), min_size=1, max_size=5)):
-        now = 5
-        for (pause, before, after, settling, parts, missing, odd), fate in lane:
-            begin = now + pause
-            charged_at = begin + before
-            end = charged_at + after
-            taken = max(parts - missing, 0) if missing < 4 else parts
-            sent.append(
-                Sent(
-                    begin,
-                    charged_at,
-                    end,
-                    end + settling,
-                    parts,
-                    max(taken, 1) if fate == KNOWN else taken,
-                    fate,
-                    dear=odd % 3,
-                    is_group=groups and fate == LOST and odd == 9,
-                    is_late=late and odd % 2 == 0,
-                    prices=prices,
-                )
-            )
-            now = end
-    return sent
-
-
-@st.composite
-def readings(draw):
-    """Draw up to four readings of the balance at any moments."""
-    drawn = draw(st.lists(st.tuples(st.integers(0, 40), _soon, _soon), max_size=4))
-    return [(begin, begin + before, begin + before + after) for begin, before, after in drawn]
-
-
-moments = st.integers(5, 60)
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

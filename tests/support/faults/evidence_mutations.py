@@ -1,106 +1,105 @@
-"""Defects of what the balance tells: the order of what was seen, what it fell by, and what explains that."""
+"""Defects of what the balance tells: which readings are quiet, what explains a fall, and what casts doubt."""
 
 from __future__ import annotations
 
 from support.faults.mutation import EVIDENCE, Mutation
 
 FILE = "sending/evidence.py"
+READS = "ledger/balances.py"
+BALANCES = "tests/ledger/test_balances.py"
+
+
+def _defect(name: str, old: str, new: str, first: str, file: str = FILE, tests: str = EVIDENCE) -> Mutation:
+    return Mutation(name, file, old, new, (tests,), first=first)
+
 
 EVIDENCE_MUTATIONS = (
-    Mutation(
-        "every movement is quiet",
-        FILE,
-        "last_ends[index] < next_begins[index],",
-        "True,",
-        (EVIDENCE,),
-        first="test_a_top_up_between_responses_that_overlap",
+    _defect(
+        "every reading is quiet",
+        "if each.closed_at > reading.asked_at]",
+        "if False]",
+        "test_a_reading_beside_a_request_is_not_quiet",
     ),
-    Mutation(
-        "a contradiction is no doubt",
-        FILE,
-        "        if contradiction:\n",
-        "        if False:\n",
-        (EVIDENCE,),
-        first="test_somebody_else_spends_more_than_a_request_costs",
+    _defect(
+        "what is not settled was not taken",
+        "            if still_open and not window.all_taken:\n",
+        "            if False:\n",
+        "test_a_charge_is_seen_at_once_that_there_was_none_only_at_the_deadline",
     ),
-    Mutation(
-        "a doubt does not spread",
-        FILE,
-        "        if inside:\n",
-        "        if False:\n",
-        (EVIDENCE,),
-        first="test_a_top_up_between_responses_that_overlap",
+    _defect(
+        "a part of a charge is seen at once",
+        "        return whole and self.is_explained",
+        "        return self.is_explained",
+        "test_a_part_of_a_charge_is_not_seen_at_once",
     ),
-    Mutation(
-        "no balance before or after is needed",
-        FILE,
-        "any(each.fall is None for each in self.movements)",
-        "False",
-        (EVIDENCE,),
-        first="test_no_balance_before",
-    ),
-    Mutation(
+    _defect(
         "a balance from before is not needed",
-        FILE,
-        "any(each.fall is None for each in self.movements)",
-        "any(each.fall is None for each in self.movements[1:])",
-        (EVIDENCE,),
-        first="test_no_balance_before",
+        "each.stated is not None or before is None for each",
+        "each.stated is not None for each",
+        "test_no_balance_from_before_decides_nothing",
     ),
-    Mutation(
-        "a balance from after is not needed",
-        FILE,
-        "any(each.fall is None for each in self.movements)",
-        "any(each.fall is None for each in self.movements[:1])",
-        (EVIDENCE,),
-        first="test_no_balance_after",
+    _defect(
+        "what nobody explains is explained",
+        "        if not self.is_explained:\n",
+        "        if False:\n",
+        "test_a_charge_is_half_of_the_least_or_more_and_at_most_the_most",
     ),
-    Mutation(
-        "noise may be a charge",
-        FILE,
-        "(most > NOISE and",
-        "(most >= NOISE and",
-        (EVIDENCE,),
-        first="test_what_is_needed_is_more_than_noise",
+    _defect(
+        "a top-up hides nothing",
+        "        if self.residual < -NOISE:\n",
+        "        if False:\n",
+        "test_a_top_up_decides_nothing",
     ),
-    Mutation(
-        "what is not settled may not be charged for",
-        FILE,
-        "return case.is_open_ended or (",
-        "return (",
-        (EVIDENCE,),
-        first="test_no_balance_after",
+    _defect(
+        "what nobody explains casts no doubt",
+        "_doubt(window, each, strange) or window.verdict(each)",
+        "window.verdict(each)",
+        "test_what_nobody_explains_makes_an_hour_doubtful",
     ),
-    Mutation(
-        "a request explains each fall in full",
-        FILE,
-        "                    left[position] -= share\n",
-        "",
-        (EVIDENCE,),
-        first="test_two_falls_need_two_requests",
+    _defect(
+        "doubt has no end",
+        "        nearby = follows and ",
+        "        nearby = follows or ",
+        "test_what_nobody_explains_makes_an_hour_doubtful",
     ),
-    Mutation(
-        "what may be free was not taken",
-        FILE,
-        "case not in component.possible and not case.may_be_free",
-        "case not in component.possible",
-        (EVIDENCE,),
-        first="test_a_request_that_may_cost_nothing",
-    ),
-    Mutation(
+    _defect(
         "what may have been charged for was taken",
-        FILE,
-        "    if case in component.needed and component.least(case) >=",
-        "    if case in component.possible and component.falls and component.total >=",
-        (EVIDENCE,),
-        first="test_some_of_a_burst",
+        "        return request in self.possible and self.residual - others >=",
+        "        return request in self.possible and self.residual >=",
+        "test_requests_of_one_window_share_a_sum",
     ),
-    Mutation(
+    _defect(
+        "what may be free was not taken",
+        "request not in self.possible and request.least > NOISE",
+        "request not in self.possible",
+        "test_a_request_that_may_be_free_is_never_called_not_taken",
+    ),
+    _defect(
         "any charge is enough",
-        FILE,
-        "return max(request.least, (request.whole or _ZERO) * LEAST_SHARE)",
-        "return _ZERO",
-        (EVIDENCE,),
-        first="test_less_than_half_of_a_request",
+        "return max(request.least * LEAST_SHARE, 2 * NOISE)",
+        "return 2 * NOISE",
+        "test_a_charge_is_half_of_the_least_or_more_and_at_most_the_most",
+    ),
+    _defect(
+        "no charge is enough",
+        "return max(request.least * LEAST_SHARE, 2 * NOISE)",
+        "return request.least * LEAST_SHARE",
+        "test_a_request_that_may_be_free_is_never_called_not_taken",
+    ),
+    _defect(
+        "a person's decision is a response",
+        "row.state == NOT_SENT and not row.was_decided",
+        "row.state == NOT_SENT",
+        "test_what_has_no_response_may_have_been_charged",
+        READS,
+        BALANCES,
+    ),
+    _defect(
+        "a purge leaves balances from before its charges",
+        "    balances = forget_balances(store, before)\n",
+        "    balances = 0\n",
+        "test_what_a_purge_deletes_is_blamed_on_no_request",
+        "ledger/purge.py",
+        BALANCES,
     ),
 )

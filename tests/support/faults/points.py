@@ -17,7 +17,7 @@ from airflow_provider_sms.ledger import decisions, progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import PostgresBackend
 from airflow_provider_sms.ledger.sqlite import SQLiteBackend
-from airflow_provider_sms.sending import reconciliation, response_handler
+from airflow_provider_sms.sending import response_handler, settle
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.service import connections
 from airflow_provider_sms.service.client import SmsClient
@@ -174,13 +174,13 @@ NOTE_POINTS: dict[str, Install] = {
 """Points of a progress note: an attempt writes one when it enters, one before it claims, and one at the end."""
 
 SETTLE_POINTS: dict[str, Install] = {
-    "before the reading": _before(reconciliation, "record_reading"),
-    "read": _after(reconciliation, "record_reading"),
-    "judged": _after(reconciliation, "judge"),
-    "before it is closed": _before(reconciliation, "close_by_balance"),
+    "before the reading": _before(settle, "record_reading"),
+    "read": _after(settle, "record_reading"),
+    "judged": _after(settle, "judge"),
+    "before it is closed": _before(settle, "close_by_balance"),
     "in the closing": _after(decisions, "_close"),
-    "closed": _after(reconciliation, "close_by_balance"),
-    "applied": _after(reconciliation.LostRequests, "settle"),
+    "closed": _after(settle, "close_by_balance"),
+    "applied": _after(settle.LostRequests, "settle"),
 }
 """From the reading of the balance that tells of a lost request to what the sender does about it."""
 

@@ -1,48 +1,48 @@
-"""Defects of what closes lost requests by the balance: when it is read, what is closed, what is counted."""
+"""Defects of what closes lost requests by the balance: when it is read, what is closed, what is held back."""
 
 from __future__ import annotations
 
 from support.faults.mutation import Mutation
 
-RECONCILIATION = "tests/sending/test_reconciliation.py"
+SETTLE = "tests/sending/test_settle.py"
 LOST = "tests/sending/test_lost_requests.py"
-MODULE = "sending/reconciliation.py"
+MODULE = "sending/settle.py"
 
 
-def _defect(name: str, old: str, new: str, first: str, file: str = MODULE, tests: str = RECONCILIATION) -> Mutation:
+def _defect(name: str, old: str, new: str, first: str, file: str = MODULE, tests: str = SETTLE) -> Mutation:
     return Mutation(name, file, old, new, (tests,), first=first)
 
 
 RECONCILE_MUTATIONS = (
     _defect(
         "what is not settled is left unknown",
-        "                if evidence.settles_at is None:\n",
-        "                if True:\n",
+        "                if verdict.settles_at is None or now",
+        "                if True or now",
         "test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt",
     ),
     _defect(
         "a post-paid account is judged by its balance",
-        "        if balance.post_paid:\n",
-        "        if False:\n",
+        "_POST_PAID if self._is_post_paid and its.words else its",
+        "its",
         "test_the_balance_of_a_post_paid_account_decides_nothing",
         tests=LOST,
     ),
     _defect(
         "undecided counts as not charged for",
-        "            if evidence.verdict != UNDECIDED\n        }\n",
-        "        }\n",
+        "for each, verdict in found.items() if verdict.outcome != UNDECIDED}",
+        "for each, verdict in found.items()}",
         "test_what_no_sum_decides_stays_unknown_and_the_rest_is_sent",
     ),
     _defect(
         "what was charged for is given back",
-        "            each: (ACCEPTED if evidence.verdict == CHARGED else NOT_SENT, ",
-        "            each: (NOT_SENT, ",
+        "ACCEPTED if verdict.outcome == CHARGED else NOT_SENT",
+        "NOT_SENT",
         "test_a_request_that_was_charged_for_is_accepted",
     ),
     _defect(
         "what was not charged for is accepted",
-        "            each: (ACCEPTED if evidence.verdict == CHARGED else NOT_SENT, ",
-        "            each: (ACCEPTED, ",
+        "ACCEPTED if verdict.outcome == CHARGED else NOT_SENT",
+        "ACCEPTED",
         "test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt",
     ),
     _defect(
@@ -53,17 +53,22 @@ RECONCILE_MUTATIONS = (
         tests=LOST,
     ),
     _defect(
-        "another task's request is not waited for",
-        "        while wait and others and not self._stop.is_set():\n",
-        "        while False:\n",
-        "test_a_request_of_another_task_is_waited_for",
+        "what another task lost is not waited for",
+        "        return self._in_doubt is not None\n",
+        "        return False\n",
+        "test_what_another_task_lost_is_waited_for",
     ),
     _defect(
-        "an unreadable balance holds back the rest",
-        "        return bool(self._lost) and not self._unreadable\n",
-        "        return bool(self._lost)\n",
-        "test_a_balance_that_cannot_be_read_is_asked_for_a_few_times",
-        tests=LOST,
+        "a balance that is not quiet is waited for for ever",
+        "now > verdict.settles_at + QUIET_SECONDS:",
+        "False:",
+        "test_a_task_that_is_never_quiet_is_not_waited_for_for_ever",
+    ),
+    _defect(
+        "a balance that cannot be read is read for ever",
+        "            if self._unreadable >= MAX_UNREADABLE:\n",
+        "            if False:\n",
+        "test_nothing_is_posted_while_the_balance_cannot_be_read",
     ),
     _defect(
         "a balance is read while a request is in flight",
@@ -74,7 +79,7 @@ RECONCILE_MUTATIONS = (
     ),
     _defect(
         "requests are claimed before there is a verdict",
-        "        if self._lost.waiting:\n            return batches\n",
+        "        if self._lost.hold():\n            return batches\n",
         "",
         "test_nothing_is_posted_before_there_is_a_verdict",
         "sending/sender.py",

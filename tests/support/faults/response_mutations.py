@@ -12,14 +12,6 @@ NETWORK = "tests/faults/test_network.py"
 
 RESPONSE_MUTATIONS = (
     Mutation(
-        "fewer parts than messages make a price",
-        "service/responses.py",
-        " or self.parts < self.messages:\n",
-        ":\n",
-        ("tests/service/test_responses.py",),
-        first="test_the_prices_of_a_part_are_bounds",
-    ),
-    Mutation(
         "an error within a 200 counts as a response",
         "service/responses.py",
         '    if str(_whole(_get(fields, "statusCode", HTTPStatus.OK.value))) != str(HTTPStatus.OK.value):\n',

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,11 +21,12 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.progress import of_summary
 from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
-from airflow_provider_sms.sending.reconciliation import Reconciliation
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender, SendingOptions
+from airflow_provider_sms.sending.settle import Reconciliation
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
@@ -112,7 +112,7 @@ class Campaign:
     def billed(self) -> Account:
         """The account that is charged, by which an SMS part costs one credit."""
         key = blake2b((self.account or self.name).encode(), digest_size=16).hexdigest()
-        return Account(key, Decimal(1), Decimal(1))
+        return Account(key, Prices().of_request)
 
     @property
     def messages(self) -> list[Outgoing]:
@@ -219,14 +219,7 @@ def attempt(
                 patience=3.0,
             )
             notes.note("checking")
-            reconciliation = Reconciliation(
-                store,
-                campaign.name,
-                campaign.billed.key,
-                client.get_balance,
-                stop=stop,
-                sleep=lambda seconds: time.sleep(seconds / PACE),
-            )
+            reconciliation = Reconciliation(store, campaign.name, campaign.billed.key, client.get_balance)
             if reconciles:
                 with suppress(ServiceError):
                     reconciliation.observe()

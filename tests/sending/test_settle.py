@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 
@@ -11,16 +13,17 @@ from sqlalchemy import select
 from support.sending import Service, answer, claimant, failing, people
 
 from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
-from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Account
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import decision
+from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.reconciliation import Reconciliation
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
-from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, Silence, StopConditions
+from airflow_provider_sms.sending.settle import Reconciliation, weigh
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -70,9 +73,9 @@ def service(monkeypatch):
 def ledger(store):
     """Enter the campaign as another attempt of a task of the account."""
 
-    def ledger(try_number=1, **changes):
+    def ledger(try_number=1, campaign="c", **changes):
         who = claimant(try_number, **changes)
-        return CampaignLedger(store, "c", who, account=Account(KEY, PRICE, PRICE))
+        return CampaignLedger(store, campaign, who, account=Account(KEY, Prices(PRICE).of_request))
 
     return ledger
 
@@ -81,8 +84,8 @@ def ledger(store):
 def reconciliation(store, service):
     """What reads the service's balance."""
 
-    def reconciliation(stop=None, read_balance=service.get_balance, **options):
-        return Reconciliation(store, "c", KEY, read_balance, stop=stop or StopFlag(), **options)
+    def reconciliation(campaign="c", read_balance=service.get_balance):
+        return Reconciliation(store, campaign, KEY, read_balance)
 
     return reconciliation
 
@@ -91,8 +94,8 @@ def reconciliation(store, service):
 def send(service, ledger, reconciliation):
     """Send as a task does that reconciles: it reads the balance, and posts one request at a time."""
 
-    def send(count, *, stop=None, caution=None, silence=None, into=None, sums=None, **options):
-        sums = sums or reconciliation(stop=stop)
+    def send(count, *, stop=None, caution=None, into=None, sums=None, campaign="c", **options):
+        sums = sums or reconciliation(campaign)
         if not service.is_away:
             sums.observe()
         caution = caution or Caution(on=True, calm=CALM_RESPONSES)
@@ -104,7 +107,7 @@ def send(service, ledger, reconciliation):
             options=SendingOptions(**{"chunk_size": 10, "backoff": Backoff(attempts=4, base=0.001), **options}),
             stop=stop or StopFlag(),
             reconciliation=sums,
-            stop_conditions=StopConditions(caution=caution, silence=silence),
+            stop_conditions=StopConditions(caution=caution),
             sleep=lambda seconds: time.sleep(min(seconds, 0.005)),
         )
         sender.run([people(count)])
@@ -151,8 +154,8 @@ def test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt(send, se
     assert sender.counts.requests == 3
 
 
-def test_a_request_that_was_taken_in_part_is_accepted_and_said_so(send, service, store, caplog):
-    """It is not closed before it is settled, since more may be charged for; then the log warns that people are left."""
+def test_a_request_that_was_taken_in_part_is_accepted_and_said_so(send, service, store):
+    """It is closed once it is settled, since more may be charged for; and the words say that people may be left out."""
 
     def taken_in_part(service, messages, number):
         service.take(messages, number, left_out=2)
@@ -163,8 +166,8 @@ def test_a_request_that_was_taken_in_part_is_accepted_and_said_so(send, service,
     assert counts(sender) == {"accepted": 20, "reconciled": 10}
     assert sender.counts.cost == PRICE * 18
     (row,) = named_requests(store, [2])
-    assert (row.state, row.evidence.in_part) == (ACCEPTED, True)
-    assert ("WARNING", row.evidence.words) in [(record.levelname, record.message) for record in caplog.records]
+    assert (row.state, row.evidence.amount, row.reason) == (ACCEPTED, "12", row.evidence.words)
+    assert "perhaps left some people out" in row.evidence.words
 
 
 def test_costs_and_parts_of_a_charged_request_are_counted(send, service):
@@ -217,7 +220,7 @@ def test_somebody_else_who_spends_makes_it_undecided(send, service, store):
     sender = send(30)
     assert counts(sender) == {"accepted": 20, "unknown": 10}
     (row,) = named_requests(store, [2])
-    assert "fell by 27 that no request explains" in row.evidence.words
+    assert "fell by 42 more than the responses account for, and somebody else spent" in row.evidence.words
 
 
 def test_nothing_is_taken_for_not_charged_before_it_is_settled(send, service, store, reconciliation):
@@ -244,22 +247,26 @@ def test_nothing_is_taken_for_not_charged_before_it_is_settled(send, service, st
     assert set(service.taken.values()) == {1}
 
 
-def test_a_balance_that_cannot_be_read_leaves_it_unknown(send, service, store, monkeypatch):
-    """Without a balance nothing is decided, and the rest goes out as after any lost response."""
-    monkeypatch.setattr("airflow_provider_sms.sending.reconciliation.UNREADABLE_SECONDS", 0.02)
+@pytest.mark.parametrize("is_back", [True, False])
+def test_nothing_is_posted_while_the_balance_cannot_be_read(send, service, reconciliation, monkeypatch, is_back):
+    """It is tried four times; then the attempt ends, and the next one goes on from there."""
+    monkeypatch.setattr("airflow_provider_sms.sending.settle.UNREADABLE_SECONDS", 0.01)
 
     def away(service, messages, number):
-        service.is_away = True
+        service.is_away, service.read = True, 0
         raise LOST
 
-    def back(service, messages, number):
-        service.is_away = False
-        return service.take(messages, number)
+    def get_balance():
+        service.is_away = service.is_away and not (is_back and service.read == 3)
+        return Prepaid.get_balance(service)
 
     service.script = [ok, away]
-    sender = send(20)
-    assert counts(sender) == {"accepted": 10, "unknown": 10}
-    assert [row.state for row in named_requests(store, [2])] == [UNKNOWN]
+    sender = send(30, sums=reconciliation(read_balance=get_balance))
+    if is_back:
+        assert (counts(sender), sender.error) == ({"accepted": 30, "reconciled": 10}, None)
+    else:
+        assert (counts(sender), service.read) == ({"accepted": 10, "unknown": 10, "not_sent": 10}, 4)
+        assert isinstance(sender.error, OutageError)
 
 
 def test_a_post_paid_account_proves_nothing(send, service, store):
@@ -296,7 +303,7 @@ def test_a_send_that_is_stopped_waits_for_no_verdict(send, service, reconciliati
         raise LOST
 
     service.script = [ok, stopped]
-    sender = send(30, stop=stop, sums=reconciliation(stop=stop))
+    sender = send(30, stop=stop, sums=reconciliation())
     assert counts(sender) == {"accepted": 10, "unknown": 10, "not_sent": 10}
 
 
@@ -307,19 +314,6 @@ def test_a_send_that_fails_closes_what_was_lost_before_it_ends(send, service, st
     sender = send(50, caution=Caution(), concurrency=2)
     assert (sender.error, verdicts(store, 1)) == (refused, [CHARGED])
     assert counts(sender) == {"accepted": 10, "not_sent": 40, "reconciled": 10}
-
-
-@pytest.mark.parametrize(("is_retried", "reads"), [(True, 2), (False, 5)])
-def test_a_silent_service_is_not_asked_for_its_balance_before_the_next_attempt(
-    send, service, monkeypatch, is_retried, reads
-):
-    """It would not tell, and each question may take a timeout. The last attempt does not give up so soon."""
-    monkeypatch.setattr("airflow_provider_sms.sending.reconciliation.UNREADABLE_SECONDS", 0.02)
-    service.is_away = True
-    service.script = [NOT_TAKEN]
-    sender = send(20, silence=Silence(ends=is_retried, reached=False))
-    assert (counts(sender), service.read) == ({"unknown": 10, "not_sent": 10}, reads)
-    assert isinstance(sender.error, NotSentError)
 
 
 def test_nothing_is_posted_before_there_is_a_verdict(send, service, store):
@@ -350,9 +344,7 @@ def test_a_request_of_a_killed_attempt_is_closed_once_it_has_lapsed(send, servic
     reconciliation().observe()
     killed = ledger(1)
     ten = people(10)
-    killed.commit(
-        chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], planned_parts=10)], claim_seconds=0.3
-    )
+    killed.commit(chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], parts=[1] * 10)], claim_seconds=0.3)
     service.take(ten)
     sender = send(30, into=ledger(2))
     assert counts(sender) == {"accepted": 20, "already_sent": 10, "reconciled": 10}
@@ -364,7 +356,7 @@ def test_a_request_of_a_killed_attempt_that_was_not_posted_is_sent(send, service
     reconciliation().observe()
     ten = people(10)
     ledger(1).commit(
-        chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], planned_parts=10)], claim_seconds=0.3
+        chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], parts=[1] * 10)], claim_seconds=0.3
     )
     sender = send(30, into=ledger(2))
     assert counts(sender) == {"accepted": 30, "reconciled": 10}
@@ -377,7 +369,7 @@ def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, 
     reconciliation().observe()
     two = people(2)
     ledger(1).commit(
-        chunks=[Chunk([m.key for m in two], [m.destination for m in two], planned_parts=2)], claim_seconds=0.0
+        chunks=[Chunk([m.key for m in two], [m.destination for m in two], parts=[1] * 2)], claim_seconds=0.0
     )
     service.take(two)
     time.sleep(0.05)
@@ -388,53 +380,65 @@ def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, 
     assert (verdicts(store, 1), set(service.taken.values())) == ([CHARGED], {1})
 
 
-def test_a_request_of_another_task_is_waited_for(send, service, ledger, store):
-    """It was claimed before the balance was read, and may explain the fall: its outcome tells."""
-    others = []
+@pytest.fixture
+def other(ledger):
+    """A task of another campaign of the account, which makes one request."""
+
+    def other(seconds=30.0):
+        other = ledger(1, task_id="other", campaign="other")
+        chunk = Chunk([b"o" * 16], ["27830000000"], parts=[10])
+        (claim,) = other.commit(chunks=[chunk], claim_seconds=seconds)
+        return other, claim.request_id
+
+    return other
+
+
+def test_a_request_of_another_task_is_waited_for(send, service, other):
+    """It was open when the balance was read, and may explain the fall: its outcome tells."""
 
     def lost_beside_another(service, messages, number):
-        other = ledger(1, task_id="other")
-        chunk = Chunk([b"o" * 16], ["27830000000"], planned_parts=10)
-        others.append((other, other.commit(chunks=[chunk], claim_seconds=30.0)[0].request_id))
+        task, request_id = other()
+        threading.Timer(1.0, task.commit, kwargs={"outcomes": [Outcome(request_id, NOT_SENT)]}).start()
         service.take(messages, number)
         raise LOST
 
-    naps = []
-
-    def sleep(seconds):
-        naps.append(seconds)
-        other, request_id = others[0]
-        other.commit(outcomes=[Outcome(request_id, NOT_SENT)])
-
-    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), sleep=sleep)
     service.script = [ok, lost_beside_another]
-    sender = send(30, sums=sums)
-    assert len(naps) == 1
-    assert counts(sender) == {"accepted": 30, "reconciled": 10}
+    assert counts(send(30)) == {"accepted": 30, "reconciled": 10}
 
 
-def test_a_request_that_was_claimed_later_is_not_waited_for(send, service, ledger, store):
-    """Two tasks that lose responses again and again would otherwise wait for each other for ever."""
-    naps, other = [], ledger(1, task_id="other")
-
-    def sleep(seconds):
-        naps.append(seconds)
-        number = len(naps)
-        chunk = Chunk([bytes([number]) * 16], ["27830000000"], planned_parts=10)
-        (claim,) = other.commit(chunks=[chunk], claim_seconds=30.0)
-        if number > 1:
-            other.commit(outcomes=[Outcome(claim.request_id - 1, UNKNOWN)])
+def test_a_task_that_is_never_quiet_is_not_waited_for_for_ever(send, service, other, monkeypatch):
+    """The request stays unknown, and the rest is sent."""
+    monkeypatch.setattr("airflow_provider_sms.sending.settle.QUIET_SECONDS", 0.3)
+    monkeypatch.setattr("airflow_provider_sms.sending.settle.LOOK_SECONDS", 0.1)
 
     def lost_beside_another(service, messages, number):
-        sleep(0)
-        service.take(messages, number)
+        other()
         raise LOST
 
-    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), sleep=sleep)
     service.script = [ok, lost_beside_another]
-    sender = send(30, sums=sums)
-    assert len(naps) < 4
-    assert sender.error is None
+    assert counts(send(30)) == {"accepted": 20, "unknown": 10}
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_what_another_task_lost_is_waited_for(send, service, other, reconciliation, store, is_taken):
+    """Nothing is claimed until a balance tells of it, whoever reads that: else two sums would be one."""
+    reconciliation().observe()
+    task, request_id = other(seconds=1.0)
+    if is_taken:
+        service.take(people(10))
+    task.commit(outcomes=[Outcome(request_id, UNKNOWN)])
+    seen = []
+    service.before_each = lambda messages: seen.append(weigh(store, KEY, [request_id])[request_id].outcome)
+    assert counts(send(20)) == {"accepted": 20}
+    assert set(seen) == {CHARGED if is_taken else NOT_CHARGED}
+
+
+def test_two_tasks_that_lose_responses_decide_both(send, service, ledger, store):
+    """Each waits for the other to be quiet, and neither for ever."""
+    service.script = [ok, TAKEN, TAKEN, ok]
+    with ThreadPoolExecutor(2) as pool:
+        senders = [pool.submit(send, 20, into=ledger(1, task_id=name, campaign=name), campaign=name) for name in "ab"]
+    assert [counts(each.result()).get("unknown", 0) for each in senders] == [0, 0]
 
 
 def test_a_person_who_was_faster_is_obeyed(send, service, store, reconciliation):

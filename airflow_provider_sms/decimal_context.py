@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Python's own defaults, each by name: what is left out would be taken from a default that a DAG's file can set, too.
-_CONTEXT = Context(
+CONTEXT = Context(
     prec=28,
     rounding=ROUND_HALF_EVEN,
     Emin=-999_999,
@@ -33,5 +33,5 @@ _CONTEXT = Context(
 @contextmanager
 def own_decimals() -> Iterator[None]:
     """Compute with 28 digits, and round ties to the even digit, in a block or in a function that this decorates."""
-    with localcontext(_CONTEXT):
+    with localcontext(CONTEXT):
         yield

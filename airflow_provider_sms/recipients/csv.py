@@ -20,11 +20,11 @@ from pyarrow import csv
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.recipients.files import FileFormat, opened_text, source_errors
-from airflow_provider_sms.recipients.paths import CSV_NAME
+from airflow_provider_sms.recipients.files import UTF_16, FileFormat, opened_text, other_format, source_errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
+    from io import BufferedReader
 
     from airflow_provider_sms.recipients.paths import DataFile
 
@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 
 _BLOCK = 1 << 20
 """Bytes read at once: a row may not be longer, so that an unclosed quote is found."""
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _KNOWN_DELIMITERS = ",;\t|"
 _SAMPLE = 1 << 16
 """Bytes at the beginning of a file, and rows in them, by which the separator of its columns is found."""
@@ -43,17 +42,6 @@ _STATED = re.compile(rb'"?sep=([^\w"\r\n])"?(?:\r\n?|\n|$)', re.IGNORECASE)
 _EMPTY_ROWS = re.compile(rb'(?:(?:[,;\t| ]|"")*(?:\r\n?|\n))+')
 # Whole numbers of 9 to 15 digits: a date has 8.
 _NUMBER = re.compile(r"\s*\+?(?:[\s().-]*[0-9]){9,15}(?:\.0)?\s*|[0-9]\.[0-9]+[eE]\+?[0-9]+")
-_UTF_16 = "UTF-16 text; write it as UTF-8"
-_OTHERS = {
-    b"\xff\xfe": _UTF_16,
-    b"\xfe\xff": _UTF_16,
-    b"PAR1": "a Parquet file; name it .parquet",
-    b"ARROW1": "an Arrow or Feather file; name it .arrow",
-    b"ORC": "an ORC file; write it as Parquet",
-    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV",
-    b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
-}
-"""The first bytes of files that are not CSV, and what to do about them."""
 
 
 def _read_schema(file: DataFile) -> pa.Schema:
@@ -112,23 +100,18 @@ def _named(names: Sequence[str]) -> list[str]:
 def _opened(file: DataFile) -> Iterator[_Text | None]:
     """Open a file at its first row; None where it is empty."""
     explain = "is not a CSV file, or is damaged or cut short"
-    with source_errors(file, lambda: explain), opened_text(file, CSV_NAME) as content:
+    with source_errors(file, lambda: explain), opened_text(file) as content:
         yield _begun(content, file)
 
 
-def _begun(content: pa.NativeFile, file: DataFile) -> _Text | None:
+def _begun(content: BufferedReader, file: DataFile) -> _Text | None:
     """Read the header.
 
     :raises SourceError: the file is of another format, or its columns may be separated in several ways.
     """
-    beginning = b""
-    while len(beginning) < _SAMPLE and (more := content.read(_SAMPLE - len(beginning))):
-        beginning += more
-    for mark, other in _OTHERS.items():
-        if beginning.startswith(mark):
-            raise SourceError(f"{file.name}: is {other}")
-    if b"\0" in beginning[:2]:
-        raise SourceError(f"{file.name}: is {_UTF_16}")
+    beginning = content.read(_SAMPLE)
+    if other := other_format(beginning) or (UTF_16 if b"\0" in beginning[:2] else None):
+        raise SourceError(f"{file.name}: is {other}")
     table = _without_marks(beginning)
     if stated := _STATED.match(table):
         table = _without_marks(table[stated.end() :])
@@ -180,8 +163,7 @@ def _separator(sample: list[str], file: DataFile) -> str:
 
 def _named_delimiter(file: DataFile) -> str:
     """Return the delimiter that the name of a file indicates."""
-    found = CSV_NAME.search(file.name.lower())
-    return _DELIMITERS[found[1] if found else "csv"]
+    return "\t" if file.ending == "tsv" else ","
 
 
 def _parsed(block: bytes, table: _Text, file: DataFile, before: int) -> pa.Table:
@@ -238,16 +220,16 @@ class _Checked:
         self._quotes = re.compile(rb'%b"(?![^%b])|(%b\Z)|(")' % (opened, beside, opened))
         """A value in quotes or, as a group, one that is never closed, or any other quote."""
 
-    def blocks(self, text: bytes, content: pa.NativeFile) -> Iterator[bytes]:
+    def blocks(self, text: bytes, content: BufferedReader) -> Iterator[bytes]:
         """Yield the text in pieces that end with a row: at a line break with as many opening as closing quotes."""
-        more = True
-        while more:
+        is_whole = False
+        while not is_whole:
             more = content.read(_BLOCK)
-            text += more or b""
+            text, is_whole = text + more, not more
             if b"\n" not in text:  # the line ends of old spreadsheets
                 text = text.replace(b"\r", b"\n")
-            end = text.rfind(b"\n") + 1 if more else len(text)
-            while more and text.count(b'"', 0, end) % 2:
+            end = len(text) if is_whole else text.rfind(b"\n") + 1
+            while not is_whole and text.count(b'"', 0, end) % 2:
                 end = text.rfind(b"\n", 0, text.rfind(b'"', 0, end)) + 1
             if end:
                 self.check(text[:end])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from io import BufferedReader
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -12,10 +13,9 @@ import pyarrow as pa
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.batches import Source, check_names
 from airflow_provider_sms.recipients.columns import fields_of
-from airflow_provider_sms.recipients.paths import DataFile, codec_of, safe_cause
+from airflow_provider_sms.recipients.paths import DataFile, safe_cause
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Generator, Iterator, Sequence
 
 log = logging.getLogger(__name__)
@@ -79,6 +79,25 @@ def _with_headers(files: list[tuple[DataFile, pa.Schema]]) -> list[tuple[DataFil
     return [(file, schema) for file, schema in files if schema.names]
 
 
+UTF_16 = "UTF-16 text; write it as UTF-8"
+_BEGINNINGS = {
+    b"\xff\xfe": UTF_16,
+    b"\xfe\xff": UTF_16,
+    b"PAR1": "a Parquet file; name it .parquet",
+    b"ARROW1": "an Arrow or Feather file; name it .arrow",
+    b"ORC": "an ORC file; write it as Parquet",
+    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV, and name it .csv",
+    b"\xd0\xcf\x11\xe0": "an old workbook or document; save it as CSV, and name it .csv",
+    b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
+}
+"""The first bytes of files, and what to do where another format was expected."""
+
+
+def other_format(beginning: bytes) -> str | None:
+    """Return words for the format that the first bytes of a file tell; None where they tell none."""
+    return next((words for mark, words in _BEGINNINGS.items() if beginning.startswith(mark)), None)
+
+
 @contextmanager
 def source_errors(file: DataFile, explain: Callable[[], str]) -> Iterator[None]:
     """Raise a :class:`SourceError` that names the file for any error inside the ``with``.
@@ -99,19 +118,17 @@ def source_errors(file: DataFile, explain: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def opened_text(file: DataFile, names: re.Pattern[str]) -> Iterator[pa.NativeFile]:
+def opened_text(file: DataFile) -> Iterator[BufferedReader]:
     """Open a text file, decompressed as its name says.
 
-    :param names: finds the compression in a name, as :func:`codec_of` takes it.
     :raises ArrowInvalid: a compressed file has no byte: even no text takes some, and Arrow reads it as no text.
     """
-    codec = codec_of(file.name, names)
     with file.open() as stream, pa.PythonFile(stream, "r") as stored:
-        if codec is None:
-            yield stored
+        if file.codec is None:
+            yield BufferedReader(stored)
             return
         if not stored.read(1):
             raise pa.ArrowInvalid("no byte")
         stored.seek(0)
-        with pa.CompressedInputStream(stored, codec) as content:
-            yield content
+        with pa.CompressedInputStream(stored, file.codec) as content:
+            yield BufferedReader(content)

@@ -11,15 +11,14 @@ import orjson
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.files import opened_text, source_errors
-from airflow_provider_sms.recipients.paths import JSON_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sms.recipients.paths import DataFile
 
-_BLOCK = 1 << 20
-"""Bytes read at once: a line may not be longer, so that a file without line breaks is found."""
+_LONGEST = 1 << 20
+"""The most bytes of a line, so that a file without line breaks is found."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -33,8 +32,13 @@ def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(file: DataFile) -> Iterator[dict[str, Any]]:
-    with source_errors(file, lambda: "is not a file of JSON lines, or is damaged or cut short"):
-        for number, line in enumerate(_lines(file), 1):
+    damaged = "is not a file of JSON lines, or is damaged or cut short"
+    with source_errors(file, lambda: damaged), opened_text(file) as content:
+        for number, line in enumerate(iter(lambda: content.readline(_LONGEST + 1), b""), 1):
+            if len(line) > _LONGEST:
+                raise SourceError(
+                    f"{file.name}: line {number} is longer than {_LONGEST >> 20} MiB; write one object a line"
+                )
             text = line.removeprefix(_BOM) if number == 1 else line
             if text.strip():
                 yield _row(text, file, number)
@@ -50,17 +54,3 @@ def _row(text: bytes, file: DataFile, number: int) -> dict[str, Any]:
     hint = "; a file that is one JSON array is not read" if number == 1 and text.lstrip().startswith(b"[") else ""
     # The parser's words may quote the line.
     raise SourceError(f"{file.name}: line {number} is not a JSON object; write one object a line, in UTF-8{hint}")
-
-
-def _lines(file: DataFile) -> Iterator[bytes]:
-    with opened_text(file, JSON_NAME) as content:
-        held, number = b"", 0
-        while block := content.read(_BLOCK):
-            *lines, held = (held + block).split(b"\n")
-            number += len(lines)
-            yield from lines
-            if len(held) > _BLOCK:
-                raise SourceError(
-                    f"{file.name}: line {number + 1} is longer than {_BLOCK >> 20} MiB; write one object a line"
-                )
-        yield held

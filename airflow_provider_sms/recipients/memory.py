@@ -16,7 +16,7 @@ from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, check_names
-from airflow_provider_sms.recipients.columns import DECIMALS, is_text, strings
+from airflow_provider_sms.recipients.columns import DECIMALS, strings
 from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, value_text
 
 if TYPE_CHECKING:
@@ -82,43 +82,34 @@ def from_stream(stream: Any) -> Source:
     return Source(description, read)
 
 
-def from_dicts(rows: Iterable[Any], description: str) -> Source:
-    """Return the source of dicts, one for each row; a key that a dict lacks is null there."""
+def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
+    """Return the source of dicts, one for each row; each batch has the columns of the ones before it.
+
+    :param description: its name in a log; none for a list or an iterator, which names itself.
+    """
+    if not description and isinstance(rows, (list, tuple)):
+        description = f"list of {len(rows)} {by_count(len(rows), 'row')}"
+    description = description or type(rows).__name__
 
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        yield from batches_of_dicts(iter(rows), description)
+        names: dict[str, None] = {}
+        count, remaining = 0, iter(rows)
+        while piece := list(islice(remaining, BATCH_ROWS)):
+            for row, each in enumerate(piece, count):
+                if not isinstance(each, Mapping):
+                    raise SourceError(
+                        f"{description}: an iterator of recipients yields dicts, one for each row, not "
+                        f"{type(each).__name__} (row {row})"
+                    )
+            count += len(piece)
+            names |= dict.fromkeys(name for each in piece for name in each)
+            if not all(isinstance(name, str) for name in names):
+                raise SourceError(f"{description}: the keys of the dicts are column names, so each must be text")
+            if not names:
+                raise SourceError(f"{description}: there are rows, but no columns")
+            yield _batch({name: _of_values([each.get(name) for each in piece], name, description) for name in names})
 
     return Source(description, read)
-
-
-def describe_rows(rows: Any) -> str:
-    """Return the description of a list, or of an iterator, of dicts."""
-    return (
-        f"list of {len(rows)} {by_count(len(rows), 'row')}" if isinstance(rows, (list, tuple)) else type(rows).__name__
-    )
-
-
-def batches_of_dicts(rows: Iterator[Any], description: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of an iterator of dicts; each has the columns of the ones before it.
-
-    :raises SourceError: it yields anything else, or values from which no column can be made.
-    """
-    names: dict[str, None] = {}
-    read = 0
-    while piece := list(islice(rows, BATCH_ROWS)):
-        for row, each in enumerate(piece, read):
-            if not isinstance(each, Mapping):
-                kind = type(each).__name__
-                raise SourceError(
-                    f"{description}: an iterator of recipients yields dicts, one for each row, not {kind} (row {row})"
-                )
-        read += len(piece)
-        names |= dict.fromkeys(name for each in piece for name in each)
-        if not all(isinstance(name, str) for name in names):
-            raise SourceError(f"{description}: the keys of the dicts are column names, so each must be text")
-        if not names:
-            raise SourceError(f"{description}: there are rows, but no columns")
-        yield _batch({name: _of_values([each.get(name) for each in piece], name, description) for name in names})
 
 
 def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
@@ -170,24 +161,18 @@ def _of_values(values: list[Any], name: str, description: str) -> tuple[pa.Array
     a date, and True beside 0.5 into 1.
     """
     kinds = _kinds(values)
-    if kinds <= {str, float}:  # often NaN beside text, which pandas writes for a missing text
-        column = _converted(values)
-        if column is not None and (str not in kinds or is_text(column.type)):
-            return column, False
-    if len(kinds) > 1:
+    if len(kinds) > 1:  # often NaN beside text, which pandas writes for a missing text
         values = [None if _is_nan(value) else value for value in values]
         kinds = _kinds(values)
-    holds_decimals = Decimal in kinds
+    column = None
     if kinds == {int, float} and all(
         abs(value) < LOST_FROM[64] for value in values if isinstance(value, (int, np.integer))
     ):
-        return _converted([None if type(value).__name__ in NULLS else float(value) for value in values]), False
-    if len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1):
+        column = _converted([None if type(value).__name__ in NULLS else float(value) for value in values])
+    elif len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1):
         column = _converted(values)
-        if column is not None:
-            return column, holds_decimals
     try:
-        return strings([value_text(value) for value in values]), holds_decimals
+        return strings([value_text(value) for value in values]) if column is None else column, Decimal in kinds
     except (TypeError, ValueError):
         found = ", ".join(sorted({type(value).__name__ for value in values}))
     raise SourceError(

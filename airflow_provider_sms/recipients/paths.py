@@ -17,18 +17,17 @@ from airflow_provider_sms.recipients.number_lists import path_without_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
-"""Searched in a name in lower case: whether a file is CSV, its delimiter (``csv`` or ``tsv``), and its compression."""
-JSON_NAME = re.compile(r"\.(jsonl|ndjson)(?:\.(gz|bz2|zst))?$")
-"""Searched in a name in lower case: whether a file holds JSON lines, and its compression."""
-_CODECS = {None: None, "gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 JSON_LINES = "JSON Lines"
-_NAMES = {
-    "CSV": CSV_NAME,
-    JSON_LINES: JSON_NAME,
-    "Arrow": re.compile(r"\.(arrow|arrows|feather|ipc)$"),
-    "Parquet": re.compile(r"\.(parquet|parq|pq)$"),
+_FORMATS = {
+    "CSV": ("csv", "tsv"),
+    JSON_LINES: ("jsonl", "ndjson"),
+    "Arrow": ("arrow", "arrows", "feather", "ipc"),
+    "Parquet": ("parquet", "parq", "pq"),
 }
+"""The formats, and the endings of their names."""
+_FORMAT_OF = {ending: name for name, endings in _FORMATS.items() for ending in endings}
+_CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
+_COMPRESSED = re.compile(r"\.(csv|tsv|jsonl|ndjson)\.(gz|bz2|zst)$")
 _NOT_PARQUET = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$")
 """Searched in a name in lower case: an ending by which a file is opened as something other than Parquet."""
 _TABLE = re.compile(
@@ -66,26 +65,26 @@ class DataFile:
         return without_secrets(self.path)
 
     @property
+    def ending(self) -> str:
+        """The ending of the name, in small letters and without that of a compression."""
+        name = self.name.rsplit("/", 1)[-1].lower()
+        found = _COMPRESSED.search(name)
+        return found[1] if found else name.rpartition(".")[2] if "." in name else ""
+
+    @property
+    def codec(self) -> str | None:
+        """The compression that the name indicates; None where the file is plain."""
+        found = _COMPRESSED.search(self.name.lower())
+        return _CODECS[found[2]] if found else None
+
+    @property
     def format(self) -> str | None:
-        """The format that the name of the file indicates; None where it indicates none, so that Parquet is assumed."""
-        return _format_of(self.name)
+        """The format that the name indicates; None where it indicates none, so that Parquet is assumed."""
+        return _FORMAT_OF.get(self.ending)
 
     def open(self) -> Any:
         """Return the file, opened for reading bytes; the caller closes it."""
         return self.filesystem.open(self.path, "rb")
-
-
-def codec_of(name: str, pattern: re.Pattern[str]) -> str | None:
-    """Return the compression that a name indicates; None where the file is plain.
-
-    :param pattern: finds the compression as its second group, in lower case.
-    """
-    found = pattern.search(name.lower())
-    return _CODECS[found[2]] if found else None
-
-
-def _format_of(name: str) -> str | None:
-    return next((kind for kind, pattern in _NAMES.items() if pattern.search(name.lower())), None)
 
 
 def require_parquet_name(path: str, argument: str) -> None:
@@ -132,7 +131,7 @@ def find_files(source: Any) -> list[DataFile]:
         if isinstance(filesystem, AbstractFileSystem):
             # A process has one object for each filesystem, which may have kept the listing of an earlier attempt.
             filesystem.invalidate_cache()
-        return [DataFile(filesystem, found) for found in _expand(filesystem, path, name)]
+        return _expand(filesystem, path, name)
     except SourceError:
         raise
     except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
@@ -155,10 +154,10 @@ def _locate(source: Any) -> tuple[Any, str]:
     return filesystem, path
 
 
-def _expand(filesystem: Any, path: str, name: str) -> list[str]:
+def _expand(filesystem: Any, path: str, name: str) -> list[DataFile]:
     segments: list[str] = []
     if (kind := _kind(filesystem, path)) == "file":
-        return [path]
+        return [DataFile(filesystem, path)]
     if kind is None:
         named = path.rstrip("/").split("/")
         fixed = next((place for place, segment in enumerate(named) if _WILDCARD.search(segment)), None)
@@ -172,12 +171,13 @@ def _expand(filesystem: Any, path: str, name: str) -> list[str]:
     except (SourceError, SourceUnavailableError) as error:
         error.args = (f"{name}: {error}",)
         raise
-    files = sorted(file for file, is_named in found.items() if is_named or _is_data(filesystem, file))
-    other = next((file for file in sorted(found.keys() - set(files)) if _TABLE.search(file.lower())), None)
-    if other is not None:
+    below = [DataFile(filesystem, each) for each in sorted(found)]
+    files = [file for file in below if found[file.path] or _is_data(file)]
+    kept = {file.path for file in files}
+    if others := [file.name for file in below if file.path not in kept and _TABLE.search(file.name.lower())]:
         raise SourceError(
-            f"{name}: the directory holds {without_secrets(other)}, which is not read. If it has recipients, convert "
-            f"it; otherwise move it away, or give a glob. Formats that are read: {READ}"
+            f"{name}: the directory holds {others[0]}, which is not read. If it has recipients, convert it; otherwise "
+            f"move it away, or give a glob. Formats that are read: {READ}"
         )
     if not files:
         raise SourceError(
@@ -265,10 +265,9 @@ def _is_hidden(segment: str) -> bool:
     return segment.startswith(("_", ".")) or segment.endswith(_FOLDER_KEY) or segment == _LOST_AND_FOUND
 
 
-def _is_data(filesystem: Any, path: str) -> bool:
+def _is_data(file: DataFile) -> bool:
     """Return whether a file is data, not a note beside data; if in doubt it is, so that no recipients are left out."""
-    name = path.rsplit("/", 1)[-1]
-    if "." not in name or _format_of(name) is not None:
+    if not file.ending or file.format is not None:
         return True
-    with filesystem.open(path, "rb") as file:
-        return bool(file.read(max(map(len, _MAGIC))).startswith(_MAGIC))
+    with file.open() as stream:
+        return bool(stream.read(max(map(len, _MAGIC))).startswith(_MAGIC))

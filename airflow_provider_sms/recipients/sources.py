@@ -15,7 +15,7 @@ from airflow_provider_sms.recipients.csv import CSV
 from airflow_provider_sms.recipients.files import open_files
 from airflow_provider_sms.recipients.forms import explain_other, is_dataframe, is_stream
 from airflow_provider_sms.recipients.json_lines import read_json_lines
-from airflow_provider_sms.recipients.memory import describe_rows, from_dataframe, from_dicts, from_stream, from_table
+from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream, from_table
 from airflow_provider_sms.recipients.number_lists import could_be_number, is_in_number_list, is_whole
 from airflow_provider_sms.recipients.parquet import PARQUET
 from airflow_provider_sms.recipients.paths import JSON_LINES, find_files, is_path, without_secrets
@@ -61,7 +61,7 @@ def _opened(source: Any, column: str) -> Source:
         (is_stream(source), lambda: from_stream(source)),
         (is_path(source), lambda: _open_paths([source])),  # an open file of fsspec is an iterator, too
         (isinstance(source, (list, tuple)), lambda: _open_list(source, column)),
-        (isinstance(source, Iterator), lambda: from_dicts(source, describe_rows(source))),
+        (isinstance(source, Iterator), lambda: from_dicts(source)),
     ]
     for fits, opened in forms:
         if fits:
@@ -71,11 +71,11 @@ def _opened(source: Any, column: str) -> Source:
 
 def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
     if all(isinstance(row, Mapping) for row in source):
-        return from_dicts(source, describe_rows(source))
+        return from_dicts(source)
     if any(could_be_number(str(item)) for item in source if isinstance(item, str) or is_whole(item)):
         other = next((place for place, item in enumerate(source) if not is_in_number_list(item)), None)
         if other is None:
-            return from_dicts([{column: number} for number in source], describe_rows(source))
+            return from_dicts([{column: number} for number in source])
         raise SourceError(
             f"a list of phone numbers may hold nothing else, no template either, and element {other} of {len(source)} "
             "is not one. Elements count from 0"

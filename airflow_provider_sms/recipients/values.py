@@ -10,12 +10,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from airflow_provider_sms.decimal_context import own_decimals
+from airflow_provider_sms.decimal_context import CONTEXT
 
 # Python's format specification for numbers: fill and align, sign, z, #, 0, width, grouping, precision, type.
 _NUMBER_FORMAT = re.compile(
@@ -23,7 +23,6 @@ _NUMBER_FORMAT = re.compile(
 )
 _OF_INTEGERS, _FIXED_POINT, _OF_FLOATS = {*"bcdoxX"}, {*"fF%"}, {*"eEgG"}
 _DEFAULT_PRECISION = 6  # Python's, for floats
-_SURE_BELOW = 2.0**30  # a float below this is off by less than half of its sixth decimal
 
 # With the exponent's sign, which all programs write: 1e5 may be an id, and 1e-05 is a float.
 _EXPONENT = r"(?:[eE][-+][0-9]{1,3})?"
@@ -118,8 +117,6 @@ def _with_sign(value: float | Decimal, spec: str) -> str:
     precision, kind = found
     exact = Decimal(repr(value)) if isinstance(value, float) else value
     if kind in _FIXED_POINT:
-        if isinstance(value, float) and kind != "%" and _rounds_alike(value, precision):
-            return format(value, spec)
         spec = spec if precision is not None else f"{spec[:-1]}.{_DEFAULT_PRECISION}{kind}"
         return _fixed(Decimal(exact), spec)
     whole = int(exact) if _is_whole(exact) else None
@@ -133,22 +130,10 @@ def _with_sign(value: float | Decimal, spec: str) -> str:
     return _fixed(Decimal(digits), f"{spec}.{len(digits) - digits.index('.') - 1}f") if spec else digits
 
 
-def _rounds_alike(value: float, precision: int | None) -> bool:
-    """Return whether a float is certain to round like the decimal that it stands for.
-
-    Python rounds the exact value of the float. That differs only where the decimal lies midway between two texts, or
-    where more digits are written than the decimal has.
-    """
-    if precision is None or precision > _DEFAULT_PRECISION or not abs(value) < _SURE_BELOW:
-        return False
-    digits = repr(value)
-    return "e" not in digits and digits[digits.index(".") + 1 + precision :] != "5"
-
-
-@own_decimals()
 def _fixed(exact: Decimal, spec: str) -> str:
     try:
-        return format(exact, spec)
+        with localcontext(CONTEXT):
+            return format(exact, spec)
     except ValueError:
         return format(float(exact), spec)  # a decimal knows no underscores
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_sms.exceptions import TemplateError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.recipients.batches import Source
-from airflow_provider_sms.recipients.memory import batches_of_dicts
+from airflow_provider_sms.recipients.memory import from_dicts
 from airflow_provider_sms.recipients.sources import open_source
 
 NUMBER = 27820000000
@@ -43,9 +43,7 @@ def rows(*values):
 
 def stream(*values):
     """Make an iterator of dicts of values of the column ``x``, each of which is a piece of its own."""
-    return Source(
-        "iterator", lambda _: (batch for row in rows(*values) for batch in batches_of_dicts(iter([row]), "iterator"))
-    )
+    return Source("iterator", lambda _: (batch for row in rows(*values) for batch in from_dicts(iter([row])).batches()))
 
 
 def frame(*values, dtype=object):

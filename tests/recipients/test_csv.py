@@ -213,7 +213,7 @@ def test_a_signed_uri(tmp_path):
         (b",,\n;;", "is empty; the first line must hold the names of the columns"),
         (b"a,b\n1,2\n3,\0\n", "line 3: holds a zero byte, so it is not UTF-8 text"),
         (b"PAR1 and more", "is a Parquet file; name it .parquet"),
-        (b"PK\x03\x04 and more", "is a workbook or a zip archive; save it as CSV"),
+        (b"PK\x03\x04 and more", "is a workbook or a zip archive; save it as CSV, and name it .csv"),
         (gzip.compress(PEOPLE, mtime=0), "is compressed with gzip; name it .csv.gz"),
         (b"a;b|c\n1;2|3\n", "the columns seem to be separated by ';' or by '|', not by ','"),
         (b"a;b\n1;2\n3\n", "row 1 of the file has 1 value, but the header names 2 columns"),

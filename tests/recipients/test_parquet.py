@@ -12,8 +12,6 @@ import pytest
 from support.tables import read, write
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.parquet import PARQUET
-from airflow_provider_sms.recipients.paths import DataFile
 from airflow_provider_sms.recipients.sources import open_source
 
 ROWS = 400_000
@@ -46,26 +44,6 @@ def test_a_row_group_is_not_held(tmp_path, kind):
     for _ in open_source(path).batches(["a"]):
         most = max(most, pa.total_allocated_bytes() - before)
     assert most < size / 4
-
-
-def test_dictionaries_are_read_as_plain_text(tmp_path):
-    """Of a dictionary column only the text is read: else each batch would bring the dictionary of all rows."""
-    zone = dt.timezone(dt.timedelta(hours=2))
-    columns = {
-        "a": pa.array(["x", None, "y"]).dictionary_encode(),
-        "b": pa.array(["x", None, "y"], pa.large_string()).dictionary_encode(),
-        "c": pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array([7, 8])),
-        "d": pa.array([1, 2, None], pa.duration("s")),
-        "e": pa.array([dt.datetime(2026, 1, 31, tzinfo=zone)] * 3, pa.timestamp("us", "Africa/Johannesburg")),
-        "f": pa.nulls(3),
-    }
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table(columns), path)
-    file = DataFile(fsspec.filesystem("file"), str(path))
-    (batch,) = PARQUET.read_rows(file, list("abcdef"))
-    kinds = [pa.string(), pa.large_string(), pa.int64(), *(columns[name].type for name in "def")]
-    assert kinds == batch.schema.types
-    assert {name: column.to_pylist() for name, column in columns.items()} == batch.to_pydict()
 
 
 def test_times_in_96_bits_keep_their_year(tmp_path):

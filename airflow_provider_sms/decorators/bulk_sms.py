@@ -10,7 +10,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import Rows, plain, redacted
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
-from airflow_provider_sms.operators.mapping import arguments_to_map
+from airflow_provider_sms.operators.sms_task import arguments_to_map
 from airflow_provider_sms.recipients.forms import FORMS, is_rows
 from airflow_provider_sms.recipients.paths import is_path
 

@@ -56,7 +56,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     # The ledger is closed once the end is noted there.
     may_have_sent = saying_nothing_more(lambda: counts.has_posted)
     with ExitStack() as stack, progress.until_ended(summary), may_have_sent:
-        session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=False))
+        session = stack.enter_context(entered(task.context, task.ledger_conn_id))
         progress.enter(session, campaign)
         session.hold(campaign, task.sms_conn_id)
         options = read_options()

@@ -82,7 +82,7 @@ class LedgerSession:
 
 
 @contextmanager
-def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> Iterator[LedgerSession]:
+def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool = False) -> Iterator[LedgerSession]:
     """Open the ledger for an attempt.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; for None see :func:`open_ledger`.

@@ -60,19 +60,19 @@ class SendingTask:
     It checks them once it is in its ledger.
 
     :param context: Airflow's context of the task instance.
-    :param event: the event that the task waited for, as Airflow brings it back; None if it has not waited.
     :param hook: the task's hook, of the connection to send with.
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param stop: set when Airflow ends the task.
     :param campaign: the campaign's name; empty if the task's name is refused later.
+    :param event: the event that a table's task waited for, as Airflow brings it back; None if it has not waited.
     """
 
     context: Context
-    event: Any
     hook: SmsHook
     ledger_conn_id: str | None
     stop: StopFlag
     campaign: str
+    event: Any = None
 
     @property
     def sms_conn_id(self) -> str:

@@ -21,15 +21,15 @@ from airflow_provider_sms.masking import STARS, mask_numbers_in
 from airflow_provider_sms.recipients.paths import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     import pyarrow as pa
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.recipients.batches import Source
 
 log = logging.getLogger(__name__)
 
-_FILE = ".sql"
 _DAY = re.compile(r"(?<![\d-])((?:19|20)\d{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?![\d-])")
 _UNREAD = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
@@ -58,8 +58,8 @@ class SqlSource:
     ``fetchmany``.
 
     :param conn_id: an Airflow connection whose hook is a ``DbApiHook``. (templated)
-    :param sql: one statement that returns rows, or the name of a ``.sql`` file, which is looked up as Airflow looks up
-        templates, and rendered. (templated)
+    :param sql: one statement that returns rows; ``{% include "people.sql" %}`` is that of a file, which is looked up as
+        Airflow looks up templates. (templated)
     :param parameters: values for the statement's placeholders, in the style of the driver: a list, or a dict. They are
         never shown. None means that the statement has no placeholders. (templated)
     """
@@ -91,20 +91,10 @@ class SqlSource:
         count = len(self.parameters)
         return f", {count} {by_count(count, 'parameter')}" if count else ""
 
-    def rendered(self, render: Callable[[Any], Any], environment: Any) -> SqlSource:
-        """Return a copy with its templates rendered; this source stays as it is, since other attempts may share it.
-
-        :param render: renders a value, as Airflow does.
-        :param environment: Jinja's environment, which knows where files are.
-        :raises jinja2.TemplateNotFound: there is no such ``.sql`` file.
-        """
-        sql = self.sql
-        if _is_file(sql):
-            name = f"{render(sql.removesuffix(_FILE))}{_FILE}"
-            if environment.loader is None:
-                raise InputError(f"source: {name} cannot be looked up outside a DAG")
-            sql, _, _ = environment.loader.get_source(environment, name)
-        return SqlSource(render(self.conn_id), render(sql), render(self.parameters))
+    def resolve(self, context: Context) -> SqlSource:
+        """Return a copy with its templates rendered, as Airflow asks for it: other attempts may share this source."""
+        render = context["task"].render_template
+        return SqlSource(*(render(each, context) for each in (self.conn_id, self.sql, self.parameters)))
 
     def hook(self, argument: str = "source") -> Any:
         """Return the hook of the connection.
@@ -141,7 +131,9 @@ class SqlSource:
         """
         if not isinstance(self.sql, str) or not self.sql.strip():
             raise InputError(f"{argument}: the sql of a SqlSource must be a statement that returns rows")
-        if not _is_file(self.sql) and _changes_rows(self.sql):
+        if self.sql.endswith(".sql"):
+            raise InputError(f"{argument}: sql is a statement; for that of a file, write {{% include 'people.sql' %}}")
+        if _changes_rows(self.sql):
             raise InputError(
                 f"{argument}: a SqlSource reads: the change that the statement makes is rolled back, and the next run "
                 "would find the same rows. Select the rows here, and change the table in a task after this one"
@@ -151,17 +143,12 @@ class SqlSource:
         """Return the source of the query's rows; it runs when the first of them is read.
 
         :param argument: the operator's argument, for an error.
-        :raises InputError: there is no such connection, its hook reads no SQL, the statement is empty, changes rows or
-            names a file, or the parameters are of another type.
+        :raises InputError: there is no such connection, its hook reads no SQL, the statement is empty or changes rows,
+            or the parameters are of another type.
         """
         from airflow_provider_sms.recipients.batches import Source
 
         self.require_statement(argument)
-        if _is_file(self.sql):
-            raise InputError(
-                f"{argument}: {self.sql} is looked up where a SqlSource is an argument of a task; a function returns "
-                "the statement itself"
-            )
         if not isinstance(self.parameters, (list, tuple, Mapping, NoneType)):
             raise InputError(
                 f"{argument}: the parameters of a SqlSource must be a list, a tuple or a dict, not "
@@ -212,10 +199,6 @@ class SqlSource:
         for value in _texts(self.parameters):
             words = words.replace(value, STARS)
         return f"{name}: {mask_numbers_in(words)}" if words else name
-
-
-def _is_file(sql: Any) -> bool:
-    return isinstance(sql, str) and sql.endswith(_FILE)
 
 
 def _changes_rows(sql: str) -> bool:

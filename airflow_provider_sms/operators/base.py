@@ -11,9 +11,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.mapping import CanBeMapped
-from airflow_provider_sms.operators.rendering import RendersTemplates
-from airflow_provider_sms.operators.sms_hook import HasSmsHook
+from airflow_provider_sms.operators.sms_task import SmsTask
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import OnUnknown
 
 
-class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
+class SmsOperatorBase(SmsTask, BaseOperator):
     """The base of the operators that send; the sending itself is left to subclasses.
 
     A subclass ends its ``__init__`` with :func:`~airflow_provider_sms.operators.checks.check_loaded`.
@@ -49,8 +47,6 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         super().__init__(**kwargs)
         self.send_options = send_options
         self.campaign = campaign
-        # Remembered, since the template of a name may render to None, which is then refused.
-        self._is_named = campaign is not None
         self.on_unknown = on_unknown
         self.sms_conn_id = sms_conn_id
         self.ledger_conn_id = ledger_conn_id
@@ -62,7 +58,7 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         :raises AirflowFailException: a retry could not help.
         :raises AirflowException: a retry could help.
         """
-        return self._attempt(context, None)
+        return self._attempt(context)
 
     def execute_complete(self, context: Context, event: Any) -> Any:
         """Continue after a deferral.
@@ -73,12 +69,12 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
 
     @abstractmethod
     def send(self, task: SendingTask) -> Any:
-        """Make one attempt, or the leg of it that follows a deferral, and return the task's result."""
+        """Make one attempt, and return the task's result."""
 
-    def _attempt(self, context: Context, event: Any) -> Any:
+    def _attempt(self, context: Context, event: Any = None) -> Any:
         self.stop_signal = StopFlag()
         name = self.campaign_name(context)
-        task = SendingTask(context, event, self.hook, self.ledger_conn_id, self.stop_signal, name)
+        task = SendingTask(context, self.hook, self.ledger_conn_id, self.stop_signal, name, event)
         try:
             return self.send(task)
         except AirflowException:
@@ -97,14 +93,9 @@ class SmsOperatorBase(CanBeMapped, RendersTemplates, HasSmsHook, BaseOperator):
         from airflow_provider_sms.execution.ledger_session import claimant_of
         from airflow_provider_sms.ledger.name_rules import default_name, read_name
 
-        if not self.has_name:
+        if self.campaign is None:
             return default_name(claimant_of(context))
         try:
             return read_name(self.campaign)
         except InputError:
             return ""  # read_options raises the error, once the attempt has left its trace in the ledger
-
-    @property
-    def has_name(self) -> bool:
-        """Whether the task names its campaign."""
-        return self._is_named or self.campaign is not None

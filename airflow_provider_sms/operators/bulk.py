@@ -49,9 +49,9 @@ class BulkSmsOperator(SmsOperatorBase):
         them. None means that no number is suppressed. (templated)
     :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
         counted and left out.
-    :param message: the text; ``{first_name}`` stands for the value of that column, and ``{amount:.2f}`` formats it. A
-        single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is looked up as Airflow looks up
-        templates, and rendered. None means that ``content_column`` has the texts. (templated)
+    :param message: the text; ``{first_name}`` stands for the value of that column, and ``{amount:.2f}`` formats it.
+        ``{% include "welcome.txt" %}`` is the text of a file, which is looked up as Airflow looks up templates. None
+        means that ``content_column`` has the texts. (templated)
     :param content_column: the column with each row's text, in place of ``message``.
     :param send_options: the service's Send Options, passed through. (templated)
     :param campaign: the campaign's name; within a campaign a message goes out at most once. None means

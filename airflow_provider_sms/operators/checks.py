@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_sms.arguments import LATER, Arguments
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import is_to_be_rendered
-from airflow_provider_sms.operators.rendering import is_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +54,7 @@ def is_rendered_later(task: Any, name: str) -> bool:
     if name not in task.template_fields:
         return False
     value = getattr(task, name)
-    return is_to_be_rendered(value) or callable(value) or (name == "message" and is_text_file(value))
+    return is_to_be_rendered(value) or callable(value)
 
 
 def _loaded(task: Any, name: str) -> Any:

@@ -23,8 +23,7 @@ class GroupSmsOperator(SmsOperatorBase):
     ``responses`` is a list with that response.
 
     :param message: the text, without columns: ``{first_name}`` is refused, and a literal brace is written twice, as for
-        :class:`BulkSmsOperator`. A single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is
-        looked up as Airflow looks up templates, and rendered. (templated)
+        :class:`BulkSmsOperator`. (templated)
     :param groups: one name, or a list of names, at least one. (templated)
     :param send_options: the service's Send Options, passed through. (templated)
     :param campaign: the campaign's name; within a campaign the text goes to the groups at most once. None means

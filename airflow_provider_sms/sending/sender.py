@@ -239,7 +239,7 @@ class Sender:
                 # A connection can carry a response twice.
                 is_repeated = request.request_id in repeated
                 self._handle(request, UnknownOutcomeError(REPEATED_EVENT) if is_repeated else result, pending)
-            except Exception as error:  # noqa: BLE001  # the others are to be recorded
+            except Exception as error:  # noqa: BLE001  # the others must be recorded
                 self._fail(error)
 
     def _patience(self, pending: PendingMessages) -> float:
@@ -283,7 +283,7 @@ class Sender:
         repeated = repeated_events({**{each.request_id: each.event_id for each in self._unrecorded}, **events})
         try:
             repeated |= self._ledger.known_events(events)
-        except Exception as error:  # noqa: BLE001  # the responses are to be recorded
+        except Exception as error:  # noqa: BLE001  # the responses must be recorded
             self._fail(error)
         return repeated
 

@@ -28,9 +28,7 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
-from airflow_provider_sms.operators.mapping import CanBeMapped
-from airflow_provider_sms.operators.rendering import RendersTemplates
-from airflow_provider_sms.operators.sms_hook import HasSmsHook
+from airflow_provider_sms.operators.sms_task import SmsTask
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ class _Options(Arguments):
         return self
 
 
-class BalanceSensor(CanBeMapped, RendersTemplates, HasSmsHook, BaseSensorOperator):
+class BalanceSensor(SmsTask, BaseSensorOperator):
     """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
 
     The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.

@@ -44,12 +44,6 @@ def test_a_template_in_an_argument_that_is_not_templated_is_a_value():
     assert not is_rendered_later(made("{{ ds }}", "chunk_size"), "chunk_size")
 
 
-def test_the_text_of_a_file_is_a_message_alone():
-    """A message that names a file has its text later; a campaign of that name is one."""
-    assert is_rendered_later(made("welcome.txt", "message"), "message")
-    assert not is_rendered_later(made("welcome.txt"), "campaign")
-
-
 def test_copies_of_a_mapped_task_are_checked_by_themselves():
     """Airflow makes them where they run, and would retry an error from there."""
     check_loaded(made(5, _BaseOperator__from_mapped=True), GroupOptions)

@@ -44,14 +44,14 @@ def test_an_attempt_renders_its_own_query():
     source = SqlSource("people_db", "SELECT '{{ ds }}' AS destination", {"day": "{{ ds }}"})
     task = BulkSmsOperator(task_id="send", source=source, message="Hi")
     for day in ("2026-03-01", "2026-03-02"):
-        rendered = task.render_template(task.source, {"ds": day})
+        rendered = task.render_template(task.source, {"ds": day, "task": task})
         assert (rendered.sql, rendered.parameters) == (f"SELECT '{day}' AS destination", {"day": day})
 
 
 def test_a_query_in_a_file(tmp_path, witnessed):
-    """A ``.sql`` file is looked up where Airflow looks for templates, and rendered; its name may be a template."""
+    """It is looked up where Airflow looks for templates, and rendered."""
     (tmp_path / "due.sql").write_text(SELECT + " WHERE first_name = '{{ params.name }}'")
-    source = SqlSource("people_db", "{{ params.file }}.sql")
+    source = SqlSource("people_db", "{% include params.file + '.sql' %}")
     ran = run_task(
         lambda: BulkSmsOperator(task_id="send", source=source, message="Hi {first_name}"),
         template_searchpath=str(tmp_path),
@@ -60,12 +60,6 @@ def test_a_query_in_a_file(tmp_path, witnessed):
     assert ran.summary["accepted"] == 1
     assert ran.rendered["source"].endswith("WHERE first_name = 'Name1'")
     assert set(witnessed()) == {("27820000001", "Hi Name1")}
-
-
-def test_other_arguments_are_no_sql_files(send, witnessed):
-    """Only a query may be in a ``.sql`` file: a text that ends so is a text."""
-    send(SqlSource("people_db", f"{SELECT} LIMIT 1"), "Hi {first_name}, see notes.sql")
-    assert set(witnessed()) == {("27820000000", "Hi Name0, see notes.sql")}
 
 
 def test_numbers_of_a_query_are_not_texted(send, people):

@@ -17,7 +17,7 @@ FORMS = (
 
 def is_rows(source: object) -> bool:
     """Return whether an object may be recipients in memory, by its type; its values are checked when they are read."""
-    return isinstance(source, (list, tuple, Iterator)) or is_dataframe(source) or _is_arrow(source)
+    return isinstance(source, (list, tuple, Iterator)) or is_dataframe(source) or is_stream(source)
 
 
 def is_dataframe(source: object) -> bool:
@@ -39,9 +39,3 @@ def explain_other(source: object) -> str:
     is_text = isinstance(source, str)
     kind = "None" if source is None else "an empty text" if is_text else type(source).__name__
     return f"recipients cannot be read from {kind}: pass {FORMS}"
-
-
-def _is_arrow(source: object) -> bool:
-    pyarrow = sys.modules.get("pyarrow")
-    is_ours = pyarrow is not None and isinstance(source, (pyarrow.Table, pyarrow.RecordBatch))
-    return is_ours or is_stream(source)

@@ -31,23 +31,12 @@ _AS_TEXT = {UUID, np.float16, np.float32}
 """Kinds whose values Arrow would write otherwise than they are written, in some of its versions."""
 
 
-def from_table(table: pa.Table) -> Source:
-    """Return the source of an Arrow table."""
-    description = _describe("Table", table.num_rows, table.num_columns)
-
-    def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        yield from table.to_batches(max_chunksize=BATCH_ROWS)
-
-    check_names(table.schema.names, description)
-    return Source(description, read, [(description, table.schema)])
-
-
 def from_dataframe(frame: pd.DataFrame) -> Source:
     """Return the source of a DataFrame; the index is left out.
 
     :raises SourceError: two columns have the same name.
     """
-    description = _describe("DataFrame", len(frame), len(frame.columns))
+    description = f"DataFrame of {len(frame)} {by_count(len(frame), 'row')}"
     names = [str(name) for name in frame.columns]
     check_names(names, description)
     if len(frame) and not names:
@@ -128,11 +117,6 @@ def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a reader, after one without rows that gives the columns: there may be no other."""
     yield pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in reader.schema], schema=reader.schema)
     yield from reader
-
-
-def _describe(kind: str, rows: int, columns: int) -> str:
-    # A multiplication sign is meant.
-    return f"{kind} of {rows} {by_count(rows, 'row')} × {columns} {by_count(columns, 'column')}"  # noqa: RUF001
 
 
 def _batch(columns: Mapping[str, tuple[pa.Array, bool]]) -> pa.RecordBatch:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.arrow import ARROW
@@ -15,13 +13,13 @@ from airflow_provider_sms.recipients.csv import CSV
 from airflow_provider_sms.recipients.files import open_files
 from airflow_provider_sms.recipients.forms import explain_other, is_dataframe, is_stream
 from airflow_provider_sms.recipients.json_lines import read_json_lines
-from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream, from_table
+from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream
 from airflow_provider_sms.recipients.number_lists import could_be_number, is_in_number_list, is_whole
 from airflow_provider_sms.recipients.parquet import PARQUET
 from airflow_provider_sms.recipients.paths import JSON_LINES, find_files, is_path, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from airflow_provider_sms.recipients.paths import DataFile
 
@@ -52,20 +50,18 @@ def open_source(source: Any, *, argument: str = "source", column: str = "destina
 def _opened(source: Any, column: str) -> Source:
     if isinstance(source, str) and could_be_number(source):
         source = [source]
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    forms: list[tuple[bool, Callable[[], Source]]] = [
-        (isinstance(source, Source), lambda: source),
-        (is_dataframe(source), lambda: from_dataframe(source)),
-        (isinstance(source, pa.Table), lambda: from_table(source)),
-        (is_stream(source), lambda: from_stream(source)),
-        (is_path(source), lambda: _open_paths([source])),  # an open file of fsspec is an iterator, too
-        (isinstance(source, (list, tuple)), lambda: _open_list(source, column)),
-        (isinstance(source, Iterator), lambda: from_dicts(source)),
-    ]
-    for fits, opened in forms:
-        if fits:
-            return opened()
+    if isinstance(source, Source):
+        return source
+    if is_dataframe(source):
+        return from_dataframe(source)
+    if is_stream(source):
+        return from_stream(source)
+    if is_path(source):  # an open file of fsspec is an iterator, too
+        return _open_paths([source])
+    if isinstance(source, (list, tuple)):
+        return _open_list(source, column)
+    if isinstance(source, Iterator):
+        return from_dicts(source)
     raise SourceError(explain_other(source))
 
 

@@ -198,29 +198,22 @@ def test_a_row_has_one_text_and_one_key_in_any_form(data):
 anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"))
 
 
-@settings(max_examples=60)
-@given(st.lists(st.none() | anything, min_size=1, max_size=5), st.sampled_from([None, ["x"]]), st.booleans())
-def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_columns, as_frame):
-    """Numbers, words, dates and truths in one column each have the text and the key that they have alone."""
-    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
-    alone = {}
-    for row in rows:
-        alone.update(read([row], "Hi {x}", key_columns))
-    source = in_memory(rows, "objects", None, None) if as_frame else rows
-    assert read(source, "Hi {x}", key_columns) == alone
-
-
-@settings(max_examples=60)
-@given(st.lists(st.none() | anything, min_size=1, max_size=8), st.sampled_from([None, ["x"]]), st.integers(1, 3))
-def test_a_value_in_a_piece_stays_what_it_is(values, key_columns, piece_rows):
-    """Rows are read in batches, each of which has types of its own: a row's text and key stay the same."""
+@settings(max_examples=100)
+@given(
+    st.lists(st.none() | anything, min_size=1, max_size=8),
+    st.sampled_from([None, ["x"]]),
+    st.booleans(),
+    st.sampled_from([1, 3, 100]),
+)
+def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_columns, as_frame, piece_rows):
+    """Numbers, words, dates and truths in one column, or in batches, have the text and the key that they have alone."""
     rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
     alone = {}
     for row in rows:
         alone.update(read([row], "Hi {x}", key_columns))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", piece_rows)
-        assert read(iter(rows), "Hi {x}", key_columns) == alone
+        assert read(in_memory(rows, "objects" if as_frame else "iterator", None, None), "Hi {x}", key_columns) == alone
 
 
 @settings(max_examples=40)

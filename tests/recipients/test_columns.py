@@ -2,23 +2,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.recipients.columns import (
     column_of,
-    constant,
     field_of,
-    integers,
-    mask,
     plain,
-    strings,
-    text,
-    valid_rows,
 )
 
 
@@ -70,51 +61,6 @@ def test_a_similar_name_is_asked_about():
     schema = pa.schema([("first_name", pa.string()), ("town", pa.string())])
     with pytest.raises(ColumnError, match=r"it has 'first_name', 'town'\. Did you mean 'first_name'\?$"):
         field_of(schema, "First Name", "message")
-
-
-@given(st.lists(st.none() | st.text()))
-def test_texts_as_arrow_has_them(values):
-    """A column made by hand is the one that Arrow makes, nulls and foreign letters included."""
-    column = strings(values)
-    column.validate(full=True)
-    assert pa.array(values, pa.string()).equals(column)
-
-
-@given(st.lists(st.booleans()))
-def test_conditions_as_arrow_has_them(values):
-    """A condition made by hand is the one that Arrow makes, of any length."""
-    column = mask(np.array(values, np.bool_))
-    column.validate(full=True)
-    assert pa.array(values, pa.bool_()).equals(column)
-
-
-@pytest.mark.parametrize("value", ["", "é", True, False, 0, 1, 2**53, 0.0, 2.0**53, 0.5], ids=repr)
-def test_constants(value):
-    """A constant is a scalar of the type that its value has, also where Python calls two values equal."""
-    assert pa.scalar(value).equals(constant(value))
-
-
-def test_no_value():
-    """The constant for no value is the null of a text."""
-    assert pa.scalar(None, pa.string()).equals(constant(None))
-
-
-def test_a_text_for_all_rows():
-    """A text is a scalar."""
-    assert pa.scalar("Hi José").equals(text("Hi José"))
-
-
-@pytest.mark.parametrize("start", [0, 1, 9])
-def test_valid_rows(start):
-    """What is not null is found, also in a part of a column."""
-    values = [None, "a", "", None, "b", None, None, "c", "d", None, "e"]
-    assert [value is not None for value in values[start:]] == valid_rows(pa.array(values)[start:]).tolist()
-
-
-@pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
-def test_integers_are_looked_at(kind):
-    """An array of integers, or a slice of one, is read as it stands in memory."""
-    assert integers(pa.array([1, -2, 3], kind)[1:]).tolist() == [-2, 3]
 
 
 @pytest.mark.parametrize("short", ["decimal32", "decimal64"])

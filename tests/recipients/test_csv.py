@@ -5,12 +5,9 @@ import csv
 import gzip
 import io
 import os
-import subprocess
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import fsspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import first_schema, read
 
-from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.recipients.paths import without_secrets
 from airflow_provider_sms.recipients.sources import open_source
@@ -116,12 +113,6 @@ def test_a_header_alone(tmp_path, content):
     assert (read(path), first_schema(path).names) == ({}, ["a", "b"])
 
 
-def test_quotes(tmp_path):
-    """Within quotes are commas, line breaks, and quotes that are doubled."""
-    path = write(tmp_path / "a.csv", b'a,b\n"x\r\ny","p""q"\n"""",","\n')
-    assert read(path) == {"a": ["x\r\ny", '"'], "b": ['p"q', ","]}
-
-
 @given(
     rows=st.lists(st.lists(st.text(st.sampled_from('aé ,"\n;0')), min_size=3, max_size=3), max_size=20),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
@@ -174,17 +165,6 @@ def test_csv_beside_parquet(tmp_path, form):
     assert words.startswith(
         f"{tmp_path}/a.parquet is Parquet, and {tmp_path}/b.csv is CSV: one source is of one format"
     )
-
-
-def test_other_filesystems():
-    """A CSV file may be anywhere that fsspec reaches."""
-    filesystem = fsspec.filesystem("memory")
-    try:
-        filesystem.pipe("/people/a.csv.gz", gzip.compress(PEOPLE))
-        assert read("memory://people/a.csv.gz") == PEOPLE_READ
-        assert read("memory://people") == PEOPLE_READ
-    finally:
-        filesystem.rm("/people", recursive=True)
 
 
 def test_a_signed_uri(tmp_path):
@@ -262,57 +242,6 @@ def test_dates_as_names(tmp_path):
     """Columns may be called after days, and have spaces, dots and marks in their names."""
     names = ["2026-01-31", "20260131", "31/01/2026", "a.b", "", " c", "5% {x}"]
     assert first_schema(write(tmp_path / "a.csv", ",".join(names).encode())).names == names
-
-
-def test_columns_that_are_not_there(tmp_path):
-    """A column that no file has is the caller's mistake."""
-    write(tmp_path / "1.csv", b"a,b\n1,2\n")
-    with pytest.raises(ColumnError, match="no column 'c'"):
-        read(tmp_path, ["c"])
-
-
-class Noting(io.BytesIO):
-    """A file of a slow storage that counts what is read."""
-
-    taken = 0
-    late = False
-
-    def read(self, size=-1, /):
-        time.sleep(0.002)
-        self.late = self.late or self.closed
-        content = super().read(size)
-        self.taken += len(content)
-        return content
-
-
-class NotingStorage:
-    """A storage of one file that keeps each one it opened."""
-
-    def __init__(self, content):
-        self.content, self.opened = content, []
-
-    def info(self, _):
-        return {"type": "file"}
-
-    def open(self, *_):
-        self.opened.append(Noting(self.content))
-        return self.opened[-1]
-
-
-@pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_reader_that_stops_early(suffix):
-    """Who stops early closes the file, of which only a little ahead was read, and nothing reads from it after that."""
-    storage = NotingStorage(COMPRESS[suffix](MANY if suffix else MANY * 30))
-    source = open_source(SimpleNamespace(fs=storage, path=f"/a.csv{suffix}"))
-    batches = source.batches(["name"])
-    assert len(next(batches)) > 1_000
-    assert not storage.opened[-1].closed
-    batches.close()
-    assert all(file.closed for file in storage.opened)
-    time.sleep(0.01)
-    assert not any(file.late for file in storage.opened)
-    # Arrow's thread keeps at most 32 blocks that nobody has asked for, however long the caller takes.
-    assert suffix or max(file.taken for file in storage.opened) < 40 << 20 < len(storage.content)
 
 
 def test_files_are_closed(tmp_path):
@@ -402,17 +331,6 @@ def test_an_empty_file_among_others_has_no_rows(tmp_path, suffix, caplog):
     if suffix:
         write(empty, b"")
         assert refusal(tmp_path) == f"{empty}: is not a CSV file, or is damaged or cut short"
-
-
-def test_text_of_windows(tmp_path):
-    """What iconv made Windows-1252 is named as such, and once it is UTF-8 it is read."""
-    text = "destination,name\n27821234567,Zo\u00eb \u2019n\n"
-    converted = subprocess.run(
-        ["iconv", "-f", "UTF-8", "-t", "WINDOWS-1252"], input=text.encode(), capture_output=True, check=True, timeout=60
-    ).stdout
-    path = write(tmp_path / "a.csv", converted)
-    assert refusal(path) == f"{path}: line 2: holds {WINDOWS}"
-    assert read(write(path, text.encode()))["name"] == ["Zo\u00eb \u2019n"]
 
 
 # Quotes, and the blocks in which a file is read

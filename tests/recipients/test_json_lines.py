@@ -127,11 +127,3 @@ def test_files_that_are_not_read(tmp_path, name, content, words):
     assert words in str(caught.value)
     assert str(caught.value).endswith(f". Formats that are read: {READ}")
     assert "2782" not in str(caught.value)
-
-
-def test_formats_do_not_mix(tmp_path):
-    """A directory with files of two formats is refused: neither are passed over in silence."""
-    (tmp_path / "b.jsonl").write_bytes(TEXT)
-    (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(SourceError, match=r"a\.csv is CSV, and .*b\.jsonl is JSON Lines: one source is of one format"):
-        open_source(tmp_path)

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
-
-import adbc_driver_sqlite.dbapi
 import duckdb
 import pandas as pd
 import polars as pl
@@ -13,19 +9,10 @@ from support.tables import first_schema, read
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.recipients.sources import open_source
 
 ROWS = [{"destination": "27820000001", "n": 1}, {"destination": None, "n": 2}]
 VALUES = {"destination": ["27820000001", None], "n": [1, 2]}
 QUERY = "SELECT '27820000001' AS destination, 1 AS n UNION ALL SELECT NULL, 2 ORDER BY n"
-
-
-@pytest.fixture
-def adbc():
-    """A cursor of ADBC with a result."""
-    with adbc_driver_sqlite.dbapi.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(QUERY)
-        yield cursor
 
 
 @pytest.mark.parametrize("values", [["a", "b", None], [None]], ids=["some", "none"])
@@ -53,26 +40,6 @@ def test_whatever_has_rows(make):
     """What speaks Arrow's C stream interface or yields dicts is a source."""
     assert read(make()) == VALUES
     assert read(make(), ["n"]) == {"n": [1, 2]}
-
-
-def test_adbc(adbc):
-    """The result of a query by ADBC is a source."""
-    assert read(adbc.fetch_record_batch()) == VALUES
-
-
-def test_rows_of_a_csv_reader():
-    """Python's own reader of CSV yields dicts."""
-    assert read(csv.DictReader(io.StringIO("destination,n\n27820000001,1\n"))) == {
-        "destination": ["27820000001"],
-        "n": ["1"],
-    }
-
-
-@pytest.mark.parametrize("make", [lambda columns: pa.table(columns).to_reader(), lambda _: iter([])])
-def test_no_rows(make):
-    """A source without rows has none, and is no error."""
-    source = open_source(make({"destination": []}))
-    assert list(source.batches()) == []
 
 
 def test_columns_come_and_change(monkeypatch):

@@ -21,7 +21,7 @@ VALUE_MUTATIONS = (
         "kind != PhoneNumberType.UNKNOWN or len(national) == usual",
         "True",
         ("tests/recipients/test_numbers.py",),
-        first="test_a_number_is_possible_for_its_country",
+        first="test_what_is_no_number_is_refused",
     ),
     Mutation(
         "a former spelling suppresses nobody",

@@ -19,6 +19,7 @@
     │   ├── RefusedError                3xx and 4xx, but for 303, 408 and 499
     │   └── UnknownOutcomeError         it may have been processed: never sent again without a decision
     ├── LedgerError                  no durable claim can be made, so nothing is sent
+    │   ├── LedgerAwayError             the ledger's server is away, starting up or shutting down
     │   ├── LedgerVersionError          the ledger has a version that this package cannot use
     │   ├── LedgerLostError             the ledger has lost what was committed to it
     │   └── LedgerBusyError             another process keeps its lock, so nothing of a commit has happened
@@ -166,6 +167,10 @@ class UnknownOutcomeError(ServiceError):
 
 class LedgerError(SmsError):
     """The ledger cannot be opened, read or committed to; nothing is sent without it."""
+
+
+class LedgerAwayError(LedgerError):
+    """The ledger's server cannot be reached, is starting up or is shutting down: trying again may succeed."""
 
 
 class LedgerVersionError(LedgerError):

@@ -403,6 +403,7 @@ ERRORS = [
     "LedgerError",
     "LedgerVersionError",
     "LedgerLostError",
+    "LedgerAwayError",
     "LedgerBusyError",
     "CreditError",
     "TooManyErrorsError",

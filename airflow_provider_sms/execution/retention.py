@@ -6,11 +6,9 @@ import logging
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseHook
-
 from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.formatting import iso
-from airflow_provider_sms.hooks.ledger import configured_retention_days, open_existing_ledger
+from airflow_provider_sms.hooks.ledger import configured_retention_days, open_ledger
 from airflow_provider_sms.ledger.purge import KEPT, kept_words, old_campaigns, purge
 from airflow_provider_sms.sending.threads import run_uninterrupted
 
@@ -45,8 +43,7 @@ def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag
     if not days:
         log.info("Nothing is forgotten: set [sms] retention_days, or the operator's retention_days")
         return result
-    opened = open_existing_ledger(ledger_conn_id, connection=BaseHook.get_connection, argument="ledger_conn_id")
-    with closing(opened) as store:
+    with closing(open_ledger(ledger_conn_id, create=False)) as store:
         before = store.clock() - days * _DAY
         result["before"] = iso(before)
         log.info("Forgetting what is older than %s in %s", iso(before), store.description)

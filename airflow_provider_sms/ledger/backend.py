@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import insert, select
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
-from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError, NoCampaignError
+from airflow_provider_sms.exceptions import LedgerAwayError, LedgerBusyError, LedgerError, NoCampaignError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.schema import campaign
 from airflow_provider_sms.masking import mask_numbers_in
@@ -42,6 +43,15 @@ _UNDONE = {
     "25P03": "The ledger was not written to: the server undid a write that this machine left idle for seconds",
 }
 """What it means when a server ends a transaction before its commit, by SQLSTATE: nothing of it has happened."""
+
+_SHUTTING_DOWN = ("57P01", "57P02", "57P03")
+"""SQLSTATEs of a server that ends a session, or takes none yet."""
+_STARTING_UP = re.compile("starting up|not yet accepting|shutting down|recovery mode")
+_OUT_OF_REACH = re.compile(
+    "refused|server running|closed the connection|reset by peer|timeout expired|timed out|unreachable|No route|"
+    "did not respond"
+)
+"""Words of libpq and of the driver where no server answers; there is no SQLSTATE for them."""
 
 KEY_BYTES = 16
 """The size of a message key."""
@@ -299,6 +309,17 @@ def first_line(error: BaseException) -> str:
     return mask_numbers_in(str(error).partition("\n")[0])
 
 
+def _is_away(error: BaseException) -> bool:
+    """Return whether a server cannot be reached, is starting up or is shutting down."""
+    if not isinstance(error, OperationalError):
+        return False
+    if (state := sql_state(error)) is not None:
+        return state in _SHUTTING_DOWN or state.startswith("08")
+    words = str(error.orig)
+    # Of an error of the server itself: any other one is a wrong password, role or database.
+    return bool((_STARTING_UP if "FATAL" in words else _OUT_OF_REACH).search(words))
+
+
 @contextmanager
 def ledger_errors(done: str) -> Iterator[None]:
     """Raise errors of the database as errors of the ledger."""
@@ -309,4 +330,5 @@ def ledger_errors(done: str) -> Iterator[None]:
         cause = getattr(error, "orig", None) or error
         if isinstance(error, DBAPIError) and (undone := _UNDONE.get(sql_state(error) or "")) is not None:
             raise LedgerBusyError(undone) from None
-        raise LedgerError(f"The ledger cannot be {done}: {type(cause).__name__}: {first_line(cause)}") from None
+        kind = LedgerAwayError if _is_away(error) else LedgerError
+        raise kind(f"The ledger cannot be {done}: {type(cause).__name__}: {first_line(cause)}") from None

@@ -1,34 +1,58 @@
-"""Opening a database as a ledger: its tables are created, an older ledger is upgraded, a newer one is refused."""
+"""Opening a database as a ledger: a server is waited for, tables are created, a newer ledger is refused."""
 
 from __future__ import annotations
 
+import logging
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import create_engine, insert, inspect, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
-from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger.backend import again_if_busy, first_line, ledger_errors, sql_state
+from airflow_provider_sms.exceptions import LedgerAwayError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.backend import again_if_busy, first_line, sql_state
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
-from airflow_provider_sms.ledger.postgres_engine import postgres_engine
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, ledger_version, metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sqlalchemy.engine import URL, Connection, Engine
+    from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RETRY_SECONDS = 1.0
+"""Seconds between two attempts to open a ledger whose server is away."""
 
 _NO_RIGHT = ("42501", "3F000")
 """SQLSTATEs of a missing right, and of a ``search_path`` that names no existing schema."""
 
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
 """By version, the step that brings a ledger to the next one; new tables exist by then, new indexes do not."""
+
+
+def open_patiently(opening: Callable[[], T], patience: float) -> T:
+    """Return an opened ledger; while its server is away, starting up or shutting down, try again.
+
+    :param patience: for how many seconds.
+    :raises LedgerError: it cannot be opened.
+    """
+    give_up, is_told = time.monotonic() + patience, False
+    while True:
+        try:
+            return opening()
+        except LedgerAwayError as error:
+            if time.monotonic() + RETRY_SECONDS > give_up:
+                raise
+            if not is_told:
+                log.warning("%s. Trying again for up to %g seconds", error, patience)
+                is_told = True
+        time.sleep(RETRY_SECONDS)
 
 
 def create_or_upgrade(store: LedgerBackend) -> None:
@@ -87,36 +111,3 @@ def check_version(version: int) -> None:
             f"version {SCHEMA_VERSION}. Nothing was sent. Install the airflow-provider-sms that wrote it, or configure "
             "another ledger, which knows of nobody who was texted"
         )
-
-
-def require_ledger(url: URL, described: str) -> None:
-    """Refuse a database that holds no ledger: opening it as one would create the tables.
-
-    :param url: SQLAlchemy's, with the driver.
-    :param described: what the database is, for the error.
-    :raises InputError: it holds none.
-    :raises LedgerError: it cannot be read.
-    """
-    if stored_version(url) is None:
-        raise InputError(f"{described} holds no ledger")
-
-
-def stored_version(url: URL) -> int | None:
-    """Return the version of the ledger that a database holds; None where it holds none. It is left as it is.
-
-    :param url: SQLAlchemy's, with the driver.
-    :raises LedgerError: it cannot be read.
-    """
-    with ledger_errors("opened"), _engine_for_existing(url).connect() as connection:
-        if not inspect(connection).has_table(ledger_version.name):
-            return None
-        found: int | None = connection.execute(select(ledger_version.c.version)).scalar()
-    return found
-
-
-def _engine_for_existing(url: URL) -> Engine:
-    if url.get_backend_name() == "postgresql":
-        return postgres_engine(url, name="airflow-provider-sms", poolclass=NullPool)
-    # Otherwise, SQLite would create a file where there is none, and everybody could read it.
-    existing = url.set(database=f"file:{quote(str(url.database))}", query={"mode": "rw", "uri": "true"})
-    return create_engine(existing, poolclass=NullPool, hide_parameters=True)

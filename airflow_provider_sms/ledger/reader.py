@@ -69,8 +69,8 @@ class LedgerReader:
         check_version(version)
         if version < schema.SCHEMA_VERSION:
             raise InputError(
-                f"The ledger has version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next task "
-                "that sends upgrades it"
+                f"The ledger has version {version}, and this package reads version {schema.SCHEMA_VERSION}. The next "
+                "task that sends upgrades it"
             )
         self._checked = True
 

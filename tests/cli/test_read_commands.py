@@ -289,7 +289,7 @@ def test_a_broken_ledger_is_reported_in_a_line(ledger, ledger_path, airflow_home
     ledger_path.write_text("Dear diary" * 1000)
     said = ledger("unknown")
     assert (said.status, said.out) == (1, "")
-    assert said.err.strip() == "The ledger cannot be opened: DatabaseError: file is not a database"
+    assert said.err.strip() == "The ledger cannot be read: DatabaseError: file is not a database"
 
 
 def test_a_ledger_is_named_by_its_connection(ledger, sent, request):

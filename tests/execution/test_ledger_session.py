@@ -391,6 +391,7 @@ def test_lost_answers_are_unknown_in_postgresql_too(send, people, sms_ledger, sa
 
 def test_a_database_that_cannot_be_reached_sends_nothing(send, people, sandbox, tmp_path, monkeypatch):
     """Without a durable claim nothing goes out; Airflow may retry."""
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0")
     connection = {"conn_type": "postgres", "host": str(tmp_path), "login": "nobody", "password": "pass-word-1"}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(connection))
     ran = send(people(5), ledger_conn_id="sms_ledger", retries=1)

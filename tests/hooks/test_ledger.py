@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from contextlib import closing
 
+import psycopg
 import pytest
 from airflow.providers.common.compat.sdk import Connection
+from support.cluster import running_node, until
 
-from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.exceptions import InputError, LedgerAwayError, LedgerError
 from airflow_provider_sms.hooks.ledger import (
-    LIBPQ_EXTRAS,
     configured_ledger_patience,
     open_existing_ledger,
     open_ledger,
     postgres_url,
     refuse_several_machines,
 )
+from airflow_provider_sms.ledger import open as opening
 
 A_SERVER = Connection(conn_id="c", conn_type="postgres", host="db")
 
@@ -91,27 +96,6 @@ def test_what_is_not_the_databases_own_stays(name):
     assert dict(postgres_url(A_SERVER, {name: "x"}).query) == {}
 
 
-def test_every_extra_is_one_that_the_library_knows():
-    """The list holds no word that PostgreSQL's library would refuse, but for those of newer versions of it."""
-    pq = pytest.importorskip("psycopg").pq
-    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
-    fields = {"host", "port", "user", "password", "dbname", "replication"}
-    assert known - fields - LIBPQ_EXTRAS <= {"requiressl", "authtype", "tty"} | {n for n in known if "oauth" in n}
-
-
-@pytest.mark.parametrize("attributes", ["any", "standby", "prefer-standby", "read-only"])
-def test_a_connection_that_may_lead_to_a_standby_is_refused(attributes):
-    """A standby does not know the last claims; the error says what to set."""
-    with pytest.raises(InputError, match=f"'c' has target_session_attrs '{attributes}'.*'read-write'"):
-        postgres_url(A_SERVER, {"target_session_attrs": attributes})
-
-
-@pytest.mark.parametrize("seconds", [0, "0", "-1"])
-def test_no_connection_waits_for_ever(seconds):
-    """A timeout that means none is not taken for one."""
-    assert dict(postgres_url(A_SERVER, {"connect_timeout": seconds}).query) == {}
-
-
 @pytest.mark.parametrize("open_it", [open_ledger, open_existing_ledger])
 def test_the_configuration_can_require_a_standby(sms_ledger, monkeypatch, open_it):
     """Where Airflow's configuration says so, a server without one is refused to tasks and people alike."""
@@ -126,6 +110,83 @@ def sms_ledger(postgres_url, monkeypatch):
     """Point the connection ``sms_ledger`` at an empty database."""
     fields = {"conn_type": "postgres", "host": postgres_url.query["host"], "schema": postgres_url.database}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": postgres_url.username}))
+
+
+@pytest.fixture(scope="module")
+def running(patient_servers):
+    """A server that a test may stop."""
+    with running_node() as node:
+        (node.data / "pg_hba.conf").write_text("local all ann scram-sha-256\nlocal all all trust\n")
+        node.ask("CREATE ROLE ann LOGIN PASSWORD 'right'")
+        node.ask("SELECT pg_reload_conf()")
+        yield node
+
+
+@pytest.fixture
+def server(running, monkeypatch):
+    """Point the connection ``sms_ledger`` at a ledger on that server, and see to it that it runs afterwards."""
+    monkeypatch.setattr(opening, "RETRY_SECONDS", 0.05)
+    fields = {"conn_type": "postgres", "host": str(running.folder), "port": running.port, "schema": "postgres"}
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": "postgres"}))
+    open_ledger("sms_ledger").close()
+    yield running
+    running.stop()
+    running.start()
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_task_waits_for_a_server_that_is_away(server, caplog, create):
+    """A restart of the server costs no attempt; the log says once what the task waits for."""
+    server.stop()
+    caplog.clear()
+    starting = threading.Timer(0.5, server.start)
+    starting.start()
+    open_ledger("sms_ledger", create=create).close()
+    starting.join()
+    assert [record.message.endswith("Trying again for up to 300 seconds") for record in caplog.records] == [True]
+
+
+def test_a_server_is_waited_for_no_longer_than_the_patience(server, monkeypatch):
+    """Then the error says what failed."""
+    server.stop()
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0.3")
+    with pytest.raises(LedgerAwayError, match=r"The ledger cannot be opened: OperationalError: .*failed"):
+        open_ledger("sms_ledger")
+
+
+def test_a_person_does_not_wait_for_a_server(server):
+    """A command or a page says at once that it is away."""
+    server.stop()
+    with pytest.raises(LedgerAwayError):
+        open_existing_ledger("sms_ledger")
+
+
+def test_a_server_that_shuts_down_is_away(server):
+    """It still answers, and takes no new session as long as an old one lasts."""
+
+    def is_open():
+        try:
+            open_existing_ledger("sms_ledger").close()
+        except LedgerAwayError as error:
+            assert "shutting down" in str(error)  # noqa: PT017  # it opens until the server has heard of it
+            return False
+        return True
+
+    with psycopg.connect(host=str(server.folder), port=server.port, user="postgres", dbname="postgres"):
+        os.kill(server.pids[0], signal.SIGTERM)
+        until(lambda: not is_open())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"login": "ann", "password": "wrong"}, {"login": "nobody"}, {"schema": "no"}], ids=str
+)
+def test_a_wrong_connection_is_not_waited_for(server, monkeypatch, wrong):
+    """Nothing but a person mends it, so the task fails at once."""
+    fields = {"conn_type": "postgres", "host": str(server.folder), "port": server.port, "schema": "postgres"}
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": "postgres", **wrong}))
+    with pytest.raises(LedgerError) as caught:
+        open_ledger("sms_ledger")
+    assert type(caught.value) is LedgerError
 
 
 def test_an_option_that_is_neither_true_nor_false_is_named(monkeypatch):
@@ -166,7 +227,7 @@ def test_a_file_of_another_kind_is_no_ledger(ledger_path):
 def test_looking_makes_no_tables_on_a_server(sms_ledger):
     """A database that holds no ledger is an error, and still holds none when asked again."""
     for _ in range(2):
-        with pytest.raises(InputError, match="connection 'sms_ledger' holds no ledger"):
+        with pytest.raises(InputError, match="holds no ledger"):
             open_existing_ledger("sms_ledger")
 
 
@@ -192,7 +253,7 @@ def test_a_connection_in_airflows_database_is_found(airflow_home, sms_ledger, mo
     with create_session() as session:
         session.add(stored)
     try:
-        with pytest.raises(InputError, match="connection 'stored' holds no ledger"):
+        with pytest.raises(InputError, match="holds no ledger"):
             open_existing_ledger("stored")
     finally:
         with create_session() as session:

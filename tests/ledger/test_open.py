@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import create_engine, text
-from sqlalchemy.engine import URL
+from sqlalchemy import text
 
-from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger.open import MIGRATIONS, require_ledger
+from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.open import MIGRATIONS
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 
 
@@ -67,22 +66,3 @@ def test_an_older_ledger_is_migrated_step_by_step_or_left_as_it_is(open_store, m
     assert len(ran) == 2
     assert sql(store, "SELECT version FROM sms_ledger_version") == [(SCHEMA_VERSION,)]
     assert sql(store, "SELECT name FROM sms_campaign") == [("new",)]
-
-
-def test_a_database_without_a_ledger_is_refused(tmp_path):
-    """A person at a terminal creates no ledger by mistyping its path."""
-    url = URL.create("sqlite", database=str(tmp_path / "other.db"))
-    with create_engine(url).begin() as connection:
-        connection.execute(text("CREATE TABLE t (x INTEGER)"))
-    with pytest.raises(InputError, match="The file x holds no ledger"):
-        require_ledger(url, "The file x")
-
-
-@pytest.mark.parametrize("linked", [False, True], ids=["no file", "a link that leads nowhere"])
-def test_looking_for_a_ledger_makes_no_file(tmp_path, linked):
-    """SQLite would make the file, behind a link as well, with a mode by which everybody could read who was texted."""
-    if linked:
-        (tmp_path / "ledger.db").symlink_to(tmp_path / "disk.db")
-    with pytest.raises(LedgerError):
-        require_ledger(URL.create("sqlite", database=str(tmp_path / "ledger.db")), "The file x")
-    assert [path for path in tmp_path.iterdir() if not path.is_symlink()] == []

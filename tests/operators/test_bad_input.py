@@ -709,6 +709,7 @@ def connections(sms_sandbox: SmsSandbox, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("AIRFLOW_CONN_LITE", json.dumps({"conn_type": "sqlite", "host": ":memory:"}))
     down = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "sms", "login": "sms"}
     monkeypatch.setenv("AIRFLOW_CONN_DOWN", json.dumps(down))
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0")
 
 
 def placed(value: Any, folder: Path) -> Any:

@@ -53,7 +53,7 @@ from datetime import timedelta
 from airflow.providers.common.compat.sdk import DAG
 from airflow_provider_sms.operators.sms import BulkSmsOperator, SendWindow
 
-with DAG({dag_id!r}, schedule=None, default_args={{"retries": 9, "retry_delay": timedelta(seconds=3)}}):
+with DAG({dag_id!r}, schedule=None, default_args={{"retries": 3, "retry_delay": timedelta(seconds=3)}}):
     BulkSmsOperator.partial(
         task_id="send", message={message!r}, campaign={dag_id!r}, chunk_size={chunk}, concurrency={requests}, {more}
     ).expand(source={sources!r})

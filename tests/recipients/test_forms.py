@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sms.recipients.forms import FORMS, explain_other, is_dataframe, is_rows, is_stream
+from airflow_provider_sms.recipients.forms import is_dataframe, is_rows, is_stream
 
 ROWS = [{"destination": "27820000001"}]
 TABLE = pa.Table.from_pylist(ROWS)
@@ -40,11 +40,3 @@ def test_a_stream_is_told_by_its_type():
     assert is_stream(Stream())
     assert not is_stream(SimpleNamespace(__arrow_c_stream__=len))
     assert [is_dataframe(each) for each in (pd.DataFrame(), TABLE, ROWS)] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("other", "kind"), [(None, "None"), (" ", "an empty text"), (27820000001, "int"), ({"27820000001"}, "set")]
-)
-def test_an_error_names_the_kind_and_what_may_be_passed(other, kind):
-    """And shows no number."""
-    assert explain_other(other) == f"recipients cannot be read from {kind}: pass {FORMS}"

@@ -24,13 +24,6 @@ def test_a_list_of_dicts():
     assert expected == read([{"destination": "27821234567", "name": "Ann"}, {"name": "Bob", "age": 5}])
 
 
-@pytest.mark.parametrize("source", [[], ()])
-def test_an_empty_list(source):
-    """An empty list is a source of no rows, whatever columns are asked for."""
-    opened = open_source(source)
-    assert list(opened.batches(["destination"])) == []
-
-
 MIXED = [
     "0821234567",
     821234567,
@@ -59,13 +52,6 @@ MIXED_AS_TEXT = ["0821234567", "821234567", "27821234567", None, None, None, Non
 def test_a_column_of_text_and_numbers(source):
     """A column that mixes text and numbers, as spreadsheets have it, is text: numbers as digits, nothing as null."""
     assert read(source) == {"destination": MIXED_AS_TEXT}
-
-
-def test_a_column_that_begins_with_numbers():
-    """It does not matter which kind of value comes first."""
-    assert read([{"a": 1}, {"a": "x"}]) == {"a": ["1", "x"]}
-    assert read([{"a": True}, {"a": "x"}]) == {"a": ["True", "x"]}
-    assert read([{"a": 2**70}, {"a": 1}]) == {"a": [str(2**70), "1"]}
 
 
 @pytest.mark.parametrize("value", [object(), 1j, "secret\ud83d"])
@@ -187,26 +173,14 @@ def test_dataframe_columns_that_are_numbers():
     [
         pd.DataFrame([[1, 2]], columns=["a", "a"]),
         pd.DataFrame([[1, 2]], columns=["0", 0]),
-        pa.table([[1], [2]], names=["a", "a"]),
+        pa.table([[1], [2]], names=["27821234567"] * 2),
     ],
     ids=["DataFrame", "text and number", "Table"],
 )
 def test_duplicate_columns(source):
-    """Two columns of one name are an error that names it."""
-    with pytest.raises(SourceError, match="more than one column is named"):
+    """Two columns of one name are an error that names it; a name that is a number is masked."""
+    with pytest.raises(SourceError, match=r"more than one column is named '(a|0|2782\*{5}67)'"):
         read(source)
-
-
-def test_a_name_that_is_a_number_is_masked():
-    """A table without the names of its columns may have the same person's number in two of them."""
-    with pytest.raises(SourceError, match=r"more than one column is named '2782\*{5}67'"):
-        read(pa.table([[1], [2]], names=["27821234567"] * 2))
-
-
-def test_an_empty_dataframe():
-    """A DataFrame without rows is a source of none."""
-    assert list(open_source(pd.DataFrame({"destination": []})).batches()) == []
-    assert list(open_source(pd.DataFrame()).batches(["destination"])) == []
 
 
 @pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict], ids=["Table", "RecordBatch"])
@@ -221,13 +195,6 @@ def test_columns_are_chosen():
     assert next(source.batches(["c", "a", "c"])).schema.names == ["c", "a"]
     with pytest.raises(ColumnError, match="no column 'd'"):
         list(source.batches(["d"]))
-
-
-def test_text_that_is_not_utf8():
-    """Text that is not UTF-8 is an error that names its column, before any of it is used."""
-    broken = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
-    with pytest.raises(SourceError, match="'name' holds text that is not UTF-8"):
-        list(open_source(pa.table({"name": broken})).batches())
 
 
 @pytest.mark.parametrize(

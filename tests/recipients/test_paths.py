@@ -56,7 +56,8 @@ def test_a_directory(tmp_path):
 def test_what_a_directory_holds_beside_data(tmp_path):
     """Markers, hidden and temporary files, directories of these, and files of another kind are passed over."""
     write(tmp_path / "a.parquet", a=[1])
-    for name in ("_SUCCESS", ".a.parquet.crc", "_temporary/0/b.parquet", ".staging/c.parquet", "README.md", "d.txt"):
+    beside = ["_SUCCESS", ".a.parquet.crc", "_temporary/0/b.parquet", ".staging/c.parquet", "README.md", "d.txt"]
+    for name in (*beside, "a.parquet.crc", "a.parquet.md5", "a.parquet.sha256"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
     assert read(tmp_path) == {"a": [1]}
@@ -83,14 +84,6 @@ def test_a_table_with_a_log_is_refused(tmp_path, log, kind):
     for source in (tmp_path / "people", tmp_path, f"{tmp_path}/p*", f"{tmp_path}/people/*/*.parquet"):
         with pytest.raises(SourceError, match=rf"the directory is a {kind} table\. Its files also hold rows that"):
             read(source)
-
-
-@pytest.mark.parametrize("other", ["a.parquet.crc", "a.parquet.md5", "a.parquet.sha256", "LICENSE.txt"])
-def test_a_checksum_or_a_note_beside_data_is_passed_over(tmp_path, other):
-    """No recipient can be in it."""
-    write(tmp_path / "a.parquet", a=[1])
-    (tmp_path / other).write_bytes(b"x")
-    assert read(tmp_path) == {"a": [1]}
 
 
 @pytest.mark.parametrize("source", ["b.csv", "*", ".", "notes.bin"])
@@ -300,20 +293,15 @@ def test_each_attempt_lists_a_folder_anew():
     assert read(SimpleNamespace(fs=objects, path="people")) == {"a": [1, 2]}
 
 
-def test_objects_with_a_filesystem(memory):
+def test_objects_with_a_filesystem(memory, tmp_path):
     """An object that has a filesystem and a path there stands for it, as Airflow's ObjectStoragePath does."""
+    write(tmp_path / "a.parquet", a=[1])
+    assert read(UPath(tmp_path / "a.parquet")) == read(UPath(f"file://{tmp_path}")) == {"a": [1]}
     remember(memory, "/data/a.parquet", a=[1])
     remember(memory, "/data/b.parquet", a=[2])
     assert read(UPath("memory://data")) == {"a": [1, 2]}
     assert read([UPath("memory://data/b.parquet"), UPath("memory://data/a.parquet")]) == {"a": [2, 1]}
     assert read(SimpleNamespace(fs=memory, path="/data/?.parquet")) == {"a": [1, 2]}
-
-
-def test_a_local_object_with_a_filesystem(tmp_path):
-    """Such an object may stand for a local file, too."""
-    write(tmp_path / "a.parquet", a=[1])
-    assert read(UPath(tmp_path / "a.parquet")) == {"a": [1]}
-    assert read(UPath(f"file://{tmp_path}")) == {"a": [1]}
 
 
 @pytest.mark.parametrize("name", ["nothing.parquet", "nothing", "nothing/a.parquet"])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from support.tables import read, write
 
@@ -92,13 +94,16 @@ def test_an_error_names_the_argument_and_shows_no_number(source, words):
     assert (caught.value.__cause__, "27820000001" in str(caught.value)) == (None, False)
 
 
-@pytest.mark.parametrize("form", ["iterator", "lines", "no lines"])
-def test_a_source_that_ends_at_once_has_no_rows(tmp_path, form):
-    """It is a table without rows, as an empty list is, and lacks no column."""
-    path = tmp_path / "people.jsonl"
-    path.write_text("\n\n" if form == "lines" else "")
-    source = open_source(iter(()) if form == "iterator" else path)
-    assert list(source.batches(["destination"])) == []
+EMPTY = [[], (), iter(()), pd.DataFrame(), pd.DataFrame({"destination": []}), pa.table({"destination": []}).to_reader()]
+
+
+@pytest.mark.parametrize("source", [*EMPTY, "", "\n\n"], ids=lambda source: type(source).__name__)
+def test_a_source_that_ends_at_once_has_no_rows(tmp_path, source):
+    """It is a table without rows, and one that has not even columns lacks none."""
+    if isinstance(source, str):
+        (tmp_path / "people.jsonl").write_text(source)
+        source = tmp_path / "people.jsonl"
+    assert list(open_source(source).batches(["destination"])) == []
 
 
 def test_an_error_met_while_rows_are_read_names_the_argument(tmp_path):

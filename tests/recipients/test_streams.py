@@ -62,26 +62,11 @@ def test_lists_in_columns(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (
-            {"message": "{tags}"},
-            "message: column 'tags' is of type (large_list|list|struct).*, which has no form as text",
-        ),
-        (
-            {"message": "{27820000001}"},
-            r"message: column '2782\*{5}01' is of type (large_list|list|struct).*, which has",
-        ),
-        (
-            {"message": None, "content_column": "who"},
-            "content_column: column 'who' is of type (large_list|list|struct)",
-        ),
-        (
-            {"message": "Hi", "key_columns": ["who"]},
-            "key_columns: 'who' is of type (large_list|list|struct).*, which cannot",
-        ),
-        (
-            {"message": "Hi", "destination_column": "who"},
-            "destination_column: 'who' is of type (large_list|list|struct).*; phone",
-        ),
+        ({"message": "{tags}"}, "message: column 'tags' is of type TYPE, which has no form as text"),
+        ({"message": "{27820000001}"}, r"message: column '2782\*{5}01' is of type TYPE, which has"),
+        ({"message": None, "content_column": "who"}, "content_column: column 'who' is of type TYPE"),
+        ({"message": "Hi", "key_columns": ["who"]}, "key_columns: 'who' is of type TYPE, which cannot"),
+        ({"message": "Hi", "destination_column": "who"}, "destination_column: 'who' is of type TYPE; phone"),
     ],
     ids=["template", "number", "text", "key", "destination"],
 )
@@ -89,7 +74,7 @@ def test_lists_in_columns(monkeypatch):
 def test_columns_that_nest_are_named(make, arguments, words):
     """The error names the column, and no type that its values do not have; a name that is a number is masked."""
     rows = [{"destination": "27820000001", "tags": ["x"], "who": {"name": "Ann"}, "27820000001": ["x"]}]
-    with pytest.raises(ColumnError, match=words):
+    with pytest.raises(ColumnError, match=words.replace("TYPE", "(large_list|list|struct).*")):
         Preparation(**{"content_column": None, **arguments}).check(first_schema(make(rows)))
 
 

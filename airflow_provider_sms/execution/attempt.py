@@ -216,7 +216,7 @@ class BulkAttempt:
         else:
             self._unsent = None
             with self._summary_before_wait():
-                self._send(options, scanned, plan, delivery, reached=seen.reached)
+                self._send(options, scanned, plan, delivery)
 
     def _count_earlier_legs(self, ledger: CampaignLedger) -> None:
         if self._task.resumed:
@@ -304,9 +304,7 @@ class BulkAttempt:
         self._progress.planned(plan)
         return plan
 
-    def _send(
-        self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery, *, reached: bool
-    ) -> None:
+    def _send(self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery) -> None:
         def blocks() -> Iterator[Block]:
             # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
             return outgoing_blocks(
@@ -333,7 +331,6 @@ class BulkAttempt:
             keys=scanned.scan.keys,
             planned=planned,
             stop_conditions=stop_conditions,
-            reached=reached,
         )
         self._record(delivery.ledger, self._counts.seen, end.error)
         delivery.conclude(end)

@@ -16,7 +16,7 @@ from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests, unknown_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, Silence, StopConditions
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.sending.threads import run_uninterrupted
 
 if TYPE_CHECKING:
@@ -96,7 +96,6 @@ class Delivery:
         keys: TableKeys | None = None,
         planned: TableKeys | None = None,
         stop_conditions: StopConditions | None = None,
-        reached: bool = True,
     ) -> DeliveryEnd:
         """Send, and return once every claim has a recorded outcome.
 
@@ -105,11 +104,9 @@ class Delivery:
         :param keys: of all messages, where they are known already.
         :param planned: keys of the messages that may be sent; None means any.
         :param stop_conditions: the conditions that stop the sending though nothing is wrong; None means no condition.
-        :param reached: whether the service has responded to this leg of the attempt, if anything has asked it.
         """
         stop, counts = self.task.stop, self.counts
         stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
-        stop_conditions.silence = Silence(ends=self.task.is_retried, reached=reached)
         if self.reconciles:
             stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
         elif self.ledger.has_unknown():

@@ -22,7 +22,6 @@ from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.reporting.summary import facts, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
-from airflow_provider_sms.sending.stop_conditions import has_responded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +68,8 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             counts.reconciled += close_earlier(session, ledger, reconciliation)
         held = ledger.holders([key]).get(key)
         _require_account(session, settings, held)
-        reached = (held is not None and held.state == ACCEPTED) or _observe(reconciliation)
+        if held is None or held.state != ACCEPTED:
+            _observe(reconciliation)
         sending = SendingOptions(
             chunk_size=1,
             concurrency=1,
@@ -89,7 +89,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             to_groups=True,
         )
         delivery.begin()
-        end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post, reached=reached)
+        end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post)
         if counts.already_sent:  # perhaps by another task, after the look above
             _require_account(session, settings, ledger.holders([key]).get(key))
         body = ledger.responses.to(key)
@@ -119,14 +119,9 @@ def _require_account(session: LedgerSession, settings: ClientSettings, held: Hol
         )
 
 
-def _observe(reconciliation: Reconciliation) -> bool:
-    """Read the balance before a send that may be the account's first: without that reading, no charge could be seen.
-
-    :return: whether the service responded.
-    """
+def _observe(reconciliation: Reconciliation) -> None:
+    """Read the balance before a send that may be the account's first: without that reading, no charge could be seen."""
     try:
         reconciliation.observe()
     except ServiceError as error:
         log.info("The balance cannot be read before the send: %s", error)
-        return has_responded(error)
-    return True

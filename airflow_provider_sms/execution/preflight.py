@@ -20,7 +20,6 @@ from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.sending.stop_conditions import (
     closed_for_all,
     covers,
-    has_responded,
     is_out_of_credit,
     prepaid,
 )
@@ -41,12 +40,10 @@ class AccountStatus(NamedTuple):
 
     :param balance: None where it could not be read.
     :param error: why no plan with messages may be sent without the balance; None where one may.
-    :param reached: whether the service responded.
     """
 
     balance: Balance | None
     error: ServiceError | None = None
-    reached: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class Preflight:
         except ServiceError as error:
             log.info("The plan is without the balance, which cannot be read: %s", error)
             if not self._requires_balance(error):
-                return AccountStatus(None, reached=has_responded(error))
+                return AccountStatus(None)
             if not _refuses_account(error):  # whose words say enough
                 error.args = (f"Campaign {self.campaign}: nothing was sent, since the balance cannot be read: {error}",)
             return AccountStatus(None, error)

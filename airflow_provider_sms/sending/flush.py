@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerLostError
@@ -18,16 +17,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FIRST_WAITS = (0.2, 1.0, 3.0)
-"""Seconds between the first attempts to record outcomes when the ledger fails."""
-LAST_WAIT = 5.0
-"""Seconds between all further attempts."""
+WAIT_SECONDS = 0.5
+"""Seconds between two attempts to record outcomes when the ledger fails."""
 STOPPED_SECONDS = 3.0
 """Seconds after which no attempt begins once the send was told to stop: Airflow kills it five seconds later."""
-STOPPED_WAIT = 0.5
-"""The longest wait between two of these attempts."""
-_LOOK_SECONDS = 0.2
-"""Seconds between two looks at the stop flag."""
 
 
 def flush(
@@ -46,16 +39,11 @@ def flush(
     :param monotonic: seconds from any start.
     :returns: the last error; None when everything is recorded.
     """
-    until, stopped = monotonic() + ledger.patience, False
-
-    def last_begin() -> float:
-        nonlocal until, stopped
+    until = monotonic() + ledger.patience
+    stopped = False
+    while True:
         if stop.is_set() and not stopped:
             until, stopped = monotonic() + STOPPED_SECONDS, True
-        return until
-
-    for wait in chain(FIRST_WAITS, repeat(LAST_WAIT)):
-        last_begin()
         try:
             ledger.finish(outcomes)
         except LedgerLostError as error:
@@ -63,12 +51,11 @@ def flush(
             break
         except Exception as error:  # noqa: BLE001  # whatever it is: what was received must not be lost
             failed = error
-            seconds = min(wait, STOPPED_WAIT) if stop.is_set() else wait
-            if monotonic() + seconds > last_begin():
-                break
-            _wait(seconds, stop, sleep)
         else:
             return None
+        if monotonic() + WAIT_SECONDS > until:
+            break
+        sleep(WAIT_SECONDS)
     for outcome in outcomes:
         log.error(
             "Not recorded in the ledger: request %d is %s, event id %s",
@@ -77,13 +64,3 @@ def flush(
             outcome.event_id,
         )
     return failed
-
-
-def _wait(seconds: float, stop: StopFlag, sleep: Callable[[float], None]) -> None:
-    """Wait that many seconds, but no longer than until the send is told to stop."""
-    if stop.is_set():
-        sleep(seconds)
-        return
-    while seconds > 0 and not stop.is_set():
-        sleep(min(seconds, _LOOK_SECONDS))
-        seconds -= _LOOK_SECONDS

@@ -7,7 +7,7 @@
 | 200, none taken and none charged for | not sent | `not_sent` | the send goes on; the task fails in the end |
 | no connection, no balance before it, or too late | not sent | `not_sent` | posted again after a wait |
 | 429; 503 with an `errorCode` | not processed | `not_sent` | posted again after `Retry-After`, else after a wait |
-| no connection, 429 or such a 503, too often; no connection for too long | not processed | `not_sent` | the send ends |
+| no connection, 429 or such a 503, too often | not processed | `not_sent` | the send ends |
 | 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; `on_low_balance="wait"` waits |
 | 401; any other 3xx or 4xx except 303, 408, 499 | refused | `not_sent` | the send ends |
 | no response; a broken or contradictory one | may have been sent | `unknown` | slower; resent by a policy or person |
@@ -21,7 +21,7 @@
 lost response then ends the send. With ``on_unknown="reconcile"``, :mod:`~airflow_provider_sms.sending.settle`
 may close an unknown request by the balance. A wait holds back all requests. *Too often* is ten POSTs of a request, or
 thirty if the service takes others meanwhile (:class:`~airflow_provider_sms.sending.backoff.Backoff`); a 503 ends the
-send at its third POST. *Too long* is :class:`~airflow_provider_sms.sending.stop_conditions.Silence`. A response is
+send at its third POST. A response is
 *contradictory* if another request had it, or if it takes nothing and charges for it. The sender's flush writes the last
 row but one; the ledger's ``lapse`` writes the last one, for a process that died.
 """
@@ -109,7 +109,6 @@ class ResponseHandler:
         :param result: the response, or what the POST raised.
         :param outcome: of this end, see :func:`outcome_of`.
         """
-        self.stop_conditions.silence.end_of(None if isinstance(result, SendResponse) else result, self.monotonic())
         if isinstance(result, SendResponse):
             return self._answered(request, result)
         if surely_not_sent(result):
@@ -156,13 +155,11 @@ class ResponseHandler:
             and batch.turned_away < self.backoff.attempts_beside_others
             and batch.unavailable < MAX_UNAVAILABLE
         )
-        silent_for = self.stop_conditions.silence.left(error, now)
-        wait = self.backoff.wait(batch.attempt, asked) if again and silent_for > 0 else None
+        wait = self.backoff.wait(batch.attempt, asked) if again else None
         # Asked once: if a stop came between two questions, the batch would not wait, and would be in no count.
         claiming = self.claiming()
         if claiming and wait is not None:
             tries = (batch.unavailable, MAX_UNAVAILABLE) if unavailable else (batch.attempt, self.backoff.attempts)
-            wait = min(wait, silent_for)
             words = "Request %d was not processed, next try in %.1f s (try %d of %d): %s"
             log.warning(words, request.request_id, wait, tries[0] + 1, tries[1], error)
             return NextStep(retry_at=now + wait)

@@ -400,7 +400,6 @@ class Sender:
                 code=error.code,
                 retry_after=error.retry_after,
             ) from error
-        self.stop_conditions.silence.heard()
 
     def _flush(self) -> None:
         """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""

@@ -10,7 +10,6 @@ while the service responds. A pause takes effect in the claim itself: :mod:`airf
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import HeldBackError, OutageError, ServiceError, TooManyErrorsError
+from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyErrorsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,8 +44,6 @@ CALM_RESPONSES = 20
 the sum of what they cost often does not tell which of them were taken."""
 MAX_LOST_ALONE = 2
 """Lost responses to requests that went alone after which a send ends: one may be chance."""
-SILENT_SECONDS = 20.0
-"""Seconds of failures without any response after which a send leaves the service to Airflow's next attempt."""
 
 
 def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
@@ -164,61 +161,6 @@ class Caution:
         )
 
 
-class Silence:
-    """Ends a send to which the service has responded to nothing for a while, where Airflow tries again after it.
-
-    Airflow may run the next attempt on another worker, which may have a way to the service that this one has lost. A
-    last attempt goes on for as long as each request may be posted again.
-
-    :param ends: whether Airflow tries again.
-    :param reached: whether the service has responded already; if not, the first failure ends the send.
-    """
-
-    def __init__(self, *, ends: bool = False, reached: bool = True) -> None:
-        self._ends = ends
-        self._reached = reached
-        self._since: float | None = None
-
-    def end_of(self, error: BaseException | None, now: float) -> None:
-        """Record the end of a request.
-
-        An error with a status below 500, or with the service's own error code, is a response. Otherwise a gateway may
-        have responded that does not reach the service. A request that this process held back is neither.
-
-        :param error: None means a response that meets the contract.
-        :param now: seconds of the sender's monotonic clock.
-        """
-        if error is None or has_responded(error):
-            self.heard()
-        elif self._since is None and not isinstance(error, HeldBackError):
-            self._since = now
-
-    def heard(self) -> None:
-        """Record a response, also one to a question for the balance; any thread may call this."""
-        self._since, self._reached = None, True
-
-    def interrupt(self) -> None:
-        """Count again from the next failure: nothing is posted for a while."""
-        self._since = None
-
-    def left(self, error: BaseException, now: float) -> float:
-        """Return the seconds until the send ends; not above 0 where it ends now, infinite where it does not.
-
-        :param error: the last end of a request. Where this process held it back, the send does not end for that.
-        :param now: seconds of the sender's monotonic clock.
-        """
-        if self._since is None or not self._ends or isinstance(error, HeldBackError):
-            return math.inf
-        return self._since + (SILENT_SECONDS if self._reached else 0.0) - now
-
-
-def has_responded(error: BaseException) -> bool:
-    """Return whether the service itself responded to a request that raised this error."""
-    if not isinstance(error, ServiceError) or error.status is None:
-        return False
-    return error.status < HTTPStatus.INTERNAL_SERVER_ERROR or error.code is not None
-
-
 class Credit:
     """Keeps account of what a send may still cost.
 
@@ -289,7 +231,6 @@ class StopConditions:
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
         :data:`WINDOW_MESSAGES`; None means no limit.
     :param caution: slows the send down where responses are lost; None means one that begins at full speed.
-    :param silence: ends the send where the service responds to nothing; None means one that never does.
     :param clock: seconds since the epoch.
     """
 
@@ -299,14 +240,12 @@ class StopConditions:
         credit: Credit | None = None,
         max_error_rate: float | None = None,
         caution: Caution | None = None,
-        silence: Silence | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.stop_reason: StopReason | None = None
         self.paused: Pause | None = None
         self.caution = Caution() if caution is None else caution
-        self.silence = Silence() if silence is None else silence
         self._window = window
         self._credit = credit
         self._max_error_rate = max_error_rate
@@ -321,8 +260,6 @@ class StopConditions:
         elif pause is None and self.paused is not None:
             log.info("The campaign was resumed")
         self.paused = pause
-        if pause is not None:
-            self.silence.interrupt()
         return pause is not None
 
     def too_late(self, messages: Sequence[Outgoing]) -> list[Outgoing]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from contextlib import closing
 
 import pytest
@@ -20,7 +19,6 @@ from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending.backoff import Backoff
 
 
 @pytest.fixture
@@ -77,16 +75,6 @@ def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
     )
     assert ran.xcoms["responses"] == [ran.summary]
     assert request.send_options == {"SenderId": "ACME"}
-
-
-def test_a_group_is_left_to_the_next_attempt_where_the_service_is_out_of_reach(text, sms_default, monkeypatch):
-    """The question for the balance had no response either. Only the last attempt goes on after its first failure."""
-    monkeypatch.setattr(Backoff, "wait", lambda self, attempt, _=None: None if attempt >= self.attempts else 0.0)
-    with closing(socket.socket()) as listener:
-        listener.bind(("127.0.0.1", 0))
-        sms_default(host=f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
-        ran = text(retries=1)
-    assert (ran.state, ran.tries, ran.log.count("next try in")) == ("failed", 2, 9)
 
 
 def test_a_campaign_texts_a_group_once(text, sandbox):

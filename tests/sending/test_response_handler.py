@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from unittest.mock import Mock
 
 import pytest
 from support.sending import answer, people
 
 from airflow_provider_sms.exceptions import (
-    HeldBackError,
     NotSentError,
     RefusedError,
     ThrottledError,
@@ -19,7 +17,7 @@ from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.response_handler import ResponseHandler, outcome_of, refuse_contradiction
-from airflow_provider_sms.sending.stop_conditions import SILENT_SECONDS, Silence, StopConditions
+from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.service.responses import parse_send_response
 
 REFUSED = NotSentError("connection refused")
@@ -79,85 +77,6 @@ def test_a_request_that_was_turned_away_too_often_ends_the_send_and_is_kept_for_
     _, step = handle(error, attempt=10, turned_away=9)
     assert (step.is_deferred, step.retry_at, step.error) == (True, None, error)
     assert error.attempts == 10
-
-
-class TestSilence:
-    """A send that Airflow tries again ends once the service has responded to nothing for a while."""
-
-    @pytest.fixture
-    def after(self):
-        """Handle results, each with the seconds at which its POST ended, and return what follows the last one."""
-
-        def after(*ended, ends=True, reached=True):
-            conditions = StopConditions(silence=Silence(ends=ends, reached=reached))
-            times = [0.0]
-            # Waits are as long as they may be.
-            backoff = Backoff(random=Mock(uniform=lambda _, longest: longest))
-            handler = ResponseHandler(
-                SendCounts(), conditions, backoff, claiming=lambda: True, monotonic=lambda: times[-1]
-            )
-            step = None
-            for number, (seconds, result) in enumerate(ended):
-                times.append(seconds)
-                request = InFlightRequest(number, RequestBatch(people(10), {}, attempt=6), 0.0, 0.0)
-                step = handler.handle(request, result, outcome_of(request, result))
-            return step
-
-        return after
-
-    def test_the_last_post_comes_when_the_time_is_up_and_ends_the_send(self, after, caplog):
-        """No wait goes beyond that time, nor does the log say so."""
-        up = 5.0 + SILENT_SECONDS
-        step = after((5.0, REFUSED), (up - 1.0, REFUSED))
-        assert (step.error, step.retry_at) == (None, up)
-        assert "next try in 1.0 s" in caplog.text
-        assert after((5.0, REFUSED), (up, REFUSED)).error is REFUSED
-
-    def test_a_send_without_any_response_ends_at_its_first_failure(self, after):
-        """Its balance could not be read either: another worker may have a way to the service."""
-        assert after((0.0, REFUSED), reached=False).error is REFUSED
-
-    def test_time_without_a_request_is_no_silence(self, after):
-        """It begins with a failure: a send that had nothing to post, or a process that slept, has heard nothing."""
-        step = after((0.0, answer(1, 10)), (3600.0, REFUSED))
-        assert (step.error, step.retry_at) == (None, 3601.0)
-
-    def test_a_last_attempt_goes_on(self, after):
-        """Nobody tries again after it, so it makes all its POSTs."""
-        step = after((0.0, REFUSED), (1000.0, REFUSED), ends=False)
-        assert (step.error, step.retry_at) == (None, 1032.0)
-
-    @pytest.mark.parametrize(
-        ("response", "ends"),
-        [
-            (answer(1, 10), False),
-            (ThrottledError("429", status=429), False),
-            (ThrottledError("503", status=503, code="Busy"), False),
-            (NotSentError("a free question got 429", status=429), False),
-            (NotSentError("a free question got the service's own 503", status=503, code="Busy"), False),
-            (NotSentError("a free question got a gateway's 503", status=503), True),
-            (UnknownOutcomeError("408", status=408), False),
-            (UnknownOutcomeError("no response"), True),
-            (UnknownOutcomeError("502", status=502), True),
-            (NotSentError("a free question got 502", status=502), True),
-            (NotSentError("no route to host"), True),
-        ],
-    )
-    def test_a_response_of_the_service_ends_a_silence(self, after, response, ends):
-        """A gateway that does not reach the service responds, too, with 5xx: that is none."""
-        assert (after((0.0, REFUSED), (10.0, response), (25.0, REFUSED)).error is REFUSED) == ends
-
-    @pytest.mark.parametrize("reached", [True, False])
-    def test_a_request_that_this_process_held_back_tells_nothing_of_the_service(self, after, reached):
-        """Too little time was left of its claim, perhaps: it begins no silence, and ends none."""
-        held_back = HeldBackError("too little time was left of its claim")
-        assert after((0.0, held_back), (60.0, held_back), reached=reached).error is None
-        assert after((0.0, REFUSED), (10.0, held_back), (25.0, REFUSED)).error is REFUSED
-        assert after((0.0, REFUSED), (25.0, held_back)).error is None
-
-    def test_after_its_first_response_a_send_is_more_patient(self, after):
-        """Its worker has a way to the service."""
-        assert after((0.0, answer(1, 10)), (5.0, REFUSED), reached=False).error is None
 
 
 def test_no_response_costs_the_record_of_its_request():

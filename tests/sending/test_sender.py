@@ -437,7 +437,7 @@ def test_waits_for_a_lock_are_counted_in_a_row(sender, service, enter):
 
 def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service, enter, caplog):
     """When outcomes cannot be recorded, the log names the requests, their state and event ids, and no number."""
-    ledger = failing_ledger(enter(1), set(range(2, 100)))
+    ledger = failing_ledger(enter(1), set(range(2, 10_000)))
     send = sender(ledger, concurrency=1)
     send.run([people(30)])
     assert isinstance(send.error, LedgerError)

@@ -23,10 +23,8 @@ from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.stop_conditions import (
     MAX_LOST_ALONE,
-    SILENT_SECONDS,
     Caution,
     Credit,
-    Silence,
     StopConditions,
     StopReason,
 )
@@ -156,54 +154,6 @@ def test_hours_that_end_while_the_ledger_is_busy_end_for_what_it_claims(sender, 
     assert (send.error, len(service.requests), stop_conditions.stop_reason is None) == (None, 2, False)
     assert (send.counts.accepted, send.counts.not_sent, send.counts.unknown) == (20, 30, 0)
     assert not enter(2).holders([m.key for m in people(50)[20:]])
-
-
-def test_hours_that_end_before_the_first_post_are_no_silence_of_the_service(sender, enter, service):
-    """The send waits for its next hours, also where the first failure would end it: nobody has asked the service."""
-    now, ledger = [NOON], enter()
-    commit = ledger.commit
-
-    def slow(**what):
-        claims = commit(**what)
-        now[0] = NOON + timedelta(hours=11)
-        return claims
-
-    ledger.commit = slow
-    silence = Silence(ends=True, reached=False)
-    stop_conditions = StopConditions(HOURS, silence=silence, clock=lambda: now[0].timestamp())  # noqa: PLW0108 - it changes
-    send = sender(ledger, stop_conditions=stop_conditions, concurrency=1)
-    send.run([people(30)])
-    assert (send.error, service.requests, stop_conditions.stop_reason) == (None, [], StopReason(until=OPENS))
-    assert send.counts.not_sent == 30
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [None, RefusedError("no balance for you", status=404), ThrottledError("busy", status=503, code="Busy")],
-)
-def test_an_answer_to_a_free_question_ends_a_silence(sender, service, refusal):
-    """It is a response of the service, also where it is the service's own error: the send goes on after a failure."""
-    passed, asked = [0.0], []
-
-    def ask():
-        asked.append(passed[0])
-        if refusal is not None and len(asked) == 1:
-            raise refusal
-
-    def refused_later(service, messages, number):
-        passed[0] += 2 * SILENT_SECONDS
-        raise NotSentError("connection refused")
-
-    def monotonic():
-        passed[0] += 0.01
-        return passed[0]
-
-    service.script = [failing(LOST), refused_later]
-    send = sender(
-        ask=ask, stop_conditions=StopConditions(silence=Silence(ends=True)), monotonic=monotonic, concurrency=1
-    )
-    send.run([people(30)])
-    assert (send.error, send.counts.accepted, send.counts.unknown) == (None, 20, 10)
 
 
 @pytest.mark.parametrize("others_send_meanwhile", [False, True])
@@ -409,34 +359,6 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
     send.run([people(15)])
     assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
     assert (sorted(seen), send.counts.accepted, send.stop_conditions.paused) == ([5, 10], 15, None)
-
-
-def test_a_pause_is_no_silence_of_the_service(sender, service, store, enter):
-    """Nothing is posted meanwhile: the failure before a pause and the one after it do not end a send together."""
-    enter()
-    passed, looks = [0.0], []
-
-    def monotonic():
-        passed[0] += 0.01
-        return passed[0]
-
-    def fails_and_is_paused(service, messages, number):
-        pause(store, "c", "anna")
-        raise NotSentError("connection refused")
-
-    def resume_later():
-        if send.stop_conditions.paused is not None:
-            looks.append(passed[0])
-            passed[0] += SILENT_SECONDS
-            if len(looks) == 3:
-                resume(store, "c", "bert")
-
-    service.script = [fails_and_is_paused, failing(NotSentError("connection refused"))]
-    send = sender(stop_conditions=StopConditions(silence=Silence(ends=True)), monotonic=monotonic, concurrency=1)
-    send._scheduler.defer = _counting(send._scheduler.defer, resume_later)
-    send.run([people(10)])
-    assert (len(looks), len(service.requests)) == (3, 3)
-    assert (send.error, send.counts.accepted) == (None, 10)
 
 
 def _counting(hold, called):

@@ -81,8 +81,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "the last outcomes are recorded in one attempt only",
         "sending/flush.py",
-        "            if monotonic() + seconds > last_begin():\n",
-        "            if True:\n",
+        "        if monotonic() + WAIT_SECONDS > until:\n",
+        "        if True:\n",
         first="test_outcomes_are_recorded_once_the_ledger_answers_again",
     ),
     Mutation(

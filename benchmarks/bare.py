@@ -14,7 +14,7 @@ import orjson
 import requests
 from requests.adapters import HTTPAdapter
 
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.recipients.sources import open_source
 from benchmarks.data import MESSAGE
 from benchmarks.service import Service
@@ -37,11 +37,11 @@ def bodies_of(source: str, most: int) -> list[bytes]:
 
 
 def _messages(source: str) -> Iterator[dict[str, str]]:
-    preparation, first = Preparation(MESSAGE, None), 0
-    for batch in open_source(source).batches(preparation.columns):
-        prepared = preparation.prepare(batch, first)
+    composer, first = Composer(MESSAGE, None), 0
+    for batch in open_source(source).batches(composer.columns):
+        rows = composer.compose(batch, first)
         first += len(batch)
-        for content, destination in zip(prepared.contents, prepared.destinations, strict=True):
+        for content, destination in zip(*(rows[name].to_pylist() for name in ("content", "destination")), strict=True):
             yield {"Content": content, "Destination": destination}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import TaskDeferred
@@ -15,14 +14,7 @@ from airflow_provider_sms.execution.deferral import require_balance
 from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
 from airflow_provider_sms.execution.failures import describe, nothing_more, saying_nothing_more
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
-from airflow_provider_sms.execution.planning import (
-    counts_of_plan,
-    open_scan,
-    plan_in_markdown,
-    plan_send,
-    several_runs_in_words,
-    summary_of_plan,
-)
+from airflow_provider_sms.execution.planning import TableCheck, plan_in_markdown, plan_send, several_runs_in_words
 from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.report_file import (
@@ -42,23 +34,24 @@ from airflow_provider_sms.execution.xcom import (
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
+from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.messages.blocks import outgoing_blocks
 from airflow_provider_sms.messages.outgoing import MessageColumns
+from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
+from airflow_provider_sms.planning.changed_texts import EVERY_MESSAGE, messages_of
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
-from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise, with_report
-from airflow_provider_sms.sending.counts import SeenRows, SendCounts
+from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
-    from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.client import SmsClient
@@ -93,12 +86,10 @@ class BulkAttempt:
         self._before: dict[str, Any] | None = before if isinstance(before, dict) else None
         """The summary that the leg before a deferral pushed; None if there was none, or the task pushes no XComs."""
         self._counts = SendCounts()
-        self._scanned: ScannedSource | None = None
+        self._check: TableCheck | None = None
         self._is_checked = False
         self._has_replayed = False
         """Whether the counts have the requests of earlier legs, if there are any."""
-        self._unsent: Plan | None = None
-        """The plan, as long as no message of it can have been claimed."""
         self._report_path: Any = None
         self._report = ReportFile()
         self._progress = Progress(task.context, task.sms_conn_id)
@@ -128,19 +119,19 @@ class BulkAttempt:
     def _dry_run(self, stack: ExitStack) -> None:
         options = self._options()
         with open_ledger_if_present(self._task.ledger_conn_id) as store:
-            scanned = self._scan(options, stack, store, lambda _: options.on_unknown == "resend")
+            resends = options.on_unknown == "resend"
+            check = self._read_table(options, stack, lambda: self._look(store, lambda _: resends))
             try:
                 with self._task.hook.get_settings().client() as client:
                     balance: Balance | None = client.get_balance()
             except SmsError as error:
                 log.info("The plan is without the balance, which cannot be read: %s", error)
                 balance = None
-            plan = self._plan(options, scanned, store, balance)
+            plan = self._plan(options, check, store, balance)
         # After the plan of the other rows, so that both are seen at once.
-        self._require_sendable(options, scanned, None)
+        self._require_sendable(check, None)
         options.limits.check(plan)
-        self._counts.suppressed = plan.suppressed
-        self._write_report(self._counts.seen, None, "a dry run sends nothing", nothing_sent=True)
+        self._write_report(None, "a dry run sends nothing", nothing_sent=True)
         are = by_count(plan.to_send, "message is", "messages are")
         log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
 
@@ -157,7 +148,7 @@ class BulkAttempt:
             # For the counts, and because an error in the arguments or the table should be reported first.
             options = self._options()
             self._report_path = None  # without a ledger there is nothing true to report
-            self._check(options, stack, None, None, lambda *_: False)
+            self._require_sendable(self._read_table(options, stack, lambda: None), None)
             raise
         self._progress.enter(session, self._campaign)
         session.hold(self._campaign, task.sms_conn_id)
@@ -179,21 +170,21 @@ class BulkAttempt:
             resend_unknown=options.on_unknown == "resend",
             resent=ledger.resent_by_earlier_legs() if self._counts.lost else frozenset(),
         )
-        scanned = self._check(options, stack, session.store, ledger, sending.resends)
+        check = self._read_table(
+            options, stack, lambda: self._look(session.store, sending.resends, ledger.earlier_legs)
+        )
+        self._require_sendable(check, ledger)
         preflight = Preflight(task, options, self._campaign, reconciliation, self._progress)
-        every_row = SeenRows()
-        every_row.until = scanned.scan.rows
         try:
             seen = preflight.read_account()
-            plan = self._plan(options, scanned, session.store, seen.balance)
-            self._unsent = plan
+            plan = self._plan(options, check, session.store, seen.balance)
             options.limits.check(plan)
             if options.approved_plan is not None:
                 options.approved_plan.require(PlanId.of(plan, options.send_options))
             with self._summary_before_wait():
                 preflight.require(plan, seen)
         except Exception as error:
-            self._write_report(every_row, ledger, describe(error), nothing_sent=True)
+            self._write_report(ledger, describe(error), nothing_sent=True)
             raise
         delivery = Delivery(
             task,
@@ -201,7 +192,7 @@ class BulkAttempt:
             settings,
             ledger,
             sending,
-            total=scanned.scan.valid,
+            total=check.table.valid,
             counts=self._counts,
             progress=self._progress,
             reconciliation=reconciliation,
@@ -209,43 +200,32 @@ class BulkAttempt:
             wait=preflight.wait,
         )
         if plan.is_settled:
-            delivery = replace(delivery, counts=counts_of_plan(plan, self._counts, scanned.scan))
             delivery.begin()
-            self._record(ledger, every_row, None)
+            self._record(ledger, None)
             delivery.conclude(DeliveryEnd())  # a leg before a wait may have left something to say
         else:
-            self._unsent = None
             with self._summary_before_wait():
-                self._send(options, scanned, plan, delivery)
+                self._send(options, check, plan, delivery)
 
     def _count_earlier_legs(self, ledger: CampaignLedger) -> None:
         if self._task.resumed:
             replay(ledger, self._counts)
         self._has_replayed = True
 
-    def _check(
-        self,
-        options: BulkOptions,
-        stack: ExitStack,
-        store: LedgerBackend | None,
-        ledger: CampaignLedger | None,
-        resends: Callable[[bytes], bool],
-    ) -> ScannedSource:
-        """Check every row, and refuse a table that must not be sent.
+    def _look(
+        self, store: LedgerBackend | None, resends: Callable[[bytes], bool], earlier_legs: Collection[int] = ()
+    ) -> CampaignPreview | None:
+        """Return the campaign as the ledger knows it; None without a ledger."""
+        if store is None:
+            return None
+        return CampaignPreview(store, self._campaign, resends, earlier_legs, who=claimant_of(self._context))
 
-        :param ledger: for the report; None where nothing was sent before.
-        :param resends: returns whether a message of an unknown request is sent again.
-        """
-        scanned = self._scan(options, stack, store, resends)
-        self._require_sendable(options, scanned, ledger)
-        return scanned
+    def _read_table(
+        self, options: BulkOptions, stack: ExitStack, look: Callable[[], CampaignPreview | None]
+    ) -> TableCheck:
+        """Check every row.
 
-    def _scan(
-        self, options: BulkOptions, stack: ExitStack, store: LedgerBackend | None, resends: Callable[[bytes], bool]
-    ) -> ScannedSource:
-        """Read and check every row.
-
-        :param resends: returns whether a message of an unknown request is sent again.
+        :param look: returns the campaign as the ledger knows it; None where the ledger is not asked.
         """
 
         def read_source() -> Any:
@@ -255,43 +235,30 @@ class BulkAttempt:
                 refuse_report_in("suppress list", self._report_path, options.suppress)
             return source
 
-        scanned = self._scanned = open_scan(
-            options,
-            read_source,
-            campaign=self._campaign,
-            store=store,
-            resends=resends,
-            is_own=self._counts.is_of_earlier_leg,
-            who=claimant_of(self._context),
-            stack=stack,
-        )
-        scanned.check(options, self._task.stop, self._progress)
+        self._check = TableCheck(options, read_source, stack)
+        self._check.run(self._task.stop, self._progress, look)
+        self._counts.add_checked(self._check.table.counts)
         self._is_checked = True
-        if scanned.ledger_error is None:
-            # A lost request may have been closed as accepted since the replayed messages were counted.
-            self._counts.listed = min(scanned.scan.own_messages, self._counts.replayed)
-        return scanned
+        return self._check
 
-    def _require_sendable(self, options: BulkOptions, scanned: ScannedSource, ledger: CampaignLedger | None) -> None:
+    def _require_sendable(self, check: TableCheck, ledger: CampaignLedger | None) -> None:
         """Refuse a table with rows that cannot be texted.
 
         :param ledger: for the report; None where nothing was sent before.
         :raises InvalidRowsError: says how many, why and which.
         """
         try:
-            scanned.require_sendable(options)
+            check.require_sendable()
         except InputError:
-            if ledger is not None:  # the summary tells of the other rows what the ledger has of them
-                self._unsent = plan_send(scanned, options, campaign=self._campaign, store=None, balance=None)
             words = "other rows cannot be texted, so nothing was sent"
-            self._write_report(self._counts.seen, ledger, words, nothing_sent=True)
+            self._write_report(ledger, words, nothing_sent=True)
             raise
 
     def _plan(
-        self, options: BulkOptions, scanned: ScannedSource, store: LedgerBackend | None, balance: Balance | None
+        self, options: BulkOptions, check: TableCheck, store: LedgerBackend | None, balance: Balance | None
     ) -> Plan:
         """Make the plan, log it, and push it as an XCom."""
-        plan = plan_send(scanned, options, campaign=self._campaign, store=store, balance=balance)
+        plan = plan_send(check.table, options, campaign=self._campaign, store=store, balance=balance)
         log.info("%s", plan.table())
         if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
             words = repeats_in_words(plan.repeats, plan.campaign)
@@ -304,38 +271,35 @@ class BulkAttempt:
         self._progress.planned(plan)
         return plan
 
-    def _send(self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery) -> None:
-        def blocks() -> Iterator[Block]:
-            # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
-            return outgoing_blocks(
-                scanned.scan.spool,
-                self._task.stop,
-                keep_order=options.max_requests_per_second is not None,
-                suppressed=scanned.suppressed,
-            )
+    def _send(self, options: BulkOptions, check: TableCheck, plan: Plan, delivery: Delivery) -> None:
+        spool = check.table.spool
+
+        def is_planned(rows: Sequence[int]) -> Sequence[bool]:
+            planned: list[bool] = (spool.statuses[list(rows)] <= Status.AGAIN).tolist()
+            return planned
 
         def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
             return client.send_bulk(MessageColumns.of(messages), send_options=options.send_options)
 
         credit = None
         if options.on_low_balance == "wait" and (balance := prepaid(plan.balance)) is not None:
-            credit = Credit(scanned.prices, plan.cost, balance)
+            credit = Credit(check.prices, plan.cost, balance)
         # If the service did not respond just now, one request goes first.
         caution = Caution(on=plan.balance is None)
         stop_conditions = StopConditions(options.send_window, credit, options.limits.error_rate, caution)
         delivery.begin()
-        planned = scanned.scan.planned if options.plan_binds else None
         end = delivery.send(
-            blocks,
+            # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
+            outgoing_blocks(spool, self._task.stop, keep_order=options.max_requests_per_second is not None),
+            messages_of(spool, *EVERY_MESSAGE),
             post,
-            keys=scanned.scan.keys,
-            planned=planned,
+            planned=is_planned if options.plan_binds else None,
             stop_conditions=stop_conditions,
         )
-        self._record(delivery.ledger, self._counts.seen, end.error)
+        self._record(delivery.ledger, end.error)
         delivery.conclude(end)
 
-    def _record(self, ledger: CampaignLedger, seen: SeenRows, error: Exception | None) -> None:
+    def _record(self, ledger: CampaignLedger, error: Exception | None) -> None:
         """Push and log the summary and the responses, and write the report, before anything is raised.
 
         :param error: the error that ended the sending early; None where nothing failed.
@@ -351,16 +315,16 @@ class BulkAttempt:
         finally:
             # Even if the ledger can no longer be read: the report then says so for each row.
             not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None
-            self._write_report(seen, ledger, not_sent if error is None else describe(error))
+            self._write_report(ledger, not_sent if error is None else describe(error))
             self._push_summary()
 
-    def _write_report(
-        self, seen: SeenRows, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False
-    ) -> None:
-        if self._report_path is None or self._scanned is None or not self._is_checked:
+    def _write_report(self, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False) -> None:
+        if self._report_path is None or self._check is None or not self._is_checked:
             return
         words = nothing_more(ended) if ended is not None and self._may_have_sent() else ended
-        self._report = write_report(self._report_path, self._scanned, seen, ledger, words, nothing_sent=nothing_sent)
+        self._report = write_report(
+            self._report_path, self._check.table.spool, ledger, words, nothing_sent=nothing_sent
+        )
 
     def _may_have_sent(self) -> bool:
         """Return whether a leg of the attempt has sent something, or may have.
@@ -391,9 +355,7 @@ class BulkAttempt:
         before = self._before
         if before is not None and not (self._is_checked and self._has_replayed):
             return before  # this leg ended before it had read the ledger and checked the table
-        if self._unsent is None or self._scanned is None:
-            rows, invalid = (0, 0) if self._scanned is None else (self._scanned.scan.rows, self._scanned.scan.invalid)
-            summary = summarise(self._campaign, rows, invalid, self._counts)
-        else:
-            summary = summary_of_plan(self._unsent, self._counts, self._scanned.scan)
+        table = None if self._check is None else self._check.table
+        rows, invalid = (0, 0) if table is None else (table.rows, table.invalid.total)
+        summary = summarise(self._campaign, rows, invalid, self._counts)
         return with_report(summary, self._report.written or (before or summary)["report"])

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.messages.outgoing import Outgoing
-    from airflow_provider_sms.planning.changed_texts import TableKeys
+    from airflow_provider_sms.planning.changed_texts import Messages
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.sender import SendingOptions
     from airflow_provider_sms.sending.settle import Reconciliation
@@ -90,19 +90,20 @@ class Delivery:
 
     def send(
         self,
-        blocks: Callable[[], Iterable[Block]],
+        blocks: Iterable[Block],
+        messages: Messages,
         post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
         *,
-        keys: TableKeys | None = None,
-        planned: TableKeys | None = None,
+        planned: Callable[[Sequence[int]], Sequence[bool]] | None = None,
         stop_conditions: StopConditions | None = None,
     ) -> DeliveryEnd:
         """Send, and return once every claim has a recorded outcome.
 
-        :param blocks: reads the messages.
+        :param blocks: the messages.
+        :param messages: those that are compared with what earlier attempts claimed.
         :param post: posts one request.
-        :param keys: of all messages, where they are known already.
-        :param planned: keys of the messages that may be sent; None means any.
+        :param planned: takes rows of the table, and returns which of them the plan has; None means that it does not
+            bind the send.
         :param stop_conditions: the conditions that stop the sending though nothing is wrong; None means no condition.
         """
         stop, counts = self.task.stop, self.counts
@@ -113,12 +114,12 @@ class Delivery:
             stop_conditions.caution = Caution(on=True)
 
         def guard() -> None:
-            refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys)
+            refuse_changed_texts(messages, self.ledger.earlier(), stop)
 
         with self.settings.client(pool_size=self.options.concurrency) as client:
             sender = Sender(
                 self.ledger,
-                self.progress.timed(lambda messages: post(client, messages)),
+                self.progress.timed(lambda some: post(client, some)),
                 post_seconds=client.longest_call,
                 ask=self.reconciliation.observe,
                 options=self.options,
@@ -126,11 +127,11 @@ class Delivery:
                 reconciliation=self.reconciliation if self.reconciles else None,
                 counts=counts,
                 stop_conditions=stop_conditions,
-                planned=None if planned is None else planned.contain,
+                planned=planned,
             )
             try:
                 interruption = run_uninterrupted(
-                    lambda: sender.run(blocks(), guard=guard),
+                    lambda: sender.run(blocks, guard=guard),
                     on_interrupt=stop.set,
                     heartbeat=lambda: self.progress.beat(paused=stop_conditions.paused is not None),
                 )

@@ -126,7 +126,7 @@ def failure(
         words.append(f"Sending ended early: {describe(error)}")
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
-    lost, left = _lost(counts, requests), sum(counts.left.values())
+    lost, left = _lost(counts), sum(counts.left.values())
     if lost:
         what = _what_to_do(campaign, lost, ledger_conn_id, reconciles=reconciles)
         words.append(_unknown(campaign, counts, lost, requests, _what_is_resent(lost) if resend_unknown else what))
@@ -235,13 +235,9 @@ def _left(campaign: str, counts: SendCounts, then: str) -> str:
     )
 
 
-def _lost(counts: SendCounts, requests: Collection[RequestRow]) -> int:
+def _lost(counts: SendCounts) -> int:
     """Return how many messages may have been sent, because the response to their request was lost."""
-    rows = counts.unresolved - sum(counts.unrecorded.values())
-    # Several rows may have the same message, and a request messages that are not in this table.
-    held = sum(each.messages for each in requests)
-    # Of each request at least one: repeats of unrecorded messages must not hide what was lost.
-    return max(min(rows, held or rows), len(counts.unknown_requests))
+    return counts.unknown - sum(counts.unrecorded.values())
 
 
 def _what_is_resent(lost: int) -> str:

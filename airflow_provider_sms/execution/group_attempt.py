@@ -6,6 +6,8 @@ import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.delivery import Delivery
@@ -15,6 +17,7 @@ from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger import balances
+from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
@@ -89,7 +92,11 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             to_groups=True,
         )
         delivery.begin()
-        end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post)
+        end = delivery.send(
+            [Block.of([Outgoing(key, None, options.message)])],
+            lambda: iter([(key, np.array([GROUP_DESTINATION]))]),
+            post,
+        )
         if counts.already_sent:  # perhaps by another task, after the look above
             _require_account(session, settings, ledger.holders([key]).get(key))
         body = ledger.responses.to(key)

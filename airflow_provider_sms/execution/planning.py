@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +14,13 @@ from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.name_rules import default_name
-from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.statistics import seconds_per_request
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import Scan
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
-from airflow_provider_sms.reporting.summary import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,119 +31,83 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.execution.progress import Progress
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.model import Claimant
+    from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
-    from airflow_provider_sms.recipients.batches import Source
-    from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.service.responses import Balance
     from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class ScannedSource:
-    """A source whose rows are checked before the first request.
-
-    :param preparation: makes messages of its rows.
-    :param scan: its rows and messages, as far as it was read.
-    :param suppressed: the numbers that are not texted; None where no list was given.
-    :param ledger_error: why the rows were not compared with the ledger; None where they were, or need not be.
-    """
-
-    source: Source
-    preparation: Preparation
-    scan: Scan
-    prices: Prices
-    suppressed: SuppressedNumbers | None
-    ledger_error: LedgerError | None = None
-
-    def check(self, options: BulkOptions, stop: StopFlag, progress: Progress) -> None:
-        """Read and check every row; if an error ends this, the scan keeps what it has found.
-
-        :raises InputError: the source cannot be read, or has too many or too few rows.
-        :raises StoppedError: the task was told to stop.
-        """
-        log.info("Checking every row of %s", self.source.description)
-        progress.note(AttemptState.CHECKING)
-        self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
-        options.limits.check_enough(self.scan.rows)
-
-    def require_sendable(self, options: BulkOptions) -> None:
-        """Refuse a table with rows that cannot be texted, as far as the options do not allow them.
-
-        :raises InvalidRowsError: says how many, why and which.
-        :raises LedgerError: the ledger could not be read, so nobody knows which of the rows were sent before.
-        """
-        options.limits.check_invalid(self.scan)
-        self.scan.require_sendable(skip_invalid=options.on_invalid == "skip")
-        if self.scan.invalid:
-            log.warning("Left out: %s", self.scan.explain_invalid())
-        if self.ledger_error is not None:
-            raise self.ledger_error
-
-
-def open_scan(
-    options: BulkOptions,
-    read_source: Callable[[], Any],
-    *,
-    campaign: str,
-    store: LedgerBackend | None,
-    resends: Callable[[bytes], bool],
-    is_own: Callable[[int], bool],
-    who: Claimant,
-    stack: ExitStack,
-) -> ScannedSource:
-    """Open a source, and return it with a scan that has read none of its rows yet.
+class TableCheck:
+    """The check of a source before the first request.
 
     :param read_source: returns the recipients, as the operator takes them.
-    :param store: the ledger; None where it cannot be read, or need not be.
-    :param resends: returns whether a message of an unknown request is sent again.
-    :param is_own: returns whether an earlier leg of this attempt made a request.
-    :param who: this attempt.
     :param stack: closes the files of the check once the attempt has ended.
     :raises InputError: an argument is wrong, or the source cannot be opened.
     """
-    preparation = Preparation(
-        message=options.message,
-        content_column=options.content_column,
-        destination_column=options.destination_column,
-        default_region=options.default_region,
-        key_columns=options.key_columns,
-    )
-    prices = Prices(options.cost_per_part)
-    source = open_source(located(read_source()), column=options.destination_column)
-    suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
-    preview, error = None, None
-    if store is not None:
+
+    def __init__(self, options: BulkOptions, read_source: Callable[[], Any], stack: ExitStack) -> None:
+        composer = Composer(
+            message=options.message,
+            content_column=options.content_column,
+            destination_column=options.destination_column,
+            default_region=options.default_region,
+            key_columns=options.key_columns,
+        )
+        self.prices = Prices(options.cost_per_part)
+        self._options = options
+        self._source = open_source(located(read_source()), column=options.destination_column)
+        self._suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
+        self.table = stack.enter_context(closing(CheckedTable(composer, self.prices)))
+        """The table, as far as it was checked."""
+
+    def run(self, stop: StopFlag, progress: Progress, look: Callable[[], CampaignPreview | None]) -> None:
+        """Check every row; if an error ends this, the table keeps what was found.
+
+        :param look: returns the campaign as the ledger knows it; None where the ledger is not asked.
+        :raises InputError: the source cannot be read, or has too many or too few rows.
+        :raises StoppedError: the task was told to stop.
+        :raises LedgerError: the ledger cannot be read, so nobody knows which of the rows were sent before.
+        """
+        log.info("Checking every row of %s", self._source.description)
+        progress.note(AttemptState.CHECKING)
+        self.table.read(self._source, stop, self._options.limits.check_rows)
+        self._options.limits.check_enough(self.table.rows)
         try:
-            preview = CampaignPreview(store, campaign, resends, is_own, who=who)
-        except LedgerError as caught:
-            error = caught  # an error in the rows should be reported first
-    if preview is not None and not preview.any:
-        preview = None
-    scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
-    stack.enter_context(closing(scan))
-    return ScannedSource(source, preparation, scan, prices, suppressed, error)
+            self.table.decide(stop, self._suppressed, look())
+        except LedgerError:
+            self.require_sendable()  # an error in the rows should be reported first
+            raise
+
+    def require_sendable(self) -> None:
+        """Refuse a table with rows that cannot be texted, as far as the options do not allow them.
+
+        :raises InvalidRowsError: says how many, why and which.
+        """
+        self._options.limits.check_invalid(self.table)
+        self.table.require_sendable(skip_invalid=self._options.on_invalid == "skip")
+        if self.table.invalid.total:
+            log.warning("Left out: %s", self.table.explain_invalid())
 
 
 def plan_send(
-    scanned: ScannedSource,
+    table: CheckedTable,
     options: BulkOptions,
     *,
     campaign: str,
     store: LedgerBackend | None,
     balance: Balance | None,
 ) -> Plan:
-    """Return the plan of a checked source.
+    """Return the plan of a checked table.
 
     :param store: tells the pace of earlier sends; None where it cannot be read.
     :param balance: the balance now; None if it was not read.
     """
     return make_plan(
         campaign,
-        scanned.scan,
+        table,
         chunk_size=options.chunk_size,
         balance=balance,
         seconds_per_request=_seconds_per_request(options, store),
@@ -187,41 +148,6 @@ def several_runs_in_words(context: Context, campaign: str) -> str | None:
     )
 
 
-def summary_of_plan(plan: Plan, counts: SendCounts, scan: Scan) -> dict[str, Any]:
-    """Return the summary of a leg that has a plan but has claimed nothing of it: the rows are as the plan found them.
-
-    :param counts: the counts of the messages that earlier legs of the attempt sent.
-    :param scan: the table that the plan is of.
-    """
-    summary = summarise(plan.campaign, plan.rows, sum(plan.invalid.values()), counts)
-    found = _found(plan, counts, scan)
-    others = summary["invalid"] + sum(found.values())
-    # Whatever the service left out of the requests of earlier legs is not in the plan, either.
-    not_sent = plan.rows - counts.accepted_rows - others
-    return {**summary, "accepted": counts.accepted_rows, "not_sent": not_sent, **found}
-
-
-def counts_of_plan(plan: Plan, counts: SendCounts, scan: Scan) -> SendCounts:
-    """Return the counts that :func:`summary_of_plan` has, for the progress of a plan that leaves nothing to send."""
-    found = _found(plan, counts, scan)
-    return replace(
-        counts,
-        unknown=found["unknown"],
-        duplicate=found["duplicate"],
-        suppressed=found["suppressed"],
-        already_sent=found["already_sent"],
-    )
-
-
-def _found(plan: Plan, counts: SendCounts, scan: Scan) -> dict[str, int]:
-    return {
-        "unknown": plan.unknown + scan.again,
-        "duplicate": plan.duplicate + scan.own - (counts.listed or 0),
-        "suppressed": plan.suppressed,
-        "already_sent": plan.already_sent - scan.own,
-    }
-
-
 def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     """Read the numbers that are not texted.
 
@@ -229,7 +155,7 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     """
     opened = open_source(located(options.suppress, "suppress"), argument="suppress", column=options.destination_column)
     suppressed = read_suppressed(opened, options.destination_column, options.default_region)
-    if suppressed.unreadable and options.on_invalid == "fail":
+    if suppressed.unreadable.total and options.on_invalid == "fail":
         suppressed.close()
         raise InvalidRowsError(
             suppressed.explain(
@@ -237,7 +163,7 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
                 "on_invalid='skip' to pass over them"
             )
         )
-    if suppressed.unreadable:
+    if suppressed.unreadable.total:
         log.warning("Passed over: %s", suppressed.explain())
     count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
     log.info("%d %s of %s %s not texted", count, by_count(count, "number"), opened.description, are)

@@ -22,9 +22,8 @@ from airflow_provider_sms.recipients.paths import is_path
 from airflow_provider_sms.reporting.row_report import write_row_report
 
 if TYPE_CHECKING:
-    from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.sending.counts import SeenRows
+    from airflow_provider_sms.messages.spool import CheckedSpool
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +63,7 @@ class ReportFile(NamedTuple):
 
 def write_report(
     path: Any,
-    scanned: ScannedSource,
-    seen: SeenRows,
+    spool: CheckedSpool,
     ledger: CampaignLedger | None,
     ended: str | None,
     *,
@@ -74,22 +72,13 @@ def write_report(
     """Write the report. A failure is logged and returned, since everything else is done by then.
 
     :param path: as :func:`report_path` returns it.
-    :param seen: the rows that were looked up.
     :param ledger: None where it cannot be read.
     :param ended: why sending ended early; None if it did not.
     :param nothing_sent: whether the attempt ended before its first claim.
     """
     try:
         with whole_file(path) as file:
-            write_row_report(
-                file,
-                scanned.scan.spool,
-                seen=seen,
-                suppressed=scanned.suppressed,
-                ledger=ledger,
-                ended=ended,
-                nothing_sent=nothing_sent,
-            )
+            write_row_report(file, spool, ledger=ledger, ended=ended, nothing_sent=nothing_sent)
     except Exception as error:  # noqa: BLE001  # storage can fail in any way
         log_unforeseen(error)
         log.error(  # noqa: TRY400  # the traceback may quote a row

@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.backend import again_if_busy, in_pieces, new_id
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK
 from airflow_provider_sms.ledger.model import NOT_SENT
 from airflow_provider_sms.ledger.schema import claimant, former_holder, message, progress, request
-from airflow_provider_sms.messages.integer_set import key_halves
+from airflow_provider_sms.messages.keys import key_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Sequence
@@ -55,7 +55,7 @@ class HeldBlock(NamedTuple):
     :param is_here: whether they belong to the campaign that is about to be sent.
     """
 
-    halves: npt.NDArray[np.uint64]
+    halves: npt.NDArray[np.int64]
     destinations: npt.NDArray[np.int64]
     is_here: npt.NDArray[np.bool_]
 
@@ -201,7 +201,7 @@ class EarlierClaims:
                 for block in rows.partitions(_ROWS_AT_ONCE):
                     keys, numbers, campaigns = zip(*block, strict=True)
                     yield HeldBlock(
-                        key_halves([bytes(key) for key in keys]),
+                        key_halves(b"".join(keys))[:, 0],
                         np.array([GROUP_DESTINATION if number is None else number for number in numbers], np.int64),
                         np.array(campaigns, np.int64) == self._campaign_id,
                     )

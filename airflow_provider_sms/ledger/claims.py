@@ -128,9 +128,9 @@ class CampaignLedger:
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._registered = self._require_registered(who.columns())
-        self._earlier_legs = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
+        self.earlier_legs = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
         self._campaign_id = again_if_busy(self._enter)
-        self._holders = Holders(store, self._campaign_id, self._claimant_id, self._earlier_legs, self.clock)
+        self._holders = Holders(store, self._campaign_id, self._claimant_id, self.earlier_legs, self.clock)
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
 
@@ -404,11 +404,11 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        return requests_of_legs(self._store, self._campaign_id, self._earlier_legs)
+        return requests_of_legs(self._store, self._campaign_id, self.earlier_legs)
 
     def resent_by_earlier_legs(self) -> frozenset[bytes]:
         """Return the keys of the unknown messages that earlier legs of this attempt posted again.
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        return resent_by(self._store, self._campaign_id, self._earlier_legs)
+        return resent_by(self._store, self._campaign_id, self.earlier_legs)

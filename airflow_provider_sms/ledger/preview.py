@@ -13,10 +13,11 @@ from airflow_provider_sms.ledger.backend import find_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import claimant, message, request
 from airflow_provider_sms.ledger.transitions import current_state
-from airflow_provider_sms.messages.integer_set import key_halves
+from airflow_provider_sms.messages.keys import key_halves
+from airflow_provider_sms.messages.spool import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Collection, Generator, Sequence
 
     import numpy.typing as npt
     from sqlalchemy.sql.elements import ColumnElement
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
 
-OWN = "own"
-"""The state of a message that an earlier leg of this attempt has sent."""
-OWN_UNKNOWN = "own unknown"
-"""The state of a message that an earlier leg of this attempt may have sent."""
-AGAIN = "again"
-"""The state of a message that may have been sent, and that is free to be sent again."""
 _ROWS_AT_ONCE = 10_000
 """Messages in memory at a time."""
 
@@ -40,7 +35,7 @@ class CampaignPreview:
     :param store: the open ledger.
     :param campaign_name: it need not exist.
     :param resends: takes the key of an unknown message, and returns whether it is sent again.
-    :param is_own: takes the id of a request, and returns whether an earlier leg of this attempt made it.
+    :param earlier_legs: the claimants of the attempt's earlier legs.
     :param who: the attempt that asks; None means one of a task that has sent nothing.
     """
 
@@ -49,13 +44,13 @@ class CampaignPreview:
         store: LedgerBackend,
         campaign_name: str,
         resends: Callable[[bytes], bool] = lambda _: False,
-        is_own: Callable[[int], bool] = lambda _: False,
+        earlier_legs: Collection[int] = (),
         *,
         who: Claimant | None = None,
     ) -> None:
         self._store = store
         self._resends = resends
-        self._is_own = is_own
+        self._earlier_legs = earlier_legs
         self._id: int | None = None
         self._of_others: ColumnElement[bool] = false()
         self.has_others = False
@@ -73,35 +68,27 @@ class CampaignPreview:
                 others = select(request.c.id).where(self._of_others, request.c.state != NOT_SENT).limit(1)
                 self.has_others = connection.execute(others).scalar() is not None
 
-    @property
-    def any(self) -> bool:
-        """Whether the campaign holds any message."""
-        return self._id is not None
+    def held(self, keys: Sequence[bytes]) -> dict[bytes, Status]:
+        """Return the keys that the campaign holds, each with what that means for its row.
 
-    def held(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the keys that the campaign holds, each with the state of its request.
-
-        The state is ``accepted`` or ``unknown``, and :data:`OWN` or :data:`OWN_UNKNOWN` where this attempt made the
-        request; :data:`AGAIN` where the message is sent again. A message that a live process has claimed may still go
-        either way, and counts as unknown.
+        A message that a live process has claimed may still go either way, and counts as unknown.
 
         :raises LedgerError: when the ledger cannot be read.
         """
         if self._id is None:
             return {}
         now = self._store.clock()
-        held: dict[bytes, str] = {}
+        held: dict[bytes, Status] = {}
         with self._store.read() as connection:
-            for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
-                is_lost = current_state(state, deadline, now) == UNKNOWN
-                if is_lost and self._resends(bytes(key)):
-                    held[bytes(key)] = AGAIN
-                    continue
-                accepted, unknown = (OWN, OWN_UNKNOWN) if self._is_own(request_id) else (ACCEPTED, UNKNOWN)
-                held[bytes(key)] = accepted if state == ACCEPTED else unknown if is_lost else UNKNOWN
+            for key, _, state, deadline, claimant_id, *_ in self._store.holders(connection, self._id, keys):
+                if state == ACCEPTED:
+                    held[bytes(key)] = Status.ACCEPTED if claimant_id in self._earlier_legs else Status.ALREADY_SENT
+                else:
+                    is_lost = current_state(state, deadline, now) == UNKNOWN
+                    held[bytes(key)] = Status.AGAIN if is_lost and self._resends(bytes(key)) else Status.UNKNOWN
         return held
 
-    def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]], None, None]:
+    def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], None, None]:
         """Yield the messages that other tasks and other runs hold in the campaign, a block at a time.
 
         Mapped copies of this task count as this task. There is no index of numbers, which would make every claim
@@ -123,4 +110,4 @@ class CampaignPreview:
         ):
             for block in rows.partitions(_ROWS_AT_ONCE):
                 keys, numbers = zip(*block, strict=True)
-                yield key_halves([bytes(key) for key in keys]), np.array(numbers, np.int64)
+                yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)

@@ -9,24 +9,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.keys import KEY_BYTES
+from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.messages.parts import count_parts
-from airflow_provider_sms.recipients.columns import places
+from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.recipients.columns import integers, places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
     from typing_extensions import Self
 
     from airflow_provider_sms.messages.outgoing import Outgoing
-    from airflow_provider_sms.messages.prepared import PreparedBatch
+    from airflow_provider_sms.messages.spool import CheckedSpool
+    from airflow_provider_sms.stop_flag import StopFlag
+
+BLOCK_ROWS = 10_000
+"""Messages of the blocks at the beginning of a table."""
+MAX_BLOCK_ROWS = 100_000
+MAX_BLOCK_BYTES = 20 * 1024 * 1024
+"""Bytes of texts in a block, which is held in memory."""
+ROWS_TO_BLOCK = 4
+"""Rows read so far for each message of a block: blocks grow with the table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
-    """Messages as columns of one length."""
+    """Messages as columns of one length; no two of them have the same key."""
 
     key_bytes: bytes
     """The keys one after the other, 16 bytes each."""
@@ -37,27 +47,17 @@ class Block:
     """Indices in the source."""
     part_column: list[int | None] | npt.NDArray[np.int32]
     """SMS parts of each; None for a group."""
-    is_duplicate: npt.NDArray[np.bool_]
-    """Whether a message has the key of an earlier one of the block."""
-    until: int
-    """Every row of the source before this one is in this block or in an earlier one, or has no message."""
-    suppressed: Sequence[bytes] = ()
-    """The keys of the rows since the previous block whose number is suppressed; they are not in the block."""
 
     @classmethod
     def of(cls, messages: Iterable[Outgoing]) -> Self:
         """Return a block of messages, in their order."""
         messages = list(messages)
-        first: dict[bytes, int] = {}
-        places = [first.setdefault(message.key, place) for place, message in enumerate(messages)]
         return cls(
             b"".join(message.key for message in messages),
             [message.destination for message in messages],
             [message.content for message in messages],
             np.array([message.row for message in messages], np.int64),
             [None if message.destination is None else count_parts(message.content) for message in messages],
-            np.array(places, np.int64) != np.arange(len(messages)),
-            max((message.row + 1 for message in messages), default=0),
         )
 
     def __len__(self) -> int:
@@ -68,15 +68,11 @@ class Block:
         keys: list[bytes] = np.frombuffer(self.key_bytes, f"V{KEY_BYTES}")[start:stop].tolist()
         return keys
 
-    def destinations(self, start: int, stop: int) -> list[str | None]:
-        """Return the destinations of the messages in a range."""
-        return _listed(self.destination_column[start:stop])
-
     def columns(self, start: int, stop: int) -> MessageColumns:
         """Return the messages in a range as columns."""
         return MessageColumns(
             self.keys(start, stop),
-            self.destinations(start, stop),
+            _listed(self.destination_column[start:stop]),
             _listed(self.content_column[start:stop]),
             self.row_column[start:stop].tolist(),
             _listed(self.part_column[start:stop]),
@@ -86,62 +82,46 @@ class Block:
         """Return the messages in a range."""
         return list(self.columns(start, stop))
 
-    def duplicates(self, start: int, stop: int) -> list[int]:
-        """Return the positions of the messages in a range that are duplicates of an earlier one in the block."""
-        positions: list[int] = (np.flatnonzero(self.is_duplicate[start:stop]) + start).tolist()
-        return positions
+
+def outgoing_blocks(spool: CheckedSpool, stop: StopFlag, *, keep_order: bool = False) -> Iterator[Block]:
+    """Yield the messages that are free to be sent, and those that may become so because their holder is undecided.
+
+    A ledger is a tree of keys, and keys are random: a claim writes a page of the tree for each message, unless messages
+    are claimed in the order of their keys. So after the first rows, each block is ordered by key. The blocks grow with
+    the tree, up to a bound.
+
+    :param stop: ends the collection of a larger block early.
+    :param keep_order: yield the messages in the order of the source.
+    """
+    read = nbytes = gathered = 0
+    some: list[tuple[npt.NDArray[np.int64], pa.RecordBatch]] = []
+    for checked in spool.batches():
+        rows, columns = checked.where(checked.statuses <= Status.UNKNOWN)
+        some.append((rows, columns))
+        read, gathered = read + len(checked.statuses), gathered + len(rows)
+        nbytes += columns.column("content").nbytes
+        wanted = BLOCK_ROWS if keep_order else min(read // ROWS_TO_BLOCK, MAX_BLOCK_ROWS)
+        if gathered and (gathered >= wanted or nbytes >= MAX_BLOCK_BYTES or stop.is_set()):
+            yield _block(some, by_key=not keep_order and read > BLOCK_ROWS)
+            nbytes = gathered = 0
+    if gathered:
+        yield _block(some, by_key=not keep_order and read > BLOCK_ROWS)
 
 
-class BlockBuilder:
-    """Collects prepared batches into one block."""
-
-    def __init__(self) -> None:
-        self._keys = bytearray()
-        self._destinations: list[pa.Array] = []
-        self._contents: list[pa.Array] = []
-        self._rows: list[npt.NDArray[np.int64]] = []
-        self._parts: list[npt.NDArray[np.int32]] = []
-        self.rows = 0
-        self._suppressed: list[bytes] = []
-        self.nbytes = 0
-        """Bytes of the texts."""
-
-    def add(self, batch: PreparedBatch, suppressed: Sequence[bytes] = ()) -> None:
-        """Add a batch.
-
-        :param suppressed: keys of the messages that were left out of the batch because their numbers are suppressed.
-        """
-        self._suppressed += suppressed
-        self._keys += b"".join(batch.keys)
-        self._destinations.append(batch.destination_column)
-        self._contents.append(batch.content_column)
-        self._rows.append(batch.row_column)
-        self._parts.append(batch.part_column)
-        self.rows += batch.num_rows
-        self.nbytes += batch.content_column.nbytes
-
-    def build(self, until: int, *, by_key: bool) -> Block:
-        """Return the block.
-
-        :param until: the row of the source up to which batches were added.
-        :param by_key: order the messages by their keys; otherwise they keep the order of the source.
-        """
-        halves = np.frombuffer(self._keys, ">u8").reshape(-1, 2)
-        # The order is stable: among messages with the same key, the first one comes first.
-        order = np.lexsort((halves[:, 1], halves[:, 0]))
-        ordered = halves[order]
-        duplicate = np.zeros(len(order), np.bool_)
-        duplicate[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
-        rows, parts = np.concatenate(self._rows), np.concatenate(self._parts)
-        if by_key:
-            chosen = places(order)
-            destinations, contents = _joined(self._destinations, chosen), _joined(self._contents, chosen)
-            keys = ordered.tobytes()
-            return Block(keys, destinations, contents, rows[order], parts[order], duplicate, until, self._suppressed)
-        destinations, contents = _joined(self._destinations), _joined(self._contents)
-        in_place = np.empty_like(duplicate)
-        in_place[order] = duplicate
-        return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self._suppressed)
+def _block(some: list[tuple[npt.NDArray[np.int64], pa.RecordBatch]], *, by_key: bool) -> Block:
+    """Return a block of these messages, which are released, ordered by their keys or as they are."""
+    rows = np.concatenate([rows for rows, _ in some])
+    keys = b"".join(key_bytes(columns.column("key")) for _, columns in some)
+    parts = np.concatenate([integers(columns.column("parts")) for _, columns in some])
+    destinations = [columns.column("destination") for _, columns in some]
+    contents = [columns.column("content") for _, columns in some]
+    some.clear()
+    if not by_key:
+        return Block(keys, _joined(destinations), _joined(contents), rows, parts)
+    order = np.argsort(key_halves(keys)[:, 0].byteswap().view(np.uint64))
+    keys = np.frombuffer(keys, f"V{KEY_BYTES}")[order].tobytes()
+    chosen = places(order)
+    return Block(keys, _joined(destinations, chosen), _joined(contents, chosen), rows[order], parts[order])
 
 
 def _joined(pieces: list[pa.Array], chosen: pa.Array | None = None) -> pa.Array:

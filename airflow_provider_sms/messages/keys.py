@@ -41,9 +41,12 @@ from airflow_provider_sms.recipients.values import key_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    import numpy.typing as npt
+
 
 KEY_BYTES = 16
 """The size of a message key."""
+KEY_TYPE = pa.binary(KEY_BYTES)
 _FINGERPRINT_BYTES = 6
 _MODULUS = 1 << 8 * KEY_BYTES
 
@@ -96,6 +99,32 @@ def _identities(destinations: pa.Array, others: pa.Array | None) -> list[bytes]:
     rest = [] if others is None else [others]
     joined: pa.Array = pc.binary_join_element_wise(*pieces, destinations, *rest, constant(""))
     return list(joined.cast(pa.binary()).to_pylist())
+
+
+def key_column(keys: Sequence[bytes], valid: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return keys as a column, with null for the rows that have none.
+
+    :param keys: of the valid rows.
+    """
+    spread = np.zeros((len(valid), KEY_BYTES), np.uint8)
+    spread[valid] = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(KEY_TYPE, len(valid), [bits, pa.py_buffer(spread)])
+
+
+def key_bytes(column: pa.Array) -> memoryview:
+    """Return the keys of a column without nulls, one after the other."""
+    start = column.offset * KEY_BYTES
+    return memoryview(column.buffers()[1])[start : start + len(column) * KEY_BYTES]
+
+
+def key_halves(keys: bytes | memoryview) -> npt.NDArray[np.int64]:
+    """Return both halves of each key as integers. The first one is enough to tell the keys of a table apart.
+
+    :param keys: one after the other.
+    :returns: of shape (keys, 2).
+    """
+    return np.frombuffer(keys, np.int64).reshape(-1, 2)
 
 
 def can_be_key(kind: pa.DataType) -> bool:
@@ -196,17 +225,23 @@ class Fingerprint:
         self._sum = 0
         self._count = 0
 
-    def add(self, keys: Sequence[bytes]) -> None:
-        """Add the keys of some messages, 16 bytes each."""
+    def add(self, keys: bytes | memoryview) -> None:
+        """Add the keys of some messages, 16 bytes each, one after the other."""
         # Quarters, so that no column's sum overflows in fewer than 2**32 keys.
-        quarters = np.frombuffer(b"".join(keys), "<u4").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tolist()
+        quarters = np.frombuffer(keys, "<u4").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tolist()
         self._sum = (self._sum + sum(quarter << 32 * place for place, quarter in enumerate(quarters))) % _MODULUS
-        self._count += len(keys)
+        self._count += len(keys) // KEY_BYTES
 
-    def hexdigest(self, others: Iterable[bytes] = ()) -> str:
-        """Return the digest of all keys so far: 12 hexadecimal digits.
-
-        :param others: further bytes to digest, in this order.
-        """
-        whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little") + b"".join(others)
+    def hexdigest(self) -> str:
+        """Return the digest of all keys so far: 12 hexadecimal digits."""
+        whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little")
         return blake2b(whole, digest_size=_FINGERPRINT_BYTES, person=b"sms: keys").hexdigest()
+
+
+def keys_with_texts(keys: bytes | memoryview, contents: Sequence[str]) -> bytes:
+    """Return a digest of each key and its text, one after the other: with key columns, a key does not tell the text."""
+    pairs = zip(range(0, len(keys), KEY_BYTES), contents, strict=True)
+    return b"".join(
+        blake2b(bytes(keys[start : start + KEY_BYTES]) + text.encode(), digest_size=KEY_BYTES).digest()
+        for start, text in pairs
+    )

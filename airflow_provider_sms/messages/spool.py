@@ -11,17 +11,78 @@ import os
 import tempfile
 import weakref
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceUnavailableError
-from airflow_provider_sms.messages.prepared import SCHEMA, PreparedBatch
+from airflow_provider_sms.messages.keys import KEY_TYPE, key_bytes, key_halves
+from airflow_provider_sms.recipients.columns import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
+
+SCHEMA = pa.schema(
+    [
+        ("destination", pa.string()),
+        ("content", pa.string()),
+        ("key", KEY_TYPE),
+        ("parts", pa.int32()),
+        ("column", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+"""The columns of checked rows. Those of a message have a key, and those without one have a reason and the column at
+fault; their destination is as it was written where it is no number."""
+
 _BUFFER = 1 << 20
+_COMPRESSION = "lz4"
+"""For a million rows writing and reading take 0.18 s of CPU at 40 bytes a row, against 0.07 s and 131 bytes without."""
+_USUAL_BYTES = 50
+"""Bytes of disk that a row takes, with a short text."""
+_KEYS_AT_ONCE = 2_000_000
+"""Keys in memory, 8 bytes each, while repeated ones are looked for."""
+_SHIFT, _TOP_BITS, _MIDDLE = 48, 16, 1 << 15
+"""The top 16 bits of a signed integer tell its range."""
+
+
+class Status(IntEnum):
+    """What a row was when it was checked: without a message to send, held by somebody, or free."""
+
+    FREE = 0
+    AGAIN = 1
+    """It may have been sent, and is sent again."""
+    UNKNOWN = 2
+    """It may have been sent, or another process is sending it."""
+    ALREADY_SENT = 3
+    """Another attempt has sent it."""
+    ACCEPTED = 4
+    """This attempt has sent it, before a wait."""
+    SUPPRESSED = 5
+    DUPLICATE = 6
+    """An earlier row has the same message."""
+    INVALID = 7
+
+
+class CheckedRows(NamedTuple):
+    """Some rows of the table, in its order.
+
+    :param first: index in the source of the first of them, from 0.
+    :param columns: as :data:`SCHEMA` has them.
+    :param statuses: their :class:`Status`, which can be set here.
+    """
+
+    first: int
+    columns: pa.RecordBatch
+    statuses: npt.NDArray[np.uint8]
+
+    def where(self, which: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], pa.RecordBatch]:
+        """Return some of the rows: their indices in the source, and their columns."""
+        return np.flatnonzero(which) + self.first, self.columns if which.all() else self.columns.filter(mask(which))
 
 
 class CheckedSpool:
@@ -31,22 +92,28 @@ class CheckedSpool:
     """
 
     def __init__(self) -> None:
-        with _naming_folder(), tempfile.TemporaryFile(prefix="airflow-provider-sms-") as file:
+        self.statuses = np.empty(0, np.uint8)
+        """The status of each row, in memory, a byte for each; once all are added, and FREE until it is decided."""
+        self._rows = 0
+        with naming_folder(), tempfile.TemporaryFile(prefix="airflow-provider-sms-") as file:
             # Closed with this object, not with the file: Python warns of a file that nobody closed.
             self._descriptor = os.dup(file.fileno())
         self._close = weakref.finalize(self, os.close, self._descriptor)
         self._sink = os.fdopen(self._descriptor, "wb", buffering=_BUFFER, closefd=False)
-        self._writer: pa.RecordBatchWriter | None = pa.ipc.new_stream(self._sink, SCHEMA)
+        self._writer: pa.RecordBatchWriter | None = pa.ipc.new_stream(
+            self._sink, SCHEMA, options=pa.ipc.IpcWriteOptions(compression=_COMPRESSION)
+        )
 
-    def add(self, prepared: PreparedBatch) -> None:
-        """Add the rows after those that were added before.
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows after those that were added before.
 
         :raises SourceUnavailableError: as when it is made.
         """
         if self._writer is None:
             raise ValueError("the spool is finished")
-        with _naming_folder():
-            self._writer.write_batch(prepared.as_record_batch())
+        with naming_folder(self._bytes_a_row):
+            self._writer.write_batch(rows)
+        self._rows += len(rows)
 
     def finish(self) -> None:
         """End writing.
@@ -54,18 +121,45 @@ class CheckedSpool:
         :raises SourceUnavailableError: as when it is made.
         """
         if self._writer is not None:
-            with _naming_folder():
+            with naming_folder(self._bytes_a_row):
                 self._writer.close()
                 self._sink.flush()
-            self._writer = None
+            self._writer, self.statuses = None, np.zeros(self._rows, np.uint8)
 
-    def batches(self) -> Iterator[PreparedBatch]:
+    @property
+    def _bytes_a_row(self) -> int:
+        return os.fstat(self._descriptor).st_size // self._rows if self._rows else _USUAL_BYTES
+
+    def batches(self) -> Iterator[CheckedRows]:
         """Yield the rows in the batches and in the order in which they were added; each call starts anew."""
-        first_row = 0
-        with pa.PythonFile(io.BufferedReader(_Reading(self), _BUFFER), "r") as file, pa.ipc.open_stream(file) as stream:
-            for batch in stream:
-                yield PreparedBatch.of_record_batch(batch, first_row)
-                first_row += len(batch)
+        first = 0
+        for batch in self._read(pa.ipc.IpcReadOptions()):
+            yield CheckedRows(first, batch, self.statuses[first : first + len(batch)])
+            first += len(batch)
+
+    def repeated_keys(self) -> npt.NDArray[np.int64]:
+        """Return the first halves of the keys that several rows have, in ascending order.
+
+        The keys are digests, so equal ranges of their halves have about as many: one range at a time is in memory.
+        """
+        ranges = -(-self._rows // _KEYS_AT_ONCE)
+        found = [np.empty(0, np.int64)]
+        for number in range(ranges):
+            halves = np.concatenate(
+                [some[((some >> _SHIFT) + _MIDDLE) * ranges >> _TOP_BITS == number] for some in self._halves()]
+            )
+            halves.sort()
+            found.append(np.unique(halves[1:][halves[1:] == halves[:-1]]))
+        return np.concatenate(found)
+
+    def _halves(self) -> Iterator[npt.NDArray[np.int64]]:
+        for batch in self._read(pa.ipc.IpcReadOptions(included_fields=[SCHEMA.get_field_index("key")])):
+            yield key_halves(key_bytes(batch.column("key").drop_null()))[:, 0]
+
+    def _read(self, options: pa.ipc.IpcReadOptions) -> Iterator[pa.RecordBatch]:
+        source = io.BufferedReader(_Reading(self), _BUFFER)
+        with pa.PythonFile(source, "r") as file, pa.ipc.open_stream(file, options=options) as stream:
+            yield from stream
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return some bytes of the file."""
@@ -98,7 +192,7 @@ class _Reading(io.RawIOBase):
 
 
 @contextmanager
-def _naming_folder() -> Iterator[None]:
+def naming_folder(bytes_a_row: int = _USUAL_BYTES) -> Iterator[None]:
     """Turn an error of the disk into one that names the folder.
 
     :raises SourceUnavailableError: a file cannot be created or written there.
@@ -112,6 +206,6 @@ def _naming_folder() -> Iterator[None]:
             folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - it is named in an error alone
         raise SourceUnavailableError(
             f"The checked rows cannot be kept in {folder}, the folder for temporary files: "
-            f"{error.strerror or type(error).__name__}. Nothing was sent. Make room there, a few hundred bytes a row, "
-            "or set TMPDIR to a folder that has room"
+            f"{error.strerror or type(error).__name__}. Nothing was sent. Make room there, about {bytes_a_row} bytes a "
+            "row, or set TMPDIR to a folder that has room"
         ) from None

@@ -12,65 +12,47 @@ A *repeat* is a text from another task, or from another run of the task. It may 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
-from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, are_in, key_halves
+from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
+from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.planning.integers_on_disk import IntegersOnDisk
+from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
     from airflow_provider_sms.ledger.attempts import EarlierClaims
     from airflow_provider_sms.ledger.preview import CampaignPreview
-    from airflow_provider_sms.messages.blocks import Block
+    from airflow_provider_sms.messages.spool import CheckedSpool
     from airflow_provider_sms.stop_flag import StopFlag
 
-
-T = TypeVar("T")
-
-
-class TableKeys:
-    """The messages of a table: half of each key, which is enough to tell them apart, in 8 bytes of disk each."""
-
-    def __init__(self) -> None:
-        self._halves = DiskBackedIntegers(np.uint64)
-
-    def add(self, keys: Sequence[bytes]) -> None:
-        """Add the keys of some rows.
-
-        :raises OSError: there is no room in the folder for temporary files.
-        """
-        self._halves.add(key_halves(keys))
-
-    def sorted(self) -> npt.NDArray[np.uint64]:
-        """Return all halves in ascending order, readable until this is closed."""
-        return self._halves.sorted()
-
-    def contain(self, keys: Sequence[bytes]) -> npt.NDArray[np.bool_]:
-        """Return which of the keys are among these."""
-        return self._halves.contains(key_halves(keys))
-
-    def count_distinct(self) -> int:
-        """Return the number of messages, each counted once however many rows hold it."""
-        return self._halves.count_distinct()
-
-    def close(self) -> None:
-        """Release the keys and their room on disk."""
-        self._halves.close()
+EVERY_MESSAGE = (Status.FREE, Status.AGAIN, Status.UNKNOWN, Status.ALREADY_SENT, Status.ACCEPTED)
+"""The statuses of rows whose message is not suppressed, one row for each message."""
+Messages: TypeAlias = "Callable[[], Iterator[tuple[bytes | memoryview, npt.NDArray[np.int64]]]]"
+"""Yields the messages of a table: their keys, one after the other, and their destinations as numbers."""
 
 
-def refuse_changed_texts(
-    blocks: Callable[[], Iterable[Block]],
-    earlier: EarlierClaims,
-    stop: StopFlag,
-    keys: TableKeys | None = None,
-) -> None:
+def messages_of(spool: CheckedSpool, *statuses: Status) -> Messages:
+    """Return the messages of the checked rows that have one of these statuses."""
+
+    def read() -> Iterator[tuple[memoryview, npt.NDArray[np.int64]]]:
+        for rows in spool.batches():
+            _, messages = rows.where(np.isin(rows.statuses, statuses))
+            yield key_bytes(messages.column("key")), integers(messages.column("destination").cast(pa.int64()))
+
+    return read
+
+
+def refuse_changed_texts(messages: Messages, earlier: EarlierClaims, stop: StopFlag) -> None:
     """Refuse to send where recipients whose messages an earlier attempt claimed would now get another text.
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
@@ -79,29 +61,26 @@ def refuse_changed_texts(
     for claims of other mapped copies of the task: their tables may have been divided anew. The comparison takes 8 bytes
     of disk for each row of the table and each message that is gone, and nothing on a first attempt.
 
-    :param blocks: reads the table anew.
+    :param messages: of the table, but for suppressed ones.
     :param stop: ends the comparison early.
-    :param keys: those of the table; always closed, since a send need not hold them. None means that they are read with
-        the blocks.
     :raises InputError: texts have changed; names their count, and what to do.
     :raises StoppedError: the comparison was stopped.
     :raises LedgerError: the ledger cannot be read.
     """
     if not earlier.any():
-        if keys is not None:
-            keys.close()
         return
-    if keys is None:
-        keys = TableKeys()
-        for block in _until_stopped(blocks(), stop):
-            keys.add(block.keys(0, len(block)))
-    with DiskBackedIntegers(np.int64) as gone:
-        with closing(keys):
-            _add_destinations_gone(gone, keys.sorted(), earlier, stop)
-        ordered = gone.sorted()
-        if not len(ordered):
+    with IntegersOnDisk() as gone:
+        with _keys_of(messages) as table:
+            _add_destinations_gone(gone, table, earlier, stop)
+        if not len(gone.sorted()):
             return
-        changed = sum(_count_changed(block, ordered, earlier) for block in _until_stopped(blocks(), stop))
+        changed = 0
+        for keys, numbers in messages():
+            _require_running(stop)
+            every = np.frombuffer(keys, f"V{KEY_BYTES}")
+            of_same_people = every[gone.contains(numbers)].tolist()
+            held = earlier.held(of_same_people)
+            changed += sum(key not in held for key in of_same_people)
     if changed:
         raise InputError(
             f"{changed} {by_count(changed, 'message to a recipient', 'messages to recipients')} that an earlier "
@@ -114,59 +93,55 @@ def refuse_changed_texts(
         )
 
 
-def _until_stopped(blocks: Iterable[T], stop: StopFlag) -> Iterator[T]:
-    for block in blocks:
-        if stop.is_set():
-            raise StoppedError("Told to stop, so nothing was sent")
-        yield block
+def _keys_of(messages: Messages) -> IntegersOnDisk:
+    table = IntegersOnDisk()
+    for keys, _ in messages():
+        table.add(key_halves(keys)[:, 0])
+    return table
 
 
-def _add_destinations_gone(
-    gone: DiskBackedIntegers[np.int64], table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopFlag
-) -> None:
+def _require_running(stop: StopFlag) -> None:
+    if stop.is_set():
+        raise StoppedError("Told to stop, so nothing was sent")
+
+
+def _add_destinations_gone(gone: IntegersOnDisk, table: IntegersOnDisk, earlier: EarlierClaims, stop: StopFlag) -> None:
     """Collect the destinations of messages that earlier attempts hold and that the table no longer has."""
+    any_gone = False
     with closing(earlier.own_blocks()) as own:
-        for held in _until_stopped(own, stop):
-            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])
-    with closing(earlier.blocks_of_copies(any_gone=bool(len(gone)))) as copies:
-        for held in _until_stopped(copies, stop):
-            is_gone = ~(held.is_here & are_in(table, held.halves))
+        for held in own:
+            _require_running(stop)
+            is_gone = ~(held.is_here & table.contains(held.halves))
+            any_gone |= bool(is_gone.any())
+            gone.add(held.destinations[is_gone])
+    with closing(earlier.blocks_of_copies(any_gone=any_gone)) as copies:
+        for held in copies:
+            _require_running(stop)
+            is_gone = ~(held.is_here & table.contains(held.halves))
             # Copies text different groups, whose members are not known.
             gone.add(held.destinations[is_gone & (held.destinations != GROUP_DESTINATION)])
 
 
-def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierClaims) -> int:
-    destinations = block.destinations(0, len(block))
-    numbers = np.array([GROUP_DESTINATION if number is None else int(number) for number in destinations], np.int64)
-    keys = block.keys(0, len(block))
-    of_same_people = [keys[position] for position in np.flatnonzero(are_in(gone, numbers)).tolist()]
-    held = earlier.held(of_same_people)
-    return sum(key not in held for key in of_same_people)
-
-
-def count_repeats(
-    preview: CampaignPreview, table: TableKeys, people: DiskBackedIntegers[np.int64], stop: StopFlag
-) -> int:
+def count_repeats(preview: CampaignPreview, spool: CheckedSpool, stop: StopFlag) -> int:
     """Return how many people have had another text of the campaign.
 
     A text counts if another task or run sent it, or may have, and the table does not hold it as well: a person with
     several messages in one table gets them on purpose. The messages of the campaign are read once, a block at a time,
     and only where others hold any.
 
-    :param table: the messages of the table.
-    :param people: the numbers that are about to be texted.
+    :param spool: the checked table, of which people are about to be texted.
     :param stop: ends the count early.
     :raises StoppedError: the count was stopped.
     :raises LedgerError: the ledger cannot be read.
-    :raises OSError: there is no room in the folder for temporary files.
+    :raises SourceUnavailableError: there is no room in the folder for temporary files.
     """
-    if not len(people):
-        return 0
-    with DiskBackedIntegers(np.int64) as found, closing(preview.blocks_of_others()) as blocks:
-        for halves, destinations in blocks:
-            if stop.is_set():
-                raise StoppedError("Told to stop while the rows were checked; nothing was sent")
-            again = are_in(people.sorted(), destinations)
-            again[again] = ~are_in(table.sorted(), halves[again])
-            found.add(destinations[again])
+    with IntegersOnDisk() as people, IntegersOnDisk() as found, _keys_of(messages_of(spool, *EVERY_MESSAGE)) as table:
+        for _, numbers in messages_of(spool, Status.FREE, Status.AGAIN)():
+            people.add(numbers)
+        with closing(preview.blocks_of_others()) as blocks:
+            for halves, destinations in blocks:
+                _require_running(stop)
+                again = people.contains(destinations)
+                again[again] = ~table.contains(halves[again])
+                found.add(destinations[again])
         return found.count_distinct()

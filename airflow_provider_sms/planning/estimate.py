@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow.compute as pc
 
 from airflow_provider_sms.decimal_context import own_decimals
+from airflow_provider_sms.messages.compose import IN_SEPTETS
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION
-from airflow_provider_sms.messages.prepare import IN_SEPTETS
 from airflow_provider_sms.recipients.columns import chosen, integers, mask
 from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
-    from airflow_provider_sms.messages.prepared import PreparedBatch
+    import numpy.typing as npt
+    import pyarrow as pa
+
     from airflow_provider_sms.planning.prices import Prices
 
 MOST_CHARACTERS = 1000
@@ -120,15 +122,16 @@ class Estimate:
         return self.gsm.parts + self.ucs2.parts
 
     @own_decimals()
-    def add(self, messages: PreparedBatch) -> None:
+    def add(self, rows: npt.NDArray[np.int64], messages: pa.RecordBatch) -> None:
         """Count some messages.
 
+        :param rows: their indices in the source.
         :raises InputError: there is no price for a number, which the error shows masked.
         """
-        contents, parts, rows = messages.content_column, messages.part_column, messages.row_column
+        contents, parts = messages.column("content"), integers(messages.column("parts"))
         if not len(rows):
             return
-        self.cost += self.prices.total(messages.destination_column, parts)
+        self.cost += self.prices.total(messages.column("destination"), parts)
         ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, IN_SEPTETS)))
         for totals, own in ((self.gsm, ~ucs2), (self.ucs2, ucs2)):
             totals.messages += int(np.count_nonzero(own))

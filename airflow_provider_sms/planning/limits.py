@@ -16,8 +16,8 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import quoted
 
 if TYPE_CHECKING:
+    from airflow_provider_sms.planning.check import CheckedTable
     from airflow_provider_sms.planning.plan import Plan
-    from airflow_provider_sms.planning.scan import Scan
 
 
 REPEATS_ADVICE = (
@@ -126,7 +126,7 @@ class Limits(Arguments):
                 "sent. Is it the right source, and is it complete? If so, lower min_rows"
             )
 
-    def check_invalid(self, scan: Scan) -> None:
+    def check_invalid(self, table: CheckedTable) -> None:
         """Refuse too many rows that cannot be texted.
 
         :raises InvalidRowsError: names the count, the reasons and the first rows.
@@ -134,9 +134,9 @@ class Limits(Arguments):
         if not isinstance(self.max_invalid, (int, Decimal)):
             return
         is_share = isinstance(self.max_invalid, Decimal)
-        if scan.invalid > (self.max_invalid * scan.rows if is_share else self.max_invalid):
+        if table.invalid.total > (self.max_invalid * table.rows if is_share else self.max_invalid):
             raise InvalidRowsError(
-                scan.explain_invalid(
+                table.explain_invalid(
                     f"Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
                     f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
                 )

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.messages.prepared import count_reasons
+from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from decimal import Decimal
 
+    from airflow_provider_sms.planning.check import CheckedTable
     from airflow_provider_sms.planning.estimate import Estimate
-    from airflow_provider_sms.planning.scan import Scan
     from airflow_provider_sms.service.responses import Balance
 
 MAX_CHARACTERS = 5
@@ -25,15 +26,15 @@ class Plan:
     """The messages of a table that are about to be sent, as figures; counts are of rows unless they say otherwise.
 
     :param id: a digest of the recipients, their texts and the values of the key columns: it changes with any of them,
-        and with their order only if rows of one message have different texts.
+        and with their order only where that changes which text of a message is sent.
     :param invalid: rows that cannot be texted, by reason.
-    :param duplicate: rows that hold the same message as another row.
+    :param duplicate: rows that hold the same message as an earlier row.
     :param suppressed: rows whose number is suppressed.
     :param already_sent: rows whose message the campaign has sent already.
     :param unknown: rows whose message may have been sent, or that another process is sending.
     :param to_send: messages to be sent: all other rows.
     :param requests: requests that the messages take.
-    :param estimate: the estimate of the texts; it may count some duplicates.
+    :param estimate: the estimate of the texts.
     :param balance: the balance at the time of the plan; None where it was not read.
     :param seconds: the approximate time that sending takes; None where there is no earlier request to judge by.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
@@ -91,7 +92,7 @@ class Plan:
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of a name and a value, for people to read."""
         yield "rows", str(self.rows)
-        reasons = f" ({count_reasons(self.invalid)})" if self.invalid else ""
+        reasons = f" ({reasons_in_words(self.invalid)})" if self.invalid else ""
         yield "invalid", f"{sum(self.invalid.values())}{reasons}"
         yield "duplicate", str(self.duplicate)
         yield "suppressed", str(self.suppressed)
@@ -122,36 +123,34 @@ class Plan:
 
 def make_plan(
     campaign: str,
-    scan: Scan,
+    table: CheckedTable,
     *,
     chunk_size: int,
     balance: Balance | None = None,
     seconds_per_request: float | None = None,
 ) -> Plan:
-    """Return the plan of a table that was scanned.
+    """Return the plan of a table.
 
-    :param scan: the finished scan.
+    :param table: every row of which is decided.
     :param chunk_size: messages per request.
     :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
     """
-    duplicate = scan.duplicate
-    to_send = scan.valid - (scan.suppressed + scan.already_sent + scan.unknown + duplicate)
-    requests = -(-to_send // chunk_size)
+    counts, requests = table.counts, -(-table.to_send // chunk_size)
     return Plan(
-        id=scan.plan_id(),
+        id=table.plan_id,
         campaign=campaign,
-        rows=scan.rows,
-        invalid=dict(scan.reasons.most_common()),
-        duplicate=duplicate,
-        suppressed=scan.suppressed,
-        already_sent=scan.already_sent,
-        unknown=scan.unknown,
-        to_send=to_send,
+        rows=table.rows,
+        invalid=dict(table.invalid.reasons.most_common()),
+        duplicate=counts[Status.DUPLICATE],
+        suppressed=counts[Status.SUPPRESSED],
+        already_sent=counts[Status.ALREADY_SENT] + counts[Status.ACCEPTED],
+        unknown=counts[Status.UNKNOWN],
+        to_send=table.to_send,
         requests=requests,
-        estimate=scan.estimate,
+        estimate=table.estimate,
         balance=balance,
         seconds=None if seconds_per_request is None else requests * seconds_per_request,
-        repeats=scan.repeats,
+        repeats=table.repeats,
     )
 
 

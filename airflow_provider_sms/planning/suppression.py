@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,8 @@ from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_number, mask_numbers_in
-from airflow_provider_sms.messages.integer_set import DiskBackedIntegers
-from airflow_provider_sms.messages.prepared import RejectedRow, count_reasons, list_rejected
+from airflow_provider_sms.planning.integers_on_disk import IntegersOnDisk
+from airflow_provider_sms.planning.invalid_rows import InvalidRow, InvalidRows
 from airflow_provider_sms.recipients.columns import (
     alike,
     column_of,
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.recipients.batches import Source
 
 log = logging.getLogger(__name__)
-
-MAX_EXAMPLES = 10
-"""Unreadable rows that an error names."""
 
 _USED_BY = "suppress"
 _NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
@@ -70,17 +66,13 @@ class SuppressedNumbers:
     """Rows that were read."""
     numbers: int = 0
     """Different numbers."""
-    blank: int = 0
-    """Rows without a number, which suppress nobody."""
-    unreadable: Counter[str] = field(default_factory=Counter)
-    """Why numbers cannot be read, and how many rows for each reason."""
-    examples: list[RejectedRow] = field(default_factory=list)
-    """The first rows with a number that cannot be read."""
-    digits: DiskBackedIntegers[np.int64] = field(default_factory=lambda: DiskBackedIntegers(np.int64))
+    unreadable: InvalidRows = field(default_factory=InvalidRows)
+    """Rows with a number that cannot be read."""
+    digits: IntegersOnDisk = field(default_factory=IntegersOnDisk)
     """The numbers, as many times as they were read."""
     former: int = 0
     """Rows with a number that is not valid today."""
-    endings: DiskBackedIntegers[np.int64] = field(default_factory=lambda: DiskBackedIntegers(np.int64))
+    endings: IntegersOnDisk = field(default_factory=IntegersOnDisk)
     """What :func:`_endings` returns for each of the numbers, negative where it is not valid today."""
 
     def __repr__(self) -> str:
@@ -121,11 +113,10 @@ class SuppressedNumbers:
 
         :param advice: sentences to put before these rows, without the last full stop.
         """
-        count = self.unreadable.total()
-        return (
-            f"{count} of {self.rows} {by_count(self.rows, 'row')} of {_USED_BY} {by_count(count, 'has', 'have')} a "
-            f"number that cannot be read: {count_reasons(self.unreadable)}. {f'{advice}. ' if advice else ''}"
-            f"{list_rejected(self.examples, count)}"
+        count, rows = self.unreadable.total, by_count(self.rows, "row")
+        have = by_count(count, "has", "have")
+        return self.unreadable.in_words(
+            f"{count} of {self.rows} {rows} of {_USED_BY} {have} a number that cannot be read", advice
         )
 
     def close(self) -> None:
@@ -150,7 +141,7 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     :raises ColumnError: no column, or more than one, could be that of the numbers.
     :raises SourceError: the source cannot be read.
     :raises InputError: the region is unknown.
-    :raises OSError: there is no room in the folder for temporary files.
+    :raises SourceUnavailableError: there is no room in the folder for temporary files.
     """
     found, name = SuppressedNumbers(), None
     try:
@@ -158,7 +149,6 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
             name = _column_of_numbers(batch, destination_column, name)
             if name is None:
                 found.rows += len(batch)
-                found.blank += len(batch)
                 continue
             column = column_of(batch, name, _USED_BY)
             if _is_report(batch.schema) and is_text(column.type):
@@ -251,18 +241,12 @@ def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: 
     found.endings.add(np.concatenate([_endings(numbers), -_endings(former)]))
     found.former += len(former)
     if cleaned.digits.null_count:
-        blank = pc.equal(cleaned.reasons, constant(NO_NUMBER))
-        found.blank += pc.sum(blank).as_py()  # true_count of Arrow 14 crashes where a value is missing
         unreadable = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
         unreadable = pc.fill_null(unreadable, constant(False))  # noqa: FBT003 - a value, and no switch
-        reasons = cleaned.reasons.filter(unreadable).to_pylist()
-        found.unreadable.update(reasons)
-        room = MAX_EXAMPLES - len(found.examples)
-        rows = pc.indices_nonzero(unreadable)[:room].to_pylist()
-        numbers = column.filter(unreadable)[:room].to_pylist()
-        found.examples.extend(
-            RejectedRow(found.rows + row, name, reason, mask_number(str(number)))
-            for row, reason, number in zip(rows, reasons, numbers, strict=False)
+        rows, reasons = pc.indices_nonzero(unreadable).to_pylist(), cleaned.reasons.filter(unreadable).to_pylist()
+        found.unreadable.add(
+            InvalidRow(found.rows + row, name, reason, mask_number(str(number)))
+            for row, reason, number in zip(rows, reasons, column.filter(unreadable).to_pylist(), strict=True)
         )
     found.rows += len(column)
 

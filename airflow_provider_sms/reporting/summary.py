@@ -44,17 +44,16 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
     :param invalid: how many of these cannot be texted.
     """
     unreached = rows - invalid - counts.settled
-    # Until a row is looked up, no count has the messages that earlier legs of this attempt may have sent.
-    lost = 0 if counts.seen.until else min(counts.lost, max(0, unreached))
+    lost = min(counts.unread_unknown, max(0, unreached))
     # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent, and was not compared.
     summary = {
         "campaign": _fitting(campaign, MAX_NAME_BYTES),
         "rows": rows,
         "accepted": counts.accepted_rows + min(0, unreached),
-        "unknown": counts.unresolved + lost,
+        "unknown": counts.unknown + lost,
         "not_sent": counts.unsent_rows + max(0, unreached) - lost,
         "invalid": invalid,
-        "duplicate": counts.repeated,
+        "duplicate": counts.duplicate,
         "suppressed": counts.suppressed,
         "already_sent": counts.already_sent,
         "reconciled": counts.reconciled,
@@ -138,7 +137,7 @@ def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
             response = _parsed(request.response)
             # The balance may have told the cost of a request without a response.
             cost = None if request.cost is None else Decimal(request.cost)
-            counts.replay(request.request_id, request.submitted, response, parts=request.parts, cost=cost)
+            counts.replay(request.submitted, response, parts=request.parts, cost=cost)
             # Requests are read in the order of their claims, but the responses may have come in another.
             if response is not None and (request.finished_at or 0.0) >= balance_at:
                 balance, balance_at = response.remaining_balance, request.finished_at or 0.0

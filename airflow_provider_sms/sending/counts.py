@@ -2,75 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_sms.ledger.model import TextedTwice
     from airflow_provider_sms.service.responses import ErrorReport, SendResponse
-
-
-class RowBits:
-    """A set of rows of the source, in one bit per row."""
-
-    def __init__(self) -> None:
-        self._bits = bytearray()
-
-    def add(self, row: int) -> None:
-        """Add a row."""
-        byte = row >> 3
-        if byte >= len(self._bits):
-            self._bits.extend(bytes(byte + 1 - len(self._bits)))
-        self._bits[byte] |= 1 << (row & 7)
-
-    def among(self, first: int, count: int) -> set[int]:
-        """Return the members of the set among ``count`` rows from ``first`` on."""
-        if not any(self._bits[first >> 3 : (first + count + 7) >> 3]):
-            return set()
-        last = min(first + count, len(self._bits) << 3)
-        return {row for row in range(first, last) if self._bits[row >> 3] >> (row & 7) & 1}
-
-
-class RequestBits:
-    """A set of requests, added in ascending order of id, in one bit for each id from the first one on."""
-
-    def __init__(self) -> None:
-        self._first: int | None = None
-        self._offsets = RowBits()
-
-    def add(self, request_id: int) -> None:
-        """Add a request."""
-        if self._first is None:
-            self._first = request_id
-        self._offsets.add(request_id - self._first)
-
-    def __contains__(self, request_id: int) -> bool:
-        if self._first is None or request_id < self._first:
-            return False
-        return bool(self._offsets.among(request_id - self._first, 1))
-
-
-class SeenRows:
-    """The rows of the source that were looked up, and those of which the ledger holds no request of their own."""
-
-    def __init__(self) -> None:
-        self.until = 0
-        """Rows before this one were looked up."""
-        self.duplicates = RowBits()
-        """Rows that repeat the message of another row of the same attempt."""
-        self.replayed_requests = RequestBits()
-        """The accepted requests of earlier legs of the attempt."""
-        self.lost_requests = RequestBits()
-        """The unknown requests of earlier legs. One that an earlier leg, still alive, makes later is in neither set."""
-
-    def is_of_earlier_leg(self, request_id: int) -> bool:
-        """Return whether an earlier leg of the attempt had made a request when this leg began."""
-        return request_id in self.replayed_requests or request_id in self.lost_requests
 
 
 @dataclass(slots=True)
@@ -80,7 +24,7 @@ class SendCounts:
     :param accepted: messages that the service took.
     :param unknown: messages that this or an earlier attempt posted, and of which nobody knows whether they were taken.
     :param not_sent: messages not posted, or posted and surely not taken.
-    :param duplicate: rows that repeat a message of this attempt.
+    :param duplicate: rows that repeat the message of an earlier row.
     :param already_sent: messages of requests that were accepted before this attempt met them.
     :param reconciled: messages of requests that the balance closed, charged or not; those of this table are in another
         count, too.
@@ -89,9 +33,9 @@ class SendCounts:
     :param replayed_accepted: those of them that the service took.
     :param listed: those of them that still have a row in the table; None where the table was not compared with the
         ledger.
-    :param met: rows of this leg whose message is a replayed one.
     :param lost: messages of earlier legs of this attempt that are unknown.
-    :param met_lost: rows of this leg whose message is a lost one; they count as unknown.
+    :param lost_requests: their requests.
+    :param unread_unknown: rows that were unknown when they were checked, until the first row is looked up again.
     :param unplanned: messages that were free to be sent, and not in the plan that binds the send; they are in
         ``not_sent``, too.
     :param requests: requests of this attempt that were accepted or are unknown.
@@ -104,9 +48,6 @@ class SendCounts:
         its messages; these are in ``unknown``, too.
     :param left: unknown requests of this task instance of which no row was met, each with its messages; these are not
         in ``unknown``.
-    :param opted_out: rows of people who have opted out since, counted as unknown, by message key, and by the request
-        that may be closed.
-    :param seen: the rows that were looked up, and those counted as duplicate.
     """
 
     accepted: int = 0
@@ -119,9 +60,9 @@ class SendCounts:
     replayed: int = 0
     replayed_accepted: int = 0
     listed: int | None = None
-    met: int = 0
     lost: int = 0
-    met_lost: int = 0
+    lost_requests: set[int] = field(default_factory=set)
+    unread_unknown: int = 0
     unplanned: int = 0
     requests: int = 0
     priced: int = 0
@@ -138,23 +79,6 @@ class SendCounts:
     unknown_requests: set[int] = field(default_factory=set)
     unrecorded: dict[int, int] = field(default_factory=dict)
     left: dict[int, int] = field(default_factory=dict)
-    opted_out: defaultdict[int, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
-    seen: SeenRows = field(default_factory=SeenRows)
-
-    @property
-    def replayed_requests(self) -> RequestBits:
-        """The requests of the replayed messages."""
-        return self.seen.replayed_requests
-
-    @property
-    def lost_requests(self) -> RequestBits:
-        """The requests of the lost messages."""
-        return self.seen.lost_requests
-
-    @property
-    def repeated(self) -> int:
-        """The rows that repeat a message of this attempt; a message of an earlier leg has one row that does not."""
-        return self.duplicate + max(0, self.met - (self.replayed - self.gone)) + self._lost_repeated
 
     @property
     def gone(self) -> int:
@@ -172,15 +96,6 @@ class SendCounts:
         return self.not_sent - max(0, self.gone - self.replayed_accepted)
 
     @property
-    def unresolved(self) -> int:
-        """The rows whose message may have been sent, each message once."""
-        return self.unknown - self._lost_repeated
-
-    @property
-    def _lost_repeated(self) -> int:
-        return max(0, self.met_lost - self.lost)
-
-    @property
     def has_posted(self) -> bool:
         """Whether this attempt has sent something, or may have."""
         return bool(self.accepted or self.lost)
@@ -188,22 +103,25 @@ class SendCounts:
     @property
     def settled(self) -> int:
         """The rows that need nothing more of this leg of the attempt; those that it leaves for later are among them."""
-        posted = self.accepted_rows + self.unresolved + self.already_sent
-        return posted + self.unsent_rows + self.repeated + self.suppressed
+        posted = self.accepted_rows + self.unknown + self.already_sent
+        return posted + self.unsent_rows + self.duplicate + self.suppressed
 
     @property
     def done(self) -> int:
         """The rows that need nothing more of any leg or attempt: all that are settled, but for those not sent."""
         return self.settled - (self.not_sent - self.partial)
 
-    def is_of_earlier_leg(self, request_id: int) -> bool:
-        """Return whether an earlier leg of this attempt made a request."""
-        return self.seen.is_of_earlier_leg(request_id)
+    def add_checked(self, rows: Mapping[Status, int]) -> None:
+        """Count the rows of a table that need nothing more, and keep how many are unknown as long as nothing is sent.
 
-    def add_duplicate(self, row: int) -> None:
-        """Count a row that repeats the message of another row of this attempt."""
-        self.duplicate += 1
-        self.seen.duplicates.add(row)
+        :param rows: how many have each status.
+        """
+        self.duplicate = rows[Status.DUPLICATE]
+        self.suppressed = rows[Status.SUPPRESSED]
+        self.unread_unknown = rows[Status.UNKNOWN] + rows[Status.AGAIN]
+        # A lost request may have been closed as accepted since the replayed messages were counted.
+        self.listed = min(rows[Status.ACCEPTED], self.replayed)
+        self.already_sent = rows[Status.ALREADY_SENT] + rows[Status.ACCEPTED] - self.listed
 
     def add_unplanned(self) -> None:
         """Count a message that may be sent, but that the plan does not have."""
@@ -212,7 +130,6 @@ class SendCounts:
 
     def replay(
         self,
-        request_id: int,
         submitted: int,
         response: SendResponse | None,
         *,
@@ -227,7 +144,6 @@ class SendCounts:
         """
         before = self.accepted
         self.replayed += submitted
-        self.replayed_requests.add(request_id)
         if response is None:
             self.requests += 1
             self.add_charged(submitted, parts, cost, is_mine=True)
@@ -286,25 +202,6 @@ class SendCounts:
         self.unknown -= messages
         self.unknown_requests.discard(request_id)
         self.requests -= not is_charged
-
-    def close_opted_out(self, request_id: int, *, is_charged: bool) -> None:
-        """Count the rows of a request that was unknown anew: its people have opted out since.
-
-        :param is_charged: whether the service took it, or a person says so; else they were left out, and are not sent
-            again.
-        """
-        keys = self.opted_out.pop(request_id, None)
-        if not keys:
-            return
-        rows = sum(keys.values())
-        self.unknown -= rows
-        self.met_lost -= rows
-        self.unknown_requests.discard(request_id)
-        if is_charged:
-            self.accepted += len(keys)
-            self.duplicate += rows - len(keys)
-        else:
-            self.suppressed += rows
 
     def add_charged(self, messages: int, parts: int | None, cost: Decimal | None, *, is_mine: bool) -> None:
         """Count a request whose response was lost and that the balance shows was taken.

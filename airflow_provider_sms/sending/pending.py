@@ -16,10 +16,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED
 from airflow_provider_sms.messages.blocks import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    import numpy as np
-    import numpy.typing as npt
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.holders import Holder
@@ -43,8 +40,8 @@ class PendingMessages:
     :param resend: takes the key of an unknown message, and returns whether it is claimed again.
     :param adopts: takes an unknown request of another attempt, and returns whether it may still be closed, so that its
         messages are kept.
-    :param planned: takes keys, and returns which of them the plan has: no other message is sent. None means that the
-        plan does not bind the send.
+    :param planned: takes rows of the table, and returns which of them the plan has: no other message is sent. None
+        means that the plan does not bind the send.
     """
 
     def __init__(
@@ -55,7 +52,7 @@ class PendingMessages:
         *,
         resend: Callable[[bytes], bool],
         adopts: Callable[[int], bool] = lambda _: False,
-        planned: Callable[[Sequence[bytes]], npt.NDArray[np.bool_]] | None = None,
+        planned: Callable[[Sequence[int]], Sequence[bool]] | None = None,
     ) -> None:
         self._blocks: Iterator[Block | Sequence[Outgoing]] = iter(blocks)
         self._ledger = ledger
@@ -102,54 +99,21 @@ class PendingMessages:
             self.exhausted = True
             return
         self._block = block if isinstance(block, Block) else Block.of(block)
-        self._count_suppressed(self._block.suppressed)
+        self._counts.unread_unknown = 0
         for start in range(0, len(self._block), LOOK_UP):
             self._look_up(range(start, min(start + LOOK_UP, len(self._block))))
-        self._counts.seen.until = max(self._counts.seen.until, self._block.until)
         # Taken from the end.
         self._spans.reverse()
 
-    def _count_suppressed(self, keys: Sequence[bytes]) -> None:
-        """Count rows whose number is suppressed: as posted, where an earlier leg of this attempt posted the message.
-
-        The person has opted out since. Nothing of these rows is queued, whatever becomes of the earlier request.
-        """
-        if not (self._counts.replayed or self._counts.lost):
-            self._counts.suppressed += len(keys)
-            return
-        for start in range(0, len(keys), LOOK_UP):
-            some = keys[start : start + LOOK_UP]
-            holders = self._ledger.holders(some)
-            for key, holder in ((key, holders.get(key)) for key in some):
-                if holder is None or not holder.of_earlier_leg or holder.state == CLAIMED:
-                    self._counts.suppressed += 1
-                elif holder.state == ACCEPTED:
-                    self._count_accepted(holder)
-                else:
-                    self._count_unknown(holder)
-                    if self._adopts(holder.request_id):
-                        self._counts.opted_out[holder.request_id][key] += 1
-                        self._adopted.setdefault(holder.request_id, [])
-
     def _look_up(self, span: range) -> None:
         """Find the free messages of a stretch of the block."""
-        block = self._block
-        keys = block.keys(span.start, span.stop)
-        holders = self._ledger.holders(keys)
-        duplicates = block.duplicates(span.start, span.stop)
-        start = span.start
-        known = not (self._free.keys().isdisjoint(keys) and self._held.keys().isdisjoint(keys))
-        if not known and len(holders) == len(keys) and all(map(_is_sent, holders.values())):
-            # A campaign that is sent already, as it is on most reruns.
-            self._counts.already_sent += len(keys)
-            return
-        planned = self._are_planned(keys)
-        if holders or duplicates or known or not all(planned):
-            messages, repeated = block.messages(span.start, span.stop), set(duplicates)
-            unplanned = {key for key, is_planned in zip(keys, planned, strict=True) if not is_planned}
-            for position, outgoing in zip(span, messages, strict=True):
-                holder = holders.get(outgoing.key)
-                if not self._is_settled(outgoing, holder, unplanned, repeated=position in repeated):
+        block, start = self._block, span.start
+        holders = self._ledger.holders(block.keys(span.start, span.stop))
+        planned = self._are_planned(block.row_column[span.start : span.stop].tolist())
+        if holders or not all(planned):
+            messages = block.messages(span.start, span.stop)
+            for position, outgoing, is_planned in zip(span, messages, planned, strict=True):
+                if not self._is_settled(outgoing, holders.get(outgoing.key), is_planned=is_planned):
                     continue
                 if position > start:
                     self._spans.append(range(start, position))
@@ -157,25 +121,14 @@ class PendingMessages:
         if start < span.stop:
             self._spans.append(range(start, span.stop))
 
-    def _are_planned(self, keys: Sequence[bytes]) -> list[bool]:
-        if self._planned is None or not keys:
-            return [True] * len(keys)
-        planned: list[bool] = self._planned(keys).tolist()
-        return planned
+    def _are_planned(self, rows: Sequence[int]) -> Sequence[bool]:
+        return [True] * len(rows) if self._planned is None else self._planned(rows)
 
-    def _is_settled(
-        self, outgoing: Outgoing, holder: Holder | None, unplanned: Collection[bytes], *, repeated: bool = False
-    ) -> bool:
+    def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, is_planned: bool) -> bool:
         """Return whether a message is not free, and count it if so."""
-        if (
-            outgoing.key in self._free
-            or outgoing.key in self._held
-            or (repeated and (holder is None or holder.of_earlier_leg))
-        ):
-            self._counts.add_duplicate(outgoing.row)
-        elif holder is not None:
-            self._count(outgoing, holder, is_planned=outgoing.key not in unplanned)
-        elif outgoing.key in unplanned:
+        if holder is not None:
+            self._count(outgoing, holder, is_planned=is_planned)
+        elif not is_planned:
             self._counts.add_unplanned()
         else:
             return False
@@ -225,16 +178,16 @@ class PendingMessages:
         holders = self._ledger.holders(keys)
         if turned_away:
             holders = {key: holder._replace(mine=False) for key, holder in holders.items()}
-        unplanned = {key for key, is_planned in zip(keys, self._are_planned(keys), strict=True) if not is_planned}
-        for outgoing in messages:
-            if not self._is_settled(outgoing, holders.get(outgoing.key), unplanned):
+        planned = self._are_planned([outgoing.row for outgoing in messages])
+        for outgoing, is_planned in zip(messages, planned, strict=True):
+            if not self._is_settled(outgoing, holders.get(outgoing.key), is_planned=is_planned):
                 self._free[outgoing.key] = outgoing
 
     def _count(self, outgoing: Outgoing, holder: Holder, *, is_planned: bool = True) -> None:
         if holder.mine:
-            self._counts.add_duplicate(outgoing.row)
+            self._counts.duplicate += 1
         elif holder.state == ACCEPTED:
-            self._count_accepted(holder)
+            self._counts.already_sent += 1
         elif holder.state == CLAIMED:
             self._held[outgoing.key] = (outgoing, holder.request_id)
         elif is_planned and self._resend(outgoing.key) and not holder.awaited:
@@ -244,18 +197,11 @@ class PendingMessages:
         else:
             self._count_unknown(holder)
 
-    def _count_accepted(self, holder: Holder) -> None:
-        if holder.request_id in self._counts.replayed_requests:
-            self._counts.met += 1
-        else:
-            self._counts.already_sent += 1
-
     def _count_unknown(self, holder: Holder) -> None:
         if holder.awaited:
             self._counts.add_unrecorded(holder.request_id, 1)
         else:
             self._counts.add_unknown(holder.request_id, 1)
-        self._counts.met_lost += holder.request_id in self._counts.lost_requests
 
     def take_adopted(self) -> dict[int, list[Outgoing]]:
         """Return, once each, the messages found in unknown requests that may still be closed."""
@@ -265,19 +211,12 @@ class PendingMessages:
     def take_over(self, outgoing: Outgoing, request_id: int) -> None:
         """Queue a message that is posted again although an unknown request holds it."""
         self._take_over[outgoing.key] = request_id
-        self._queue(outgoing)
+        self._free[outgoing.key] = outgoing
 
     def put_back(self, messages: Sequence[Outgoing]) -> None:
         """Queue messages that could not be looked up, or that fill up a chunk with others."""
         for outgoing in messages:
-            self._queue(outgoing)
-
-    def _queue(self, outgoing: Outgoing) -> None:
-        repeat = self._free.get(outgoing.key)
-        if repeat is not None:
-            # A row with the same message was read meanwhile, and waits here already.
-            self._counts.add_duplicate(repeat.row)
-        self._free[outgoing.key] = outgoing
+            self._free[outgoing.key] = outgoing
 
     def _look_again(self) -> None:
         """Look up the messages that other live processes held: they may have been sent, or given back."""
@@ -339,9 +278,7 @@ class PendingMessages:
                 self._free[key] = outgoing
                 continue
             self._take_over.pop(key, None)
-            if key in self._held:
-                self._counts.add_duplicate(outgoing.row)
-            elif holder is None:
+            if holder is None:
                 self._free[key] = outgoing
             else:
                 self._count(outgoing, holder)
@@ -363,7 +300,3 @@ class PendingMessages:
         self.count_unsent(self._free.values(), self._take_over)
         self._free.clear()
         self._take_over.clear()
-
-
-def _is_sent(holder: Holder) -> bool:
-    return holder.state == ACCEPTED and not (holder.mine or holder.of_earlier_leg)

@@ -48,9 +48,6 @@ from airflow_provider_sms.service.responses import SendResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import numpy as np
-    import numpy.typing as npt
-
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
     from airflow_provider_sms.messages.blocks import Block
@@ -101,7 +98,7 @@ class Sender:
         reconciliation: Reconciliation | None = None,
         counts: SendCounts | None = None,
         stop_conditions: StopConditions | None = None,
-        planned: Callable[[Sequence[bytes]], npt.NDArray[np.bool_]] | None = None,
+        planned: Callable[[Sequence[int]], Sequence[bool]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:

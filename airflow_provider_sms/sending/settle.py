@@ -222,16 +222,8 @@ class LostRequests:
 
     def adopt(self, request_id: int, messages: Sequence[Outgoing]) -> None:
         """Keep an unknown request of another attempt, or of an earlier leg of this one, whose claim has lapsed."""
-        kept = [*self._lost[request_id].messages] if request_id in self._lost else []
-        is_of_earlier_leg = request_id in self._counts.lost_requests
-        keys = {outgoing.key for outgoing in kept}
-        for outgoing in messages:
-            if is_of_earlier_leg and outgoing.key in keys:
-                self._counts.add_duplicate(outgoing.row)  # whatever becomes of the message
-            else:
-                keys.add(outgoing.key)
-                kept.append(outgoing)
-        self._keep(request_id, _Lost(kept, None, is_mine=False))
+        kept = self._lost[request_id].messages if request_id in self._lost else ()
+        self._keep(request_id, _Lost([*kept, *messages], None, is_mine=False))
 
     def _keep(self, request_id: int, lost: _Lost) -> None:
         self._lost[request_id] = lost
@@ -291,7 +283,6 @@ class LostRequests:
                 self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_taken)
             elif is_of_earlier_leg and not is_taken:
                 self._counts.requests -= 1
-            self._counts.close_opted_out(request_id, is_charged=is_taken)
             if verdict is not None:
                 self._counts.reconciled += len(lost.messages)
             if verdict is not None and is_charged:
@@ -319,5 +310,3 @@ class LostRequests:
         self._undecided.add(request_id)
         if not lost.is_mine:
             self._counts.add_unknown(request_id, len(lost.messages))
-            if request_id in self._counts.lost_requests:
-                self._counts.met_lost += len(lost.messages)

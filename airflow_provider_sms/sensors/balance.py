@@ -201,18 +201,19 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         return self._needed
 
     def _cost_of_source(self) -> Decimal:
-        from airflow_provider_sms.messages.prepare import Preparation
+        from airflow_provider_sms.messages.compose import Composer
+        from airflow_provider_sms.planning.check import CheckedTable
         from airflow_provider_sms.planning.prices import Prices
-        from airflow_provider_sms.planning.scan import Scan
         from airflow_provider_sms.recipients.sources import open_source
         from airflow_provider_sms.stop_flag import StopFlag
 
-        preparation = Preparation(self.message, self.content_column, self.destination_column, self.default_region)
+        composer = Composer(self.message, self.content_column, self.destination_column, self.default_region)
         source = open_source(located(self.source), column=self.destination_column)
-        with closing(Scan(Prices(self.cost_per_part))) as scan:
-            scan.read(source, preparation, StopFlag())
-        cost = scan.estimate.cost
-        messages = scan.estimate.messages
+        with closing(CheckedTable(composer, Prices(self.cost_per_part))) as table:
+            table.read(source, StopFlag())
+            table.decide(StopFlag())
+        cost = table.estimate.cost
+        messages = table.estimate.messages
         self.log.info(
             "%d %s about %s %s",
             messages,

@@ -39,11 +39,13 @@ def test_the_numbers_are_written_in_every_way(generator):
 
 def test_every_other_row_can_be_texted_and_is_another_person_or_a_repeat(generator):
     """The table's own account of itself: people, repeats, and rows that nobody can text."""
-    from airflow_provider_sms.messages.prepare import Preparation
+    from support.composed import composed
 
-    preparation = Preparation(message="Hi {first_name}", content_column=None, default_region="ZA")
+    from airflow_provider_sms.messages.compose import Composer
+
+    composer = Composer(message="Hi {first_name}", content_column=None, default_region="ZA")
     (batch,) = pq.read_table(generator.PATH).combine_chunks().to_batches()
-    prepared = preparation.prepare(batch, 0)
+    prepared = composed(composer, batch)
     assert len(generator.UNUSABLE) + generator.NAMELESS == len(prepared.rejected)
     assert len(prepared.rows) == generator.PEOPLE + generator.REPEATS
     assert generator.PEOPLE == len(set(prepared.keys)) == len(set(prepared.destinations))

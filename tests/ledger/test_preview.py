@@ -4,7 +4,8 @@ import pytest
 from support.sending import people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.preview import AGAIN, CampaignPreview
+from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.messages.spool import Status
 
 WEEK = 7 * 86400.0
 
@@ -29,8 +30,8 @@ def test_a_look_says_what_is_not_free(store, enter, hold):
     hold(enter(campaign="other"), messages[3:4], ACCEPTED)
     look = CampaignPreview(store, "c")
     held = look.held([m.key for m in messages])
-    assert held == {messages[0].key: ACCEPTED, messages[1].key: UNKNOWN, messages[2].key: UNKNOWN}
-    assert look.any
+    states = (Status.ALREADY_SENT, Status.UNKNOWN, Status.UNKNOWN)
+    assert held == dict(zip([m.key for m in messages], states, strict=False))
 
 
 def test_a_new_campaign_holds_nothing(store, enter):
@@ -38,7 +39,7 @@ def test_a_new_campaign_holds_nothing(store, enter):
     enter()
     for name in ("c", "never seen"):
         look = CampaignPreview(store, name)
-        assert (look.any, look.held([people(1)[0].key])) == (False, {})
+        assert look.held([people(1)[0].key]) == {}
 
 
 def test_what_is_sent_again_is_free(store, enter, hold):
@@ -47,4 +48,4 @@ def test_what_is_sent_again_is_free(store, enter, hold):
     hold(enter(), messages[:1], ACCEPTED)
     hold(enter(), messages[1:], UNKNOWN)
     look = CampaignPreview(store, "c", resends=lambda *_: True)
-    assert look.held([m.key for m in messages]) == {messages[0].key: ACCEPTED, messages[1].key: AGAIN}
+    assert look.held([m.key for m in messages]) == {messages[0].key: Status.ALREADY_SENT, messages[1].key: Status.AGAIN}

@@ -1,108 +1,115 @@
 from __future__ import annotations
 
-import itertools
-import random
-
-import numpy as np
 import pyarrow as pa
 import pytest
+from support.composed import messages_in
+from support.planning import checked
 from support.sending import people
 
-from airflow_provider_sms.messages.blocks import Block, BlockBuilder
+from airflow_provider_sms.messages import blocks as blocks_module
+from airflow_provider_sms.messages.blocks import Block, outgoing_blocks
 from airflow_provider_sms.messages.outgoing import Outgoing
-from airflow_provider_sms.messages.prepare import parts_of
-from airflow_provider_sms.messages.prepared import PreparedBatch
+from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.stop_flag import StopFlag
 
 
-def prepared(messages, num_rows=None):
-    return PreparedBatch(
-        num_rows=len(messages) if num_rows is None else num_rows,
-        row_column=np.array([m.row for m in messages], np.int64),
-        destination_column=pa.array([m.destination for m in messages], pa.string()),
-        content_column=pa.array([m.content for m in messages], pa.string()),
-        part_column=parts_of(pa.array([m.content for m in messages], pa.string())),
-        keys=[m.key for m in messages],
-        rejected=[],
-        rejected_numbers=[],
-    )
+def many(count, size=40):
+    """Return the checked rows of a long table, each with a text of its own."""
+    numbers = [str(27_820_000_000 + (n * 7919) % count) for n in range(count)]
+    return checked(pa.table({"destination": numbers, "text": [f"{number}{'x' * size}" for number in numbers]})).spool
 
 
-def gathered(*batches, until=100, by_key):
-    builder = BlockBuilder()
-    for batch in batches:
-        builder.add(prepared(batch))
-    return builder.build(until, by_key=by_key)
+def rows_of(blocks):
+    return [message.row for message in messages_in(blocks)]
 
 
-def numbered(messages):
-    return [message._replace(row=row) for row, message in enumerate(messages)]
-
-
-def everything(block):
-    return block.messages(0, len(block))
+def keys_of(block):
+    return block.keys(0, len(block))
 
 
 @pytest.fixture
-def shuffled():
-    # A text of their own for each: one that is given to somebody else must show.
-    messages = [
-        message._replace(content=f"Hi {message.destination}{'!' * 160 * long}", parts=1 + long)
-        for long, message in zip(itertools.cycle([False, True]), people(50))
-    ]
-    random.Random(7).shuffle(messages)
-    return numbered(messages)
+def small_blocks(monkeypatch):
+    """Shrink the bounds: a test of the real ones would take long."""
+    monkeypatch.setattr("airflow_provider_sms.recipients.batches.BATCH_ROWS", 100)
+    monkeypatch.setattr(blocks_module, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(blocks_module, "MAX_BLOCK_ROWS", 400)
 
 
-def test_a_block_gives_its_messages_as_they_came(shuffled):
+def test_a_block_gives_its_messages_as_they_came():
     """Columns are only a way to keep messages: each comes out whole, with its row."""
-    block = gathered(shuffled[:20], shuffled[20:], by_key=False)
-    assert everything(block) == shuffled
-    assert (block.messages(5, 8), block.keys(5, 8)) == (shuffled[5:8], [m.key for m in shuffled[5:8]])
-    assert block.destinations(48, 60) == [m.destination for m in shuffled[48:]]
+    messages = [message._replace(row=row, parts=1) for row, message in enumerate(people(50))]
+    block = Block.of(messages)
+    assert block.messages(0, len(block)) == messages
+    assert (block.messages(5, 8), block.keys(5, 8)) == (messages[5:8], [m.key for m in messages[5:8]])
     assert len(block.keys(48, 60)) == 2
-
-
-def test_a_block_by_key_has_the_same_messages_in_the_order_of_their_keys(shuffled):
-    """The order is the one in which the ledger keeps them, and no message is another's."""
-    assert everything(gathered(shuffled[:20], shuffled[20:], by_key=True)) == sorted(shuffled)
-
-
-@pytest.mark.parametrize("by_key", [True, False])
-def test_of_the_same_message_the_first_row_counts(by_key):
-    """Repeats are told within the whole block, and the row that comes first is none."""
-    first, second = people(2)
-    messages = numbered([first, second, first, second, first])
-    block = gathered(messages[:2], messages[2:], by_key=by_key)
-    repeats = [everything(block)[position].row for position in block.duplicates(0, 5)]
-    assert sorted(repeats) == [2, 3, 4]
-    assert block.duplicates(0, 1) == []
-
-
-def test_a_block_of_messages_tells_repeats_too():
-    """However a block is made, its repeats are known."""
-    first, second = people(2)
-    block = Block.of(numbered([first, second, first]))
-    assert (block.duplicates(0, 3), block.duplicates(2, 3), block.until) == ([2], [2], 3)
-
-
-def test_a_block_may_be_empty():
-    """Rows of which none is valid give a block without messages, that still says how far was read."""
-    block = gathered([], until=3, by_key=True)
-    assert (len(block), everything(block), block.until) == (0, [], 3)
-    assert Block.of([]).until == 0
 
 
 def test_a_message_to_groups_has_no_destination():
     """What is no number stays none."""
     message = Outgoing(b"k" * 16, None, "Hi \ud83d")
-    assert everything(Block.of([message])) == [message]
+    assert messages_in([Block.of([message])]) == [message]
+
+
+@pytest.mark.parametrize("status", Status)
+def test_only_what_may_be_sent_is_handed_over(status):
+    """What is free, and what may become so: neither duplicates nor suppressed or invalid rows nor what was sent."""
+    spool = many(5)
+    spool.statuses[2] = status
+    expected = [0, 1, 2, 3, 4] if status in (Status.FREE, Status.AGAIN, Status.UNKNOWN) else [0, 1, 3, 4]
+    assert rows_of(outgoing_blocks(spool, StopFlag())) == expected
+
+
+def test_a_table_without_anybody_to_text_gives_no_block():
+    """Whoever reads blocks need not look into empty ones."""
+    spool = many(5)
+    spool.statuses[:] = Status.ALREADY_SENT
+    assert list(outgoing_blocks(spool, StopFlag())) == []
+
+
+def test_a_short_table_keeps_its_order():
+    """As long as the ledger is small, rows go out as they come."""
+    (block,) = outgoing_blocks(many(2000), StopFlag())
+    assert rows_of([block]) == list(range(2000))
+
+
+def test_a_long_table_comes_in_blocks_by_key(small_blocks):
+    """Beyond the first rows, a claim is of neighbours: in blocks that grow up to a bound, ordered by key."""
+    spool = many(3000)
+    blocks = list(outgoing_blocks(spool, StopFlag()))
+    assert rows_of(blocks[:1]) == list(range(100))
+    assert all(keys_of(block) == sorted(keys_of(block)) for block in blocks[1:])
+    sizes = [len(block) for block in blocks]
+    assert (sizes[0], max(sizes), sizes[:-1]) == (100, 400, sorted(sizes[:-1]))
+    assert sorted(messages_in(blocks)) == sorted(messages_in(outgoing_blocks(spool, StopFlag(), keep_order=True)))
+
+
+def test_a_long_table_can_keep_its_order(small_blocks):
+    """Where the order is wanted, every block has it."""
+    assert rows_of(outgoing_blocks(many(1000), StopFlag(), keep_order=True)) == list(range(1000))
+
+
+def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks):
+    """Told to stop, what is read is handed over at once: it is only looked up for the counts, and time is short."""
+    stop = StopFlag()
+    blocks = outgoing_blocks(many(3000), stop)
+    for _ in range(8):
+        assert len(next(blocks)) >= 100
+    stop.set()
+    assert {len(block) for block in blocks} == {100}
+
+
+def test_long_texts_make_smaller_blocks(small_blocks, monkeypatch):
+    """A block is bounded by the bytes of its texts, too."""
+    monkeypatch.setattr(blocks_module, "MAX_BLOCK_BYTES", 1000)
+    assert {len(block) for block in outgoing_blocks(many(3000), StopFlag())} == {100}
 
 
 @pytest.mark.skipif(pa.default_memory_pool().backend_name == "system", reason="Arrow has no memory of its own here")
-@pytest.mark.parametrize("by_key", [True, False])
-def test_a_block_takes_none_of_the_memory_that_arrow_keeps(by_key):
+@pytest.mark.parametrize("keep_order", [True, False])
+def test_a_block_takes_none_of_the_memory_that_arrow_keeps(keep_order):
     """The system takes back the room of a block that was sent; Arrow would keep it, and take more for the next one."""
+    spool = many(20_000)
     before = pa.total_allocated_bytes()
-    block = gathered(people(1000), people(1000, 1000), by_key=by_key)
-    assert len(block) == 2000
+    for block in outgoing_blocks(spool, StopFlag(), keep_order=keep_order):
+        assert len(block) >= 10_000
     assert pa.total_allocated_bytes() <= before

@@ -290,7 +290,7 @@ lists_of_keys = st.lists(st.binary(min_size=16, max_size=16))
 def fingerprint(*batches):
     found = Fingerprint()
     for batch in batches:
-        found.add(batch)
+        found.add(b"".join(batch))
     return found.hexdigest()
 
 

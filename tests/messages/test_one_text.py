@@ -8,9 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.composed import composed
 
 from airflow_provider_sms.exceptions import TemplateError
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.recipients.batches import Source
 from airflow_provider_sms.recipients.memory import from_dicts
 from airflow_provider_sms.recipients.sources import open_source
@@ -26,10 +27,10 @@ def at(day, hour=0):
 def read(source, message="{x}", key_columns=None):
     """Read a table whole: of each row its text and its key, or the reason why it is invalid."""
     opened = open_source(source)
-    preparation = Preparation(message, None, key_columns=key_columns)
+    composer = Composer(message, None, key_columns=key_columns)
     found, first = {}, 0
-    for batch in opened.batches(preparation.columns, preparation.check):
-        prepared = preparation.prepare(batch, first)
+    for batch in opened.batches(composer.columns, composer.check):
+        prepared = composed(composer, batch, first)
         found.update(zip(prepared.rows, zip(prepared.contents, prepared.keys, strict=True), strict=True))
         found.update({rejected.row: rejected.reason for rejected in prepared.rejected})
         first += len(batch)

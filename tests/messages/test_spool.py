@@ -9,15 +9,16 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_sms.exceptions import SourceUnavailableError
-from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.prepared import RejectedRow
-from airflow_provider_sms.messages.spool import CheckedSpool
+from airflow_provider_sms.messages import spool as spool_module
+from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.messages.keys import key_bytes, key_halves
+from airflow_provider_sms.messages.spool import CheckedSpool, Status
 
 
-def prepared(*numbers, first=0):
+def checked(*numbers):
     """Check some rows."""
     table = pa.table({"destination": pa.array(numbers, pa.string()), "name": [f"N{n}" for n in range(len(numbers))]})
-    return Preparation("Hi {name}", None).prepare(table.to_batches()[0], first)
+    return Composer("Hi {name}", None).compose(table.to_batches()[0], 0)
 
 
 @pytest.fixture
@@ -35,31 +36,47 @@ def spool():
 )
 def test_rows_come_back_as_they_were_checked(spool, numbers):
     """Each message with its row, number, text and key, and each invalid row with its reason, as often as asked."""
-    before = prepared(*numbers) if numbers else None
+    before = checked(*numbers) if numbers else None
     if before is not None:
         spool.add(before)
-        spool.add(prepared(*numbers, first=len(numbers)))
+        spool.add(before)
     spool.finish()
     for _ in range(2):
         found = list(spool.batches())
-        assert [each.num_rows for each in found] == [len(numbers)] * 2 * bool(numbers)
-        for n, each in enumerate(found):
-            rows = range(n * len(numbers), (n + 1) * len(numbers))
-            assert each.destinations == before.destinations
-            assert (each.contents, each.keys) == (before.contents, before.keys)
-            assert each.rows == [row + rows.start for row in before.rows]
-            assert each.rejected == [
-                RejectedRow(row.row + rows.start, row.column, row.reason, "") for row in before.rejected
-            ]
-            assert each.rejected_numbers == before.rejected_numbers
+        assert [(rows.first, rows.columns) for rows in found] == [(0, before), (len(numbers), before)] * bool(numbers)
+
+
+def test_each_row_has_a_status(spool):
+    """It is free until it is decided, and every reading after that has it."""
+    for _ in range(2):
+        spool.add(checked("27820000001", "27820000002"))
+    spool.finish()
+    for rows in spool.batches():
+        assert rows.statuses.tolist() == [Status.FREE] * 2
+        rows.statuses[1] = Status.SUPPRESSED
+    for rows in spool.batches():
+        indices, columns = rows.where(rows.statuses == Status.SUPPRESSED)
+        assert (indices.tolist(), columns["destination"].to_pylist()) == ([rows.first + 1], ["27820000002"])
 
 
 def test_two_readings_do_not_disturb_each_other(spool):
     """The send and the report may read at once."""
     for n in range(3):
-        spool.add(prepared(f"2782000000{n}", first=n))
+        spool.add(checked(f"2782000000{n}"))
     spool.finish()
-    assert [a.keys == b.keys for a, b in zip(spool.batches(), spool.batches(), strict=True)] == [True] * 3
+    assert [a.columns == b.columns for a, b in zip(spool.batches(), spool.batches(), strict=True)] == [True] * 3
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_repeated_keys_are_found_in_parts(spool, monkeypatch, at_once):
+    """However few keys are in memory at a time, each key of several rows is found, once."""
+    monkeypatch.setattr(spool_module, "_KEYS_AT_ONCE", at_once)
+    rows = checked(*(f"278200000{n:02}" for n in range(40)), "x")
+    for some in (rows, rows[3:9], rows[5:7], rows[40:]):
+        spool.add(some)
+    spool.finish()
+    repeated = key_halves(key_bytes(rows["key"][3:9]))[:, 0]
+    assert spool.repeated_keys().tolist() == sorted(repeated.tolist())
 
 
 def descriptors(folder):
@@ -111,9 +128,9 @@ def test_a_disk_that_is_full(monkeypatch, tmp_path, step):
         spool = CheckedSpool()
         spool._writer = type("Writer", (), {"write_batch": fail})()
         with pytest.raises(SourceUnavailableError) as caught:
-            spool.add(prepared("27820000001"))
+            spool.add(checked("27820000001"))
         spool.close()
     assert str(caught.value) == (
         f"The checked rows cannot be kept in {tmp_path}, the folder for temporary files: No space left on device. "
-        "Nothing was sent. Make room there, a few hundred bytes a row, or set TMPDIR to a folder that has room"
+        "Nothing was sent. Make room there, about 50 bytes a row, or set TMPDIR to a folder that has room"
     )

@@ -5,9 +5,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, localcontext
 
 import pyarrow as pa
 import pytest
+from support.composed import composed
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.template import NO_CALENDAR, Template, TextColumn
 from airflow_provider_sms.recipients.columns import beyond_calendar
 
@@ -320,7 +321,7 @@ def test_a_moment_that_no_calendar_has_is_invalid(kind, beyond, last, text):
     batch = pa.RecordBatch.from_arrays([pa.array(["27820000001"] * 2), values], ["destination", "x"])
     can_be_key = not pa.types.is_duration(kind)
     for message, keys in [("{x}", None), ("Hi", ["x"])][: 1 + can_be_key]:
-        read = Preparation(message, None, key_columns=keys).prepare(batch, 0)
+        read = composed(Composer(message, None, key_columns=keys), batch)
         assert [(each.row, each.column, each.reason) for each in read.rejected] == [(0, "x", NO_CALENDAR)]
         assert read.contents == [text if keys is None else message]
 

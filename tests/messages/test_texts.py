@@ -8,11 +8,12 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.composed import composed
 
 from airflow_provider_sms.exceptions import TemplateError
+from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.parts import count_parts, encoding
 from airflow_provider_sms.messages.plain_text import tidy_text, tidy_value
-from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.texts import _UNTIDY, tidy, without_missing
 from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing
 
@@ -157,7 +158,7 @@ def judged(column, message="Hi {x}", **arguments):
     """Give the texts and the reasons of the rows of one column of a table, and the keys."""
     rows = pa.RecordBatch.from_pydict({"destination": [str(27820000000 + n) for n in range(len(column))], "x": column})
     arguments = {"message": message, "content_column": None, **arguments}
-    prepared = Preparation(**arguments).prepare(rows, 0)
+    prepared = composed(Composer(**arguments), rows)
     return prepared.contents, [rejected.reason for rejected in prepared.rejected], prepared.keys
 
 
@@ -209,7 +210,7 @@ def test_an_empty_value_is_none(value):
 def test_a_message_that_was_rendered_from_nothing(message):
     """A message that is nothing but such a word is refused for all."""
     with pytest.raises(TemplateError, match="no value to render it from"):
-        Preparation(message, None)
+        Composer(message, None)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_the_text_between_fields_is_tidied():
 def test_a_message_that_nobody_would_see_is_empty(message):
     """What is removed around a text is no text."""
     with pytest.raises(TemplateError, match="message is empty"):
-        Preparation(message, None)
+        Composer(message, None)
 
 
 def test_a_missing_key_value_is_none():
@@ -258,7 +259,7 @@ def test_a_missing_key_value_is_none():
     missing, values = ["", None, "\u00a0", *MISSING_WORDS, *SHEET_ERRORS], ["0", "-", "Null", "none", "#1"]
     count = len(missing) + len(values)
     rows = pa.RecordBatch.from_pydict({"destination": ["27820000000"] * count, "x": [*missing, *values]})
-    keys = Preparation("Hi", None, key_columns=["x"]).prepare(rows, 0).keys
+    keys = composed(Composer("Hi", None, key_columns=["x"]), rows).keys
     assert (len(set(keys[: len(missing)])), len(set(keys))) == (1, 1 + len(values))
 
 

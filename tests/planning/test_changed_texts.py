@@ -2,19 +2,19 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import pytest
 from support.sending import claimant, outgoing, people
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.ledger import attempts
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION, register
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.decisions import adopt, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.outgoing import Outgoing
-from airflow_provider_sms.planning.changed_texts import TableKeys, refuse_changed_texts
+from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.stop_flag import StopFlag
 
 
@@ -27,19 +27,20 @@ def send(ledger, messages, state=ACCEPTED, *, again=None):
     return claim.request_id
 
 
-@pytest.fixture(params=["read for it", "known"])
-def look(request):
-    """Look at a table whose keys are read for that, or were when it was checked."""
+def messages(*blocks):
+    """Return messages as the guard reads them."""
 
-    def look(ledger, *blocks, stop=None):
-        keys = None
-        if request.param == "known":
-            keys = TableKeys()
-            for block in blocks:
-                keys.add([message.key for message in block])
-        refuse_changed_texts(lambda: map(Block.of, blocks), ledger.earlier(), stop or StopFlag(), keys)
+    def read():
+        for block in blocks:
+            numbers = [int(message.destination or GROUP_DESTINATION) for message in block]
+            yield b"".join(message.key for message in block), np.array(numbers, np.int64)
 
-    return look
+    return read
+
+
+def look(ledger, *blocks, stop=None):
+    """Look at a table."""
+    refuse_changed_texts(messages(*blocks), ledger.earlier(), stop or StopFlag())
 
 
 def changed(count, text="Now it is later"):
@@ -50,72 +51,72 @@ def test_a_first_try_reads_nothing(enter):
     """Without earlier claims the table is not read for this."""
     send(enter(1, run_id="other"), people(5))
 
-    def blocks():
+    def read():
         raise AssertionError("read")
 
-    refuse_changed_texts(blocks, enter(1).earlier(), StopFlag())
+    refuse_changed_texts(read, enter(1).earlier(), StopFlag())
 
 
-def test_the_same_table_passes(enter, look):
+def test_the_same_table_passes(enter):
     """A later try of an unchanged table goes on: what was sent is there, what is new was not claimed."""
     send(enter(1), people(5))
     look(enter(2), people(3), people(7, 3))
 
 
-def test_changed_texts_stop_the_later_try(enter, look):
+def test_changed_texts_stop_the_later_try(enter):
     """The error says how many messages have another text, and what to do."""
     send(enter(1), people(5))
     with pytest.raises(InputError, match=r"^5 messages .* key_columns .* new campaign$"):
         look(enter(2), changed(4), [*changed(5)[4:], *people(3, 5)])
 
 
-def test_one_changed_text_among_many_is_found(enter, look):
+def test_one_changed_text_among_many_is_found(enter):
     """It is enough that one row has changed."""
     send(enter(1), people(500))
     with pytest.raises(InputError, match=r"^1 message to a recipient that .* has another text"):
         look(enter(2), people(499), [outgoing(27_820_000_499, "other")])
 
 
-def test_a_recipient_may_have_two_messages(enter, look):
+def test_a_recipient_may_have_two_messages(enter):
     """A table with two texts for a number is no changed text: the one that was claimed is still there."""
     send(enter(1), people(5))
     look(enter(2), [*people(5), *changed(5)])
 
 
-def test_a_second_message_is_no_changed_text_while_others_are_gone(enter, look):
+def test_a_second_message_is_no_changed_text_while_others_are_gone(enter):
     """Somebody left the table, and somebody else, whose claimed message is still there, has a second one."""
     send(enter(1), people(5))
     look(enter(2), [*people(4), *changed(1)])
 
 
-def test_rows_that_are_gone_are_no_changed_texts(enter, look):
+def test_rows_that_are_gone_are_no_changed_texts(enter):
     """Whoever left the table gets no other text; the others go on."""
     send(enter(1), people(5))
     look(enter(2), people(2), people(3, 10))
 
 
-def test_repeated_rows_do_not_hide_that_one_is_gone(enter, look):
+def test_repeated_rows_do_not_hide_that_one_is_gone(enter):
     """Messages are counted once, however often the table repeats them."""
     send(enter(1), people(5))
     with pytest.raises(InputError, match=r"^1 message to a recipient that .* has another text"):
         look(enter(2), [*people(4), *people(4), outgoing(27_820_000_004, "other")])
 
 
-def test_a_changed_text_that_was_sent_already_is_no_new_one(enter, look):
+def test_a_changed_text_that_was_sent_already_is_no_new_one(enter):
     """What anybody in the campaign claimed is not sent again, so it cannot be a second text by this try."""
     send(enter(1), people(5))
     send(enter(1, task_id="other"), changed(5))
     look(enter(2), changed(5))
 
 
-def test_what_was_not_sent_may_change(enter, look):
+def test_what_was_not_sent_may_change(enter):
     """Nobody was texted, so a new text is the first one."""
     send(enter(1), people(5), NOT_SENT)
     look(enter(2), changed(5))
 
 
 @pytest.mark.parametrize("other", [{"task_id": "other"}, {"run_id": "next"}, {"map_index": 3}], ids=str)
-def test_what_is_unknown_and_was_sent_again_by_others_may_not_change(enter, look, other):
+def test_what_is_unknown_and_was_sent_again_by_others_may_not_change(enter, other):
     """The task may have texted these people, whoever has their messages now: another task, run, or mapped copy."""
     unknown = send(enter(1), people(5), UNKNOWN)
     send(enter(1, **other), people(5), again=unknown)
@@ -124,7 +125,7 @@ def test_what_is_unknown_and_was_sent_again_by_others_may_not_change(enter, look
         look(enter(2), changed(5))
 
 
-def test_what_was_sent_again_by_others_may_change_where_it_was_not_sent(store, enter, look):
+def test_what_was_sent_again_by_others_may_change_where_it_was_not_sent(store, enter):
     """The unknown request is closed as not sent, so only the other task has texted these people."""
     unknown = send(enter(1), people(5), UNKNOWN)
     send(enter(1, task_id="other"), people(5), again=unknown)
@@ -137,10 +138,10 @@ def test_what_an_earlier_attempt_sends_from_now_on_does_not_count(enter):
     earlier = enter(2).earlier()
     unknown = send(enter(1), people(5), UNKNOWN)
     send(enter(1, task_id="other"), people(5), again=unknown)
-    refuse_changed_texts(lambda: [Block.of(changed(5))], earlier, StopFlag())
+    refuse_changed_texts(messages(changed(5)), earlier, StopFlag())
 
 
-def test_other_tasks_are_none_of_its_business(enter, look):
+def test_other_tasks_are_none_of_its_business(enter):
     """Two tasks may text the same people differently in one campaign."""
     send(enter(1, task_id="other"), people(5))
     send(enter(1), people(1, 100))
@@ -150,14 +151,14 @@ def test_other_tasks_are_none_of_its_business(enter, look):
 # Whatever the campaign
 
 
-def test_the_same_text_in_another_campaign_is_a_second_one(enter, look):
+def test_the_same_text_in_another_campaign_is_a_second_one(enter):
     """What the task claimed under another name is not sent again under this one."""
     send(enter(1), people(5))
     with pytest.raises(InputError, match=r"^3 messages .* campaign's name"):
         look(enter(2, campaign="other"), people(3), people(4, 10))
 
 
-def test_another_run_may_send_the_same_text_in_another_campaign(enter, look):
+def test_another_run_may_send_the_same_text_in_another_campaign(enter):
     """Only attempts of one run are compared."""
     send(enter(1), people(5))
     send(enter(1, run_id="next"), people(1, 100))
@@ -183,7 +184,7 @@ def attempt(enter, store):
     return attempt
 
 
-def test_what_other_copies_sent_is_compared_where_the_table_has_changed(attempt, look):
+def test_what_other_copies_sent_is_compared_where_the_table_has_changed(attempt):
     """The tables were cut anew: this copy has people whom another one texted, with another text."""
     attempt(0, 1, "p0", people(5))
     attempt(1, 1, "p1", people(5, 5))
@@ -191,7 +192,7 @@ def test_what_other_copies_sent_is_compared_where_the_table_has_changed(attempt,
         look(attempt(0, 2, "p2"), changed(10)[5:])
 
 
-def test_an_attempt_that_sent_nothing_has_a_table_too(attempt, look):
+def test_an_attempt_that_sent_nothing_has_a_table_too(attempt):
     """The copy had claimed nothing, but its table was another one."""
     attempt(0, 1, "p0")
     attempt(1, 1, "p1", people(5, 5))
@@ -199,7 +200,7 @@ def test_an_attempt_that_sent_nothing_has_a_table_too(attempt, look):
         look(attempt(0, 2, "p2"), changed(10)[5:])
 
 
-def test_a_table_that_was_refused_is_refused_again(attempt, look):
+def test_a_table_that_was_refused_is_refused_again(attempt):
     """That it was planned before does not make it the table of which anything was sent."""
     attempt(0, 1, "p0", people(1))
     attempt(1, 1, "p1", people(5, 5))
@@ -208,7 +209,7 @@ def test_a_table_that_was_refused_is_refused_again(attempt, look):
             look(attempt(0, number, "p2"), changed(10)[5:])
 
 
-def test_copies_may_text_one_person_different_things(attempt, look):
+def test_copies_may_text_one_person_different_things(attempt):
     """At first tries, which go on at the same time, and at later ones with the same table."""
     attempt(0, 1, "p0", people(5))
     look(attempt(1, 1, "p1"), changed(5))
@@ -216,14 +217,14 @@ def test_copies_may_text_one_person_different_things(attempt, look):
     look(attempt(1, 2, "p1"), changed(5))
 
 
-def test_who_is_suppressed_since_is_no_changed_table(attempt, look):
+def test_who_is_suppressed_since_is_no_changed_table(attempt):
     """A claimed message is gone since its recipient opted out, so what other copies text is no matter."""
     attempt(0, 1, "p0", people(5))
     attempt(1, 1, "p1", changed(2))
     look(attempt(1, 2, "p1"), changed(5)[1:])
 
 
-def test_a_copy_that_is_new_is_compared_with_copies_whose_tables_changed(attempt, look):
+def test_a_copy_that_is_new_is_compared_with_copies_whose_tables_changed(attempt):
     """The tables were cut into more parts: what an attempt claimed of a table that its copy no longer has counts."""
     attempt(0, 1, "p0", people(5))
     attempt(0, 2, "p0 less some")
@@ -231,7 +232,7 @@ def test_a_copy_that_is_new_is_compared_with_copies_whose_tables_changed(attempt
         look(attempt(1, 1, "p1"), changed(5)[3:])
 
 
-def test_an_adoption_hides_no_changed_table_of_a_copy(attempt, look, store):
+def test_an_adoption_hides_no_changed_table_of_a_copy(attempt, store):
     """A person adopts the ledger for the copy, which has not run since: its last attempt still has another table."""
     attempt(0, 1, "p0", people(5))
     attempt(0, 2, "p0 less some")
@@ -240,21 +241,21 @@ def test_an_adoption_hides_no_changed_table_of_a_copy(attempt, look, store):
         look(attempt(1, 1, "p1"), changed(5)[3:])
 
 
-def test_a_copy_that_is_tried_again_with_its_table_holds_nobody_up(attempt, look):
+def test_a_copy_that_is_tried_again_with_its_table_holds_nobody_up(attempt):
     """Its table is what it was, so other copies text its people what they like."""
     attempt(0, 1, "p0", people(5))
     attempt(0, 2, "p0")
     look(attempt(1, 1, "p1"), changed(5))
 
 
-def test_groups_of_copies_are_different_people(attempt, look):
+def test_groups_of_copies_are_different_people(attempt):
     """Nothing says who is in a group, and each copy has another one."""
     attempt(0, 1, None, [Outgoing(b"a" * 16, None, "Hi")])
     attempt(1, 1, None, [Outgoing(b"b" * 16, None, "Hi"), *people(1)])
     look(attempt(1, 2, None), [Outgoing(b"b" * 16, None, "Hi"), Outgoing(b"c" * 16, None, "Hi")])
 
 
-def test_many_copies_are_looked_at_in_portions(attempt, look, monkeypatch):
+def test_many_copies_are_looked_at_in_portions(attempt, monkeypatch):
     """No statement has more values than a database takes."""
     monkeypatch.setattr(attempts, "in_pieces", partial(in_pieces, size=2))
     for copy in range(5):
@@ -263,14 +264,14 @@ def test_many_copies_are_looked_at_in_portions(attempt, look, monkeypatch):
         look(attempt(0, 2, "other"), changed(5)[1:])
 
 
-def test_a_group_whose_text_changed(enter, look):
+def test_a_group_whose_text_changed(enter):
     """The text to groups is guarded in the same way; it has no destination."""
     send(enter(1), [Outgoing(b"a" * 16, None, "Hi")])
     with pytest.raises(InputError, match=r"^1 message to a recipient that .* has another text"):
         look(enter(2), [Outgoing(b"b" * 16, None, "Hi again")])
 
 
-def test_it_can_be_stopped(enter, look):
+def test_it_can_be_stopped(enter):
     """A task that is told to stop does not go on reading."""
     send(enter(1), people(5))
     stop = StopFlag()
@@ -290,31 +291,3 @@ def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
     later.run([people(10)], guard=guard)
     assert (str(later.error), later.counts.already_sent, later.counts.not_sent) == ("changed", 5, 5)
     assert len(service.requests) == 1
-
-
-def test_messages_of_a_table_are_counted():
-    """Rows that give the same message are one of it; closed, the keys take no room and are none."""
-    keys = TableKeys()
-    for some in (people(5), people(3), people(7, 4)):
-        keys.add([message.key for message in some])
-    assert keys.count_distinct() == len({message.key for message in [*people(5), *people(7, 4)]})
-    assert len(keys.sorted()) == 15
-    keys.close()
-    assert keys.count_distinct() == 0
-
-
-def test_the_look_gives_the_room_of_the_keys_back(enter):
-    """Once the table was compared with what was claimed, its keys are closed: sending takes longer than the look."""
-    send(enter(1), people(5))
-    keys = TableKeys()
-    keys.add([message.key for message in people(5)])
-    refuse_changed_texts(lambda: [Block.of(people(5))], enter(2).earlier(), StopFlag(), keys)
-    assert keys.count_distinct() == 0
-
-
-def test_a_first_try_gives_back_the_keys_of_its_table(enter):
-    """They are not kept for as long as it sends."""
-    keys = TableKeys()
-    keys.add([message.key for message in people(3)])
-    refuse_changed_texts(list, enter().earlier(), StopFlag(), keys)
-    assert keys.count_distinct() == 0

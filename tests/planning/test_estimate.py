@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.compose import parts_of
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
-from airflow_provider_sms.messages.prepare import parts_of
-from airflow_provider_sms.messages.prepared import PreparedBatch
 from airflow_provider_sms.planning.estimate import MOST_CHARACTERS, Estimate
 from airflow_provider_sms.planning.prices import Prices
 
@@ -22,23 +21,15 @@ NUMBER = "27821234567"
 def estimated(contents, estimate=None, first_row=0, prices=None):
     """Estimate texts to one number, as a batch of a source."""
     estimate = estimate or Estimate(prices or Prices())
-    estimate.add(messages([NUMBER] * len(contents), contents, first_row))
+    estimate.add(*messages([NUMBER] * len(contents), contents, first_row))
     return estimate
 
 
 def messages(destinations, contents, first_row=0):
-    """Make a batch of messages, which the estimate adds up."""
+    """Make messages, which the estimate adds up, with their rows."""
     texts = pa.array(contents, pa.string())
-    return PreparedBatch(
-        num_rows=len(contents),
-        row_column=np.arange(first_row, first_row + len(contents)),
-        destination_column=pa.array(destinations, pa.string()),
-        content_column=texts,
-        part_column=parts_of(texts),
-        keys=[],
-        rejected=[],
-        rejected_numbers=[],
-    )
+    columns = {"destination": destinations, "content": texts, "parts": pa.array(parts_of(texts))}
+    return np.arange(first_row, first_row + len(contents)), pa.RecordBatch.from_pydict(columns)
 
 
 def counts(estimate):
@@ -48,8 +39,8 @@ def counts(estimate):
 def test_messages_parts_and_cost_add_up():
     """Messages, parts and cost are sums over all batches, by encoding, at the price of each number."""
     estimate = Estimate(Prices({"27": "0.1", "": 2}))
-    estimate.add(messages([NUMBER, "447012345678", NUMBER], ["Hi", "a" * 161, "ç" * 200]))
-    estimate.add(messages([NUMBER], ["Hi"], 3))
+    estimate.add(*messages([NUMBER, "447012345678", NUMBER], ["Hi", "a" * 161, "ç" * 200]))
+    estimate.add(*messages([NUMBER], ["Hi"], 3))
     assert (4, 7, Decimal("4.5")) == (estimate.messages, estimate.parts, estimate.cost)
     assert (estimate.gsm.messages, estimate.gsm.parts) == (3, 4)
     assert (estimate.ucs2.messages, estimate.ucs2.parts) == (1, 3)

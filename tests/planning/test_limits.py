@@ -4,13 +4,13 @@ from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 
 import pytest
-from support.planning import number, planned, scanned, texted
+from support.planning import checked, number, planned, texted
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LimitError
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import Scan
 from airflow_provider_sms.recipients.batches import Source
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -63,10 +63,9 @@ def test_too_many_rows_are_not_read_to_their_end():
             read.append(1)
             yield texted([number(len(read))]).to_batches()[0]
 
+    table = CheckedTable(Composer(None, "text"), Prices())
     with pytest.raises(LimitError):
-        Scan(Prices()).read(
-            Source("endless", endless), Preparation(None, "text"), StopFlag(), Limits(max_rows=5).check_rows
-        )
+        table.read(Source("endless", endless), StopFlag(), Limits(max_rows=5).check_rows)
     assert len(read) == 6
 
 
@@ -89,7 +88,7 @@ def test_without_a_limit_no_rows_are_too_few():
 @pytest.mark.parametrize(("limit", "refused"), [(2, True), (3, False), (0.29, True), (0.3, False), (None, False)])
 def test_invalid_rows_are_limited_by_number_or_share(limit, refused):
     """A float is a share of all rows, a whole number a number of them."""
-    scan = scanned(texted([*map(number, range(7)), "x", "y", "z"]))
+    scan = checked(texted([*map(number, range(7)), "x", "y", "z"]))
     if refused:
         with pytest.raises(InvalidRowsError, match="3 of 10 rows cannot be texted"):
             Limits(max_invalid=limit).check_invalid(scan)

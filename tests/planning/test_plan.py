@@ -7,37 +7,16 @@ import pyarrow as pa
 import pytest
 from support.planning import number, planned, texted
 
-from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import duration
 from airflow_provider_sms.service.responses import Balance
 
 
-class Preview:
-    """What a ledger would say: some messages are held."""
-
-    has_others = False
-
-    def __init__(self, held=None):
-        self._held = held or {}
-
-    def held(self, keys):
-        return {key: state for key, state in self._held.items() if key in keys}
-
-
 def test_every_row_has_its_place_in_the_plan():
-    """Rows = invalid + suppressed + sent + unknown + repeats + to be sent, whatever the order."""
+    """Rows = invalid + duplicate + suppressed + sent + unknown + to be sent."""
     rows = [*map(number, range(250)), number(1), number(2), "x"]
-    keys = Preparation(None, "text").prepare(texted([number(3), number(4), number(5)]).to_batches()[0], 0).keys
-    preview = Preview(dict(zip(keys, ["accepted", "accepted", "unknown"], strict=True)))
-    plan = planned(texted(rows), suppress=texted([number(2), number(9)]), preview=preview)
-    assert (plan.rows, sum(plan.invalid.values()), plan.suppressed) == (253, 1, 3)
-    assert (plan.already_sent, plan.unknown, plan.duplicate, plan.to_send, plan.requests) == (2, 1, 1, 245, 3)
-
-
-def test_repeats_are_counted_and_not_paid_for():
-    """A message that is in the table twice goes out once; the estimate of near repeats says so, too."""
-    plan = planned(texted([number(1), number(2), number(1)]))
-    assert (plan.duplicate, plan.to_send, plan.cost) == (1, 2, Decimal(2))
+    plan = planned(texted(rows), suppress=texted([number(2), number(9)]))
+    assert (plan.rows, sum(plan.invalid.values()), plan.duplicate, plan.suppressed) == (253, 1, 2, 2)
+    assert (plan.already_sent, plan.unknown, plan.to_send, plan.requests, plan.cost) == (0, 0, 248, 3, Decimal(248))
 
 
 def test_the_plan_is_named_by_its_messages():
@@ -81,7 +60,7 @@ def test_the_order_of_several_texts_of_a_message_is_part_of_the_plan():
 
     first, second, other = (number(1), "Hi"), (number(1), "Ho"), (number(2), "Hi")
     assert plan_id(first, second, other) != plan_id(second, first, other)
-    assert plan_id(first, first, other) == plan_id(first, other, first)
+    assert plan_id(first, first, other) == plan_id(first, other, first) == plan_id(first, other)
     assert plan_id(first, other) == plan_id(other, first)
     suppress = texted([number(2)])
     assert plan_id(first, second, other, suppress=suppress) == plan_id(first, second, other)

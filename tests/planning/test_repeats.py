@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from support.planning import number, planned, scanned, texted
+from support.composed import composed
+from support.planning import checked, number, planned, texted
 from support.sending import claimant, outgoing
 
 from airflow_provider_sms.exceptions import StoppedError
@@ -11,9 +11,8 @@ from airflow_provider_sms.ledger import preview as preview_module
 from airflow_provider_sms.ledger.forget import find_number, forget_number
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.preview import CampaignPreview
-from airflow_provider_sms.messages.integer_set import DiskBackedIntegers
-from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.planning.changed_texts import TableKeys, count_repeats
+from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.stop_flag import StopFlag
 
 FIVE = [number(n) for n in range(5)]
@@ -25,7 +24,7 @@ def hold(enter):
 
     def hold(rows, state=ACCEPTED, *, key_columns=None, **who):
         (batch,) = rows.to_batches()
-        prepared = Preparation(None, "text", key_columns=key_columns).prepare(batch, 0)
+        prepared = composed(Composer(None, "text", key_columns=key_columns), batch)
         ledger = enter(**{"run_id": "monday", **who})
         (claim,) = ledger.commit(chunks=[Chunk(prepared.keys, prepared.destinations)], claim_seconds=60.0)
         if state is not None:
@@ -138,15 +137,15 @@ def test_a_campaign_is_read_a_block_at_a_time(hold, store, monkeypatch):
     preview = CampaignPreview(store, "c", who=claimant(run_id="tuesday"))
     sizes = [(len(halves), len(destinations)) for halves, destinations in preview.blocks_of_others()]
     assert sizes == [(2, 2)] * 4
-    assert scanned(texted(FIVE, "Good evening"), preview=preview).repeats == 5
+    assert checked(texted(FIVE, "Good evening"), preview=preview).repeats == 5
 
 
 def test_where_others_sent_nothing_nothing_is_read(hold, store):
-    """A first run, and any attempt of it, keeps no numbers for this."""
+    """A first run, and any attempt of it, counts nobody."""
     hold(texted(FIVE))
     preview = CampaignPreview(store, "c", who=claimant(2, run_id="monday"))
-    assert (preview.any, preview.has_others, list(preview.blocks_of_others())) == (True, False, [])
-    assert len(scanned(texted(FIVE, "Hello"), preview=preview)._people) == 0
+    assert (preview.has_others, list(preview.blocks_of_others())) == (False, [])
+    assert checked(texted(FIVE, "Hello"), preview=preview).repeats == 0
 
 
 def test_a_task_that_is_told_to_stop_counts_no_further(hold, store):
@@ -154,7 +153,5 @@ def test_a_task_that_is_told_to_stop_counts_no_further(hold, store):
     hold(texted(FIVE))
     stop = StopFlag()
     stop.set()
-    with DiskBackedIntegers(np.int64) as people:
-        people.add(np.array([int(each) for each in FIVE], np.int64))
-        with pytest.raises(StoppedError):
-            count_repeats(CampaignPreview(store, "c"), TableKeys(), people, stop)
+    with pytest.raises(StoppedError):
+        count_repeats(CampaignPreview(store, "c"), checked(texted(FIVE, "Hello")).spool, stop)

@@ -13,8 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError, InputError
-from airflow_provider_sms.messages.prepared import RejectedRow
-from airflow_provider_sms.planning.suppression import MAX_EXAMPLES, read_suppressed
+from airflow_provider_sms.planning.invalid_rows import MAX_EXAMPLES, InvalidRow
+from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import SCHEMA
 
@@ -48,7 +48,7 @@ def test_a_number_is_suppressed_however_it_is_written(read):
     """Numbers are cleaned as those of recipients are, so that they meet."""
     found = read(rows("+27 82 123-4567", "0027821234568", "27821234567"))
     assert masked(found, "27821234567", "27821234568", "27821234569") == [True, True, False]
-    assert (found.rows, found.numbers, found.blank) == (3, 2, 0)
+    assert (found.rows, found.numbers) == (3, 2)
 
 
 def test_national_numbers_are_completed(read):
@@ -75,7 +75,7 @@ def test_a_former_spelling_suppresses_the_line(read, former, region, today):
     assert phonenumbers.is_valid_number(phonenumbers.parse(f"+{today}", None))
     found = read(rows(former), default_region=region)
     other = str(int(today) ^ 1)
-    assert (masked(found, today, other), found.former, found.unreadable) == ([True, False], 1, {})
+    assert (masked(found, today, other), found.former, found.unreadable.total) == ([True, False], 1, 0)
 
 
 def test_a_line_of_today_suppresses_its_former_spelling(read):
@@ -112,7 +112,7 @@ def test_nobody_on_the_list_is_texted_in_any_spelling(spellings, digits, notatio
     for each in written:
         cell = notation.format(each.replace(" ", sign if ".0" not in notation else ""))
         with read_suppressed(open_source(rows(cell)), "destination", None) as found:
-            assert (masked(found, today), found.unreadable) == ([True], {})
+            assert (masked(found, today), found.unreadable.total) == ([True], 0)
 
 
 @settings(max_examples=50)
@@ -138,7 +138,7 @@ def test_no_number_of_a_report_is_read_as_another_persons(read, form):
     rows = [{"row": n, "destination": each, "status": statuses[n]} for n, each in enumerate(numbers)]
     found = read(form(pa.Table.from_pylist(rows, SCHEMA)), default_region="DE")
     assert masked(found, "27821234567", "447911123456", "491717654321", "4927821234567") == [True, True, True, False]
-    assert (found.numbers, found.blank, found.unreadable.total()) == (3, 1, 0)
+    assert (found.numbers, found.unreadable.total) == (3, 0)
 
 
 def test_an_earlier_report_is_a_source(read, tmp_path):
@@ -150,19 +150,19 @@ def test_an_earlier_report_is_a_source(read, tmp_path):
     }
     pq.write_table(pa.table(report), tmp_path / "report.parquet")
     found = read(str(tmp_path / "report.parquet"))
-    assert (found.rows, found.numbers, found.blank, found.unreadable.total()) == (3, 1, 2, 0)
+    assert (found.rows, found.numbers, found.unreadable.total) == (3, 1, 0)
 
 
 def test_unreadable_numbers_are_counted(read):
     """A number that cannot be read is counted with its reason, and its row is shown masked, among the first."""
     found = read(rows("27821234567", None, "0821234567", "call me"))
     characters = "holds letters or signs that do not belong to a phone number"
-    assert {NO_CODE: 1, characters: 1} == found.unreadable
+    assert {NO_CODE: 1, characters: 1} == found.unreadable.reasons
     expected = [
-        RejectedRow(2, "destination", NO_CODE, "0821*****67"),
-        RejectedRow(3, "destination", characters, "*****"),
+        InvalidRow(2, "destination", NO_CODE, "0821*****67"),
+        InvalidRow(3, "destination", characters, "*****"),
     ]
-    assert expected == found.examples
+    assert expected == found.unreadable.examples
     assert found.explain() == (
         f"2 of 4 rows of suppress have a number that cannot be read: 1 time {NO_CODE}; 1 time {characters}. "
         f"Rows count from 0:\n  row 2, column destination: {NO_CODE} (0821*****67)\n"
@@ -179,8 +179,8 @@ def test_rows_count_through_all_batches(read):
     numbers[12_345] = "0821234567"
     numbers[20_000:20_020] = ["821"] * 20
     found = read(pa.table({"destination": numbers}))
-    assert (found.rows, found.numbers, found.unreadable.total()) == (25_000, 25_000 - 21, 21)
-    assert [12_345, *range(20_000, 20_000 + MAX_EXAMPLES - 1)] == [example.row for example in found.examples]
+    assert (found.rows, found.numbers, found.unreadable.total) == (25_000, 25_000 - 21, 21)
+    assert [12_345, *range(20_000, 20_000 + MAX_EXAMPLES - 1)] == [example.row for example in found.unreadable.examples]
     assert masked(found, numbers[0], "27820012345", numbers[24_999]) == [True, False, True]
 
 

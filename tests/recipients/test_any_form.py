@@ -16,8 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import feather
+from support.composed import composed
 
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.recipients.sources import open_source
 
 NUMBER = 27820000000
@@ -75,10 +76,10 @@ KINDS = {
 def read(source, message, key_columns):
     """Give each row's text and key by its number; a row that is invalid has none."""
     opened = open_source(source)
-    preparation = Preparation(message, None, key_columns=key_columns)
+    composer = Composer(message, None, key_columns=key_columns)
     found = {}
-    for batch in opened.batches(preparation.columns, preparation.check):
-        made = preparation.prepare(batch, 0)
+    for batch in opened.batches(composer.columns, composer.check):
+        made = composed(composer, batch)
         found.update(zip(made.destinations, zip(made.contents, made.keys, strict=True), strict=True))
     return found
 
@@ -109,9 +110,9 @@ def test_names_that_a_database_or_a_spreadsheet_has_changed(tmp_path, form, mess
     path = tmp_path / f"a.{form}"
     made = NAMED_FORMS[form](path)
     source = open_source(path if path.exists() else made)
-    preparation = Preparation(message, content_column, "destination", key_columns=["REF", "ref"])
-    batches = source.batches(preparation.columns, preparation.check)
-    (prepared,) = [preparation.prepare(batch, 0) for batch in batches]
+    composer = Composer(message, content_column, "destination", key_columns=["REF", "ref"])
+    batches = source.batches(composer.columns, composer.check)
+    (prepared,) = [composed(composer, batch) for batch in batches]
     assert (prepared.destinations, prepared.contents) == (["27820000001"] * 2, ["Hi Ann", "Hi Bo"])
     assert len(set(prepared.keys)) == 2
 

@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.composed import composed
 from support.tables import first_schema, read
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.recipients.paths import without_secrets
 from airflow_provider_sms.recipients.sources import open_source
 
@@ -84,8 +85,8 @@ def test_a_format_of_numbers(tmp_path):
     source = open_source(
         write(tmp_path / "a.csv", b'destination,amount\n27821234567,1250.5\n27821234568,"1,250.5"\n27821234569,soon\n')
     )
-    preparation = Preparation("You owe R{amount:,.2f}", None)
-    prepared = preparation.prepare(next(source.batches()), 0)
+    composer = Composer("You owe R{amount:,.2f}", None)
+    prepared = composed(composer, next(source.batches()))
     assert prepared.contents == ["You owe R1,250.50"]
     reason = "not a number such as 1250.50, which the format in the message can write"
     assert [(1, "amount", reason), (2, "amount", reason)] == [(r.row, r.column, r.reason) for r in prepared.rejected]

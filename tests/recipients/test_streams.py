@@ -8,7 +8,7 @@ import pytest
 from support.tables import first_schema, read
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
 
 ROWS = [{"destination": "27820000001", "n": 1}, {"destination": None, "n": 2}]
 VALUES = {"destination": ["27820000001", None], "n": [1, 2]}
@@ -75,7 +75,7 @@ def test_columns_that_nest_are_named(make, arguments, words):
     """The error names the column, and no type that its values do not have; a name that is a number is masked."""
     rows = [{"destination": "27820000001", "tags": ["x"], "who": {"name": "Ann"}, "27820000001": ["x"]}]
     with pytest.raises(ColumnError, match=words.replace("TYPE", "(large_list|list|struct).*")):
-        Preparation(**{"content_column": None, **arguments}).check(first_schema(make(rows)))
+        Composer(**{"content_column": None, **arguments}).check(first_schema(make(rows)))
 
 
 @pytest.mark.parametrize(

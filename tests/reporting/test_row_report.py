@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.composed import composed
 from support.sending import failing
 
 from airflow_provider_sms.exceptions import (
@@ -22,15 +23,18 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.model import LAPSED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.messages.blocks import outgoing_blocks
+from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import Scan, outgoing_blocks
 from airflow_provider_sms.recipients.numbers import NO_CODE
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, write_row_report
 from airflow_provider_sms.reporting.summary import COUNTS, replay, summarise
 from airflow_provider_sms.sandbox.faults import Fault
-from airflow_provider_sms.sending.counts import SeenRows, SendCounts
+from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import parse_send_response
 from airflow_provider_sms.stop_flag import StopFlag
@@ -54,31 +58,33 @@ class Campaign:
     """A table, sent by one try after the other, with a report after each."""
 
     def __init__(self, table, sender, enter, message="Hi"):
-        self.preparation = Preparation(message, None)
+        self.composer = Composer(message, None)
         self._sender = sender
         self._enter = enter
-        self.scan = Scan(Prices())
-        self.scan.read(open_source(table), self.preparation, StopFlag())
+        self.table = CheckedTable(self.composer, Prices())
+        self.table.read(open_source(table), StopFlag())
+        self.table.decide(StopFlag())
 
     def send(self, try_number=1, *, ledger=None, **options):
         """Send, and give the sender."""
         self.ledger = ledger or self._enter(try_number)
         self.send_ = self._sender(self.ledger, **options)
-        self.send_.run(outgoing_blocks(self.scan.spool, StopFlag()))
+        self.send_.counts.add_checked(self.table.counts)
+        self.send_.run(outgoing_blocks(self.table.spool, StopFlag()))
         return self.send_
 
     @property
     def summary(self):
-        return summarise("c", self.scan.rows, self.scan.invalid, self.send_.counts)
+        return summarise("c", self.table.rows, self.table.invalid.total, self.send_.counts)
 
     def report(self, **how):
         """Write the report of the last try, and give its rows."""
         ended = None if self.send_.error is None else str(self.send_.error)
-        return self.write(**{"seen": self.send_.counts.seen, "ledger": self.ledger, "ended": ended, **how})
+        return self.write(**{"ledger": self.ledger, "ended": ended, **how})
 
     def write(self, **how):
         file = io.BytesIO()
-        counts = write_row_report(file, self.scan.spool, **how)
+        counts = write_row_report(file, self.table.spool, **how)
         rows = pq.read_table(file)
         assert rows.schema.remove_metadata().equals(SCHEMA)
         assert counts == Counter(rows["status"].to_pylist())
@@ -135,7 +141,7 @@ def test_each_row_says_what_became_of_it(campaign, service, clock):
     assert found[2] == {"row": 2, "destination": None, "status": "invalid", "reason": "destination: no number", **none}
     length = f"destination: {NO_CODE}"
     assert found[3] == {"row": 3, "destination": "0821", "status": "invalid", "reason": length, **none}
-    repeat = {"status": "duplicate", "reason": "the same message as another row", **none}
+    repeat = {"status": "duplicate", "reason": "the same message as an earlier row", **none}
     assert found[4] == {"row": 4, "destination": "27820000000", **repeat}
     assert found[14] == {"row": 14, "destination": "27820000011", **unknown}
     assert counts(found) == summed(send.summary) == {"accepted": 10, "unknown": 2, "duplicate": 1, "invalid": 2}
@@ -413,7 +419,7 @@ def test_rows_that_were_never_looked_up_are_what_the_ledger_says(campaign, servi
     ledger = enter(2)
     send.send(2, ledger=Unreadable(ledger, after=1), concurrency=1)
     assert isinstance(send.send_.error, LedgerError)
-    assert summed(send.summary) == {"accepted": 10, "not_sent": 25}
+    assert summed(send.summary) == {"accepted": 10, "not_sent": 20, "duplicate": 5}
     found = send.report(ledger=ledger)
     assert counts(found) == {"accepted": 10, "not_sent": 15, "unknown": 5, "duplicate": 5}
     assert found[20]["reason"] == "another process claimed it, and has not recorded an outcome yet"
@@ -428,14 +434,18 @@ def test_a_try_that_waited_for_a_person_counts_what_it_sent_before(campaign, ent
     assert counts(send.report(ledger=enter(2))) == {"already_sent": 10}
 
 
-def test_what_an_earlier_leg_lost_is_unknown_before_any_row_is_looked_up(campaign, enter, service):
+def test_what_an_earlier_leg_lost_is_unknown_before_any_row_is_looked_up(campaign, enter, service, store):
     """A leg that ends in its check knows the requests of the legs before it: their rows are no duplicates."""
     service.script = [failing(LOST)]
     send = campaign(table_of(numbers(30)))
     send.send(concurrency=1)
     ledger, tally = enter(1, resumed=True), SendCounts()
     replay(ledger, tally)
-    found = send.write(seen=tally.seen, ledger=ledger, nothing_sent=True)
+    leg = CheckedTable(send.composer, Prices())
+    leg.read(open_source(table_of(numbers(30))), StopFlag())
+    leg.decide(StopFlag(), None, CampaignPreview(store, "c", earlier_legs=ledger.earlier_legs))
+    tally.add_checked(leg.counts)
+    found = send.write(ledger=ledger, nothing_sent=True)
     assert counts(found) == summed(summarise("c", 30, 0, tally)) == {"accepted": 20, "unknown": 10}
 
 
@@ -447,7 +457,7 @@ def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
     other.commit(chunks=[chunk_of(send, numbers(2, 4))], claim_seconds=6)
     mine.commit(chunks=[chunk_of(send, numbers(4, 6))], claim_seconds=60)
     clock.now += 30
-    found = send.write(seen=all_seen(10), ledger=mine)
+    found = send.write(ledger=mine)
     assert counts(found) == {"unknown": 10}
     assert [found[row]["reason"] for row in (0, 4, 6)] == [
         "another process claimed it, and has not recorded an outcome yet",
@@ -462,7 +472,7 @@ def test_a_block_may_be_of_any_number_of_requests(campaign, enter):
     """Requests of one message each are all found, though a database takes only so many parameters."""
     send, ledger = campaign(table_of(numbers(2500))), enter()
     ledger.commit(chunks=[chunk_of(send, [number]) for number in numbers(2500)])
-    rows = send.write(seen=all_seen(2500), ledger=ledger)
+    rows = send.write(ledger=ledger)
     assert [row["request_id"] for row in rows] == list(range(1, 2501))
 
 
@@ -489,16 +499,26 @@ def test_a_task_that_failed_before_it_sent_anything_sent_nothing(campaign):
     """Rows that were refused before the first claim are not sent, and say why; there is no ledger to ask yet."""
     send = campaign(table_of([*numbers(3), *numbers(1), "x"]))
     words = f"1 of 5 rows cannot be texted: 27821234567. {'Mend the rows. ' * 100}"
-    found = send.write(seen=SeenRows(), ledger=None, ended=words, nothing_sent=True)
-    assert counts(found) == {"not_sent": 4, "invalid": 1}
-    assert {row["reason"] for row in found[:4]} == {words.replace("27821234567", "2782*****67")[:300]}
+    found = send.write(ledger=None, ended=words, nothing_sent=True)
+    assert counts(found) == {"not_sent": 3, "duplicate": 1, "invalid": 1}
+    assert {row["reason"] for row in found[:3]} == {words.replace("27821234567", "2782*****67")[:300]}
+
+
+def test_a_dry_run_reports_rows_as_they_were_checked(campaign):
+    """It has no ledger of its own: what the check found there is what it says, and the rest is not sent."""
+    send = campaign(table_of([*numbers(6), *numbers(1), "x"]))
+    found = (Status.FREE, Status.AGAIN, Status.UNKNOWN, Status.ALREADY_SENT, Status.SUPPRESSED)
+    send.table.spool.statuses[: len(found)] = found
+    statuses = [row["status"] for row in send.write(ledger=None, ended="a dry run sends nothing", nothing_sent=True)]
+    assert statuses[:5] == ["not_sent", "unknown", "unknown", "already_sent", "suppressed"]
+    assert statuses[5:] == ["not_sent", "duplicate", "invalid"]
 
 
 def test_what_earlier_tries_sent_is_seen_by_one_that_sends_nothing(campaign, enter):
     """With the ledger to ask, a try that failed at once does not call unsent what another one sent."""
     send = campaign(table_of(numbers(10)))
     send.send(1)
-    found = send.write(seen=SeenRows(), ledger=enter(2), ended="no", nothing_sent=True)
+    found = send.write(ledger=enter(2), ended="no", nothing_sent=True)
     assert counts(found) == {"already_sent": 10}
 
 
@@ -506,7 +526,7 @@ def test_what_earlier_tries_sent_is_seen_by_one_that_sends_nothing(campaign, ent
 def test_a_source_without_anybody_gives_a_report(campaign, rows):
     """A table that is empty, or has no value at all, gives a file with all columns."""
     send = campaign(rows)
-    found = send.write(seen=SeenRows(), ledger=None)
+    found = send.write(ledger=None)
     assert [(row["destination"], row["status"]) for row in found] == [(None, "invalid")] * len(rows)
 
 
@@ -530,7 +550,7 @@ def test_numbers_are_cleaned_or_as_they_were_written(campaign, column, expected)
 def test_a_row_that_lacks_a_value_keeps_its_number(campaign):
     """The reason names the column to blame, and the number is cleaned, since nothing is wrong with it."""
     send = campaign(table_of(["+27 82 000 0000"], name=pa.nulls(1, pa.string())), message="Hi {name}")
-    (row,) = send.write(seen=SeenRows(), ledger=None)
+    (row,) = send.write(ledger=None)
     assert [row[name] for name in ("destination", "status", "reason")] == ["27820000000", "invalid", "name: no value"]
 
 
@@ -541,7 +561,7 @@ def test_many_small_files_make_few_row_groups(campaign, tmp_path):
     send = campaign(str(tmp_path))
     send.send()
     file = io.BytesIO()
-    write_row_report(file, send.scan.spool, seen=send.send_.counts.seen, ledger=send.ledger)
+    write_row_report(file, send.table.spool, ledger=send.ledger)
     assert pq.ParquetFile(file).metadata.num_row_groups == 1
     assert pq.read_table(file)["destination"].to_pylist() == numbers(210)
 
@@ -561,7 +581,7 @@ def test_long_reports_are_written_as_they_are_made(campaign):
     count = 2 * ROWS_AT_ONCE + 1
     send = campaign(table_of(numbers(count)))
     pipe = Pipe()
-    found = write_row_report(pipe, send.scan.spool, seen=SeenRows(), ledger=None)
+    found = write_row_report(pipe, send.table.spool, ledger=None)
     metadata = pq.ParquetFile(pipe.taken).metadata
     assert found == {"unknown": count}
     assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [ROWS_AT_ONCE, ROWS_AT_ONCE, 1]
@@ -594,11 +614,5 @@ class Unreadable:
 def chunk_of(send, destinations):
     """What a try would claim of these people."""
     (batch,) = open_source(table_of(destinations)).batches()
-    prepared = send.preparation.prepare(batch, 0)
+    prepared = composed(send.composer, batch)
     return Chunk(prepared.keys, prepared.destinations)
-
-
-def all_seen(count):
-    seen = SeenRows()
-    seen.until = count
-    return seen

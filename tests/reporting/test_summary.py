@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from decimal import Context, Decimal, localcontext
 
 import pytest
+from support.checked import check_into
 from support.sending import answer, failing, people
 
 from airflow_provider_sms.exceptions import UnknownOutcomeError
@@ -11,6 +13,7 @@ from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import unknown_requests
+from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.reporting.summary import COUNTS, one_line, replay, summarise, with_report
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.request_batch import RequestBatch
@@ -141,22 +144,20 @@ def test_the_balance_is_the_last_one_seen():
 
 
 def test_what_a_try_sent_before_it_waited_counts_as_its_own():
-    """Its rows are met again; each message is counted once, and its other rows are repeats."""
+    """The counts of its requests are those of the whole attempt."""
     tally = SendCounts()
-    tally.replay(1, 100, answer(12_345_678_901, 98, 2))
-    tally.replay(2, 50, None)
-    tally.met = 153
+    tally.replay(100, answer(12_345_678_901, 98, 2))
+    tally.replay(50, None)
     tally.add_accepted(40, answer(12_345_678_903, 40))
-    summary = summarise("c", 193, 0, tally)
-    assert counts(summary) == {"accepted": 188, "not_sent": 2, "duplicate": 3}
+    summary = summarise("c", 190, 0, tally)
+    assert counts(summary) == {"accepted": 188, "not_sent": 2}
     assert summary["requests"] == 3
 
 
 def test_what_was_not_looked_up_again_is_not_counted_twice():
     """A part that ends early leaves what was sent before it accepted, and the rest not sent."""
     tally = SendCounts()
-    tally.replay(1, 100, answer(1, 100))
-    tally.met = 40
+    tally.replay(100, answer(1, 100))
     assert counts(summarise("c", 150, 0, tally)) == {"accepted": 100, "not_sent": 50}
 
 
@@ -171,36 +172,53 @@ def test_what_was_not_looked_up_again_is_not_counted_twice():
 def test_what_may_have_been_sent_is_unknown_before_any_row_is_looked_up(rows, expected):
     """A leg that ends in its check hides no unknown message of an earlier one, and its counts add up."""
     tally = SendCounts()
-    tally.replay(1, 100, answer(1, 100))
-    tally.replay_lost(2, 100)
+    tally.replay(100, answer(1, 100))
+    tally.unread_unknown = 100
     assert counts(summarise("c", rows, 0, tally)) == expected
 
 
 def test_messages_whose_rows_are_gone_are_not_counted():
     """The counts are of the source as it is: they add up to its rows, also where it has lost some that were sent."""
     tally = SendCounts()
-    tally.replay(1, 100, answer(1, 100))
-    tally.met = 90
+    tally.replay(100, answer(1, 100))
     assert counts(summarise("c", 90, 0, tally)) == {"accepted": 90}
 
 
 def test_messages_whose_rows_are_gone_hide_no_row_that_was_not_sent():
     """Nor does a request that was taken in part make a count negative."""
     tally = SendCounts(listed=0)
-    tally.replay(1, 100, answer(1, 100))
+    tally.replay(100, answer(1, 100))
     assert counts(summarise("c", 50, 0, tally)) == {"not_sent": 50}
-    tally.replay(2, 100, answer(2, 60))
+    tally.replay(100, answer(2, 60))
     assert counts(summarise("c", 50, 0, tally)) == {"not_sent": 50}
     tally.add_accepted(40, answer(3, 40))
     assert counts(summarise("c", 50, 0, tally)) == {"accepted": 40, "not_sent": 10}
 
 
-def test_a_message_of_an_earlier_leg_has_one_row_that_is_no_repeat():
-    """Also where other messages of that leg no longer have a row."""
-    tally = SendCounts(listed=10)
-    tally.replay(1, 100, answer(1, 100))
-    tally.met = 15
-    assert counts(summarise("c", 15, 0, tally)) == {"accepted": 10, "duplicate": 5}
+def test_rows_that_were_checked_are_in_the_summary_before_anything_is_sent():
+    """Each in the count of its status; what this attempt sent before a wait is counted by its requests."""
+    tally = SendCounts()
+    tally.replay(10, answer(1, 10))
+    statuses = Counter({status: 1 + status for status in Status if status != Status.INVALID})
+    tally.add_checked(statuses)
+    summary = summarise("c", statuses.total() + 3, 3, tally)
+    assert counts(summary) == {
+        "accepted": 5,
+        "unknown": 2 + 3,
+        "not_sent": 1,
+        "invalid": 3,
+        "duplicate": 7,
+        "suppressed": 6,
+        "already_sent": 4,
+    }
+
+
+def test_a_request_that_was_closed_since_its_attempt_was_counted_is_sent():
+    """The check finds more messages accepted by this attempt than its requests had a moment before."""
+    tally = SendCounts()
+    tally.replay(10, answer(1, 10))
+    tally.add_checked(Counter({Status.ACCEPTED: 15}))
+    assert counts(summarise("c", 15, 0, tally)) == {"accepted": 10, "already_sent": 5}
 
 
 def counts(summary):
@@ -216,7 +234,7 @@ def go_on(sender, enter):
         ledger = enter(resumed=True)
         send = sender(ledger, **options)
         replay(ledger, send.counts)
-        send.run(rows)
+        send.run([check_into(send.counts, ledger, [message for some in rows for message in some])])
         summary = summarise("c", sum(map(len, rows)), 0, send.counts)
         assert summary["rows"] == sum(summary[name] for name in COUNTS)
         return summary

@@ -1,35 +1,12 @@
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from decimal import Decimal
 
 from support.sending import answer
 
-from airflow_provider_sms.sending.counts import RequestBits, RowBits, SendCounts, reported
+from airflow_provider_sms.sending.counts import SendCounts, reported
 from airflow_provider_sms.service.responses import ErrorReport, NetworkCost
-
-
-def test_rows_are_noted_by_the_bit():
-    """A bit for each row, whatever the order in which rows are noted and asked for."""
-    chance = random.Random(1)
-    rows = set(chance.sample(range(10_000), 500))
-    bits = RowBits()
-    for row in chance.sample(sorted(rows), 500):
-        bits.add(row)
-    for first, count in [(0, 20_000), (3, 4), (17, 1000), (8, 8), (12_000, 5), (5000, 0)]:
-        assert bits.among(first, count) == {row for row in rows if first <= row < first + count}
-    assert len(bits._bits) <= 10_000 // 8
-
-
-def test_requests_are_noted_from_the_first_one_on():
-    """Ids of a ledger with many requests take no more memory than those of a new one."""
-    bits = RequestBits()
-    assert 7 not in bits
-    for request_id in (10**9, 10**9 + 9):
-        bits.add(request_id)
-    assert [each in bits for each in (0, 10**9 - 1, 10**9, 10**9 + 1, 10**9 + 9)] == [False, False, True, False, True]
-    assert len(bits._offsets._bits) == 2
 
 
 def test_unknown_messages_are_counted_with_the_requests_that_hold_them():

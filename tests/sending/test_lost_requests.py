@@ -10,8 +10,7 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.model import UNKNOWN, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.ledger.schema import balance
 from airflow_provider_sms.planning.prices import Prices
@@ -111,45 +110,6 @@ def test_a_request_of_an_earlier_leg_that_was_not_charged_counts_no_more(verdict
     lost.adopt(8, [others])
     lost.settle(LookedUp())
     assert (counts.requests, lost.any) == (requests, False)
-
-
-@pytest.mark.parametrize("at_once", [True, False], ids=["in one block", "in two"])
-@pytest.mark.parametrize("opts_out", [False, True])
-def test_a_repeat_of_a_message_that_an_earlier_leg_lost_is_a_repeat(opts_out, at_once):
-    """The service charged for one message: as many are accepted, and every further row repeats one."""
-    (somebody,) = people(1)
-    counts = SendCounts()
-    counts.replay_lost(7, 1)
-    lost = LostRequests(Judged(CHARGED), counts, Caution())
-    if opts_out:
-        counts.add_unknown(7, 2)
-        counts.met_lost = 2
-        counts.opted_out[7][somebody.key] = 2
-        lost.adopt(7, [])
-    else:
-        for some in [[somebody, somebody]] if at_once else [[somebody], [somebody]]:
-            lost.adopt(7, some)
-    lost.settle(LookedUp())
-    assert (counts.accepted, counts.repeated, counts.unresolved, counts.settled) == (1, 1, 0, 2)
-
-
-@pytest.mark.parametrize(("decided", "expected"), [(ACCEPTED, (1, 1, 0)), (NOT_SENT, (0, 0, 1))])
-def test_people_who_opted_out_are_as_a_person_decided(sums, store, decided, expected):
-    """A person who is faster than the balance leaves nobody unknown: the task fails for no request that is closed."""
-    texted, opted_out = people(2)
-    ledger = CampaignLedger(store, "c", claimant(), account=Account(KEY, Prices().of_request))
-    (claim,) = ledger.commit(chunks=[RequestBatch([texted, opted_out], {}).chunk], claim_seconds=60.0)
-    ledger.finish([Outcome(claim.request_id, UNKNOWN, reason="lost")])
-    counts = SendCounts(met_lost=1)
-    counts.replay_lost(claim.request_id, 2)
-    counts.add_unknown(claim.request_id, 1)
-    counts.opted_out[claim.request_id][opted_out.key] = 1
-    lost = LostRequests(sums(), counts, Caution())
-    lost.adopt(claim.request_id, [texted])
-    resolve(store, claim.request_id, decided, "ann")
-    lost.settle(LookedUp())
-    assert (counts.requests, counts.accepted, counts.suppressed) == expected
-    assert (counts.unknown, counts.met_lost, counts.unknown_requests) == (0, 0, set())
 
 
 def lose(store, account=None):

@@ -97,14 +97,6 @@ def test_a_second_run_sends_nothing(sender, service, enter):
     assert len(service.requests) == 3
 
 
-def test_repeats_within_a_source_are_duplicates(sender, service):
-    """A message that stands twice in a source goes out once, wherever the repeat stands."""
-    send = sender(concurrency=1)
-    send.run([people(5) + people(5), people(20), people(5)])
-    assert counts(send.counts) == {"accepted": 20, "duplicate": 15}
-    assert service.duplicates == 0
-
-
 def test_a_lost_answer_is_unknown_and_not_sent_again(sender, service, enter):
     """A request that may have been processed is never posted again, now or by the next try."""
     service.script = [failing(LOST, accepted=True)]
@@ -649,14 +641,6 @@ def test_an_error_after_a_response_does_not_cost_the_record_of_its_request(sende
     monkeypatch.setattr(SendCounts, "add_accepted", lambda *_: 1 / 0)
     send.run([people(20)])
     assert (type(send.error), states(enter(2), people(20))) == (ZeroDivisionError, {ACCEPTED: 10, NOT_SENT: 10})
-
-
-def test_a_repeat_that_is_read_before_its_first_copy_is_claimed_is_counted(sender, service):
-    """Where an unknown request gives its messages up again, a repeat that waits for its turn is a duplicate."""
-    service.script = [failing(LOST)]
-    send = sender(resend_unknown=True, concurrency=2)
-    send.run([people(30) + people(1)])
-    assert (counts(send.counts), send.counts.settled) == ({"accepted": 30, "duplicate": 1}, 31)
 
 
 def test_a_clock_that_is_set_back_delays_nothing(sender, enter):

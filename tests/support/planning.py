@@ -1,13 +1,13 @@
-"""Tables of a few people, scanned and planned."""
+"""Tables of a few people, checked and planned."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import Scan
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.stop_flag import StopFlag
@@ -23,16 +23,17 @@ def texted(numbers, text="Hi"):
     return pa.table({"destination": list(numbers), "text": [text] * len(numbers)})
 
 
-def scanned(rows, *, suppress=None, preview=None, key_columns=None, cost_per_part=1, limits=None):
-    """Return the scan of a table whose texts are a column of it."""
+def checked(rows, *, message=None, suppress=None, preview=None, key_columns=None, cost_per_part=1, limits=None):
+    """Return the checked table of rows whose texts are a column of it, unless there is a message."""
     listed = None if suppress is None else read_suppressed(open_source(suppress), "destination", None)
-    scan = Scan(Prices(cost_per_part), listed, preview, keyed_by_text=key_columns is None)
-    preparation = Preparation(None, "text", key_columns=key_columns)
-    scan.read(open_source(rows), preparation, StopFlag(), limits and limits.check_rows)
-    return scan
+    composer = Composer(message, "text" if message is None else None, key_columns=key_columns)
+    table, stop = CheckedTable(composer, Prices(cost_per_part)), StopFlag()
+    table.read(open_source(rows), stop, *([] if limits is None else [limits.check_rows]))
+    table.decide(stop, listed, preview)
+    return table
 
 
 def planned(rows, *, chunk_size=100, balance=None, seconds_per_request=None, **how):
     """Return the plan of such a table."""
-    scan = scanned(rows, **how)
-    return make_plan("c", scan, chunk_size=chunk_size, balance=balance, seconds_per_request=seconds_per_request)
+    table = checked(rows, **how)
+    return make_plan("c", table, chunk_size=chunk_size, balance=balance, seconds_per_request=seconds_per_request)

@@ -9,9 +9,9 @@ PLAN = "tests/execution/test_planning.py"
 BRAKE_MUTATIONS = (
     Mutation(
         "an approval holds for the same texts under another key",
-        "messages/prepared.py",
-        "blake2b(key + text_key, ",
-        "blake2b(text_key, ",
+        "messages/keys.py",
+        "blake2b(bytes(keys[start : start + KEY_BYTES]) + text.encode(), ",
+        "blake2b(text.encode(), ",
         ("tests/planning/test_plan.py",),
         first="test_the_plan_is_named_by_its_messages",
     ),
@@ -33,9 +33,9 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "suppressed numbers are texted",
-        "planning/scan.py",
-        "builder.add(prepared.keeping(~listed), ",
-        "builder.add(prepared, ",
+        "messages/blocks.py",
+        "checked.statuses <= Status.UNKNOWN",
+        "checked.statuses <= Status.SUPPRESSED",
         (PLAN,),
         first="test_an_earlier_report_suppresses",
     ),

@@ -41,9 +41,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a second text to a recipient counts as a changed one",
         "planning/changed_texts.py",
-        "        for held in _until_stopped(own, stop):\n"
-        "            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])\n",
-        "        for held in _until_stopped(own, stop):\n            gone.add(held.destinations)\n",
+        "            gone.add(held.destinations[is_gone])\n",
+        "            gone.add(held.destinations)\n",
         (CHANGED_TEXTS,),
     ),
     Mutation(

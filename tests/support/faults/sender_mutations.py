@@ -110,8 +110,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "what others hold counts as sent",
         "sending/pending.py",
-        "        elif holder.state == ACCEPTED:\n            self._count_accepted",
-        "        elif holder.state in (ACCEPTED, CLAIMED):\n            self._count_accepted",
+        "        elif holder.state == ACCEPTED:\n            self._counts.already_sent",
+        "        elif holder.state in (ACCEPTED, CLAIMED):\n            self._counts.already_sent",
         first="test_what_another_live_process_gives_back_is_sent",
     ),
     Mutation(

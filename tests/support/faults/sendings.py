@@ -23,6 +23,7 @@ from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
+from support.checked import check_into
 from support.keys import message_keys
 
 if TYPE_CHECKING:
@@ -135,13 +136,13 @@ class Sending:
             sleep=lambda seconds: None,
         )
         self.rows = 0
-        self._repeats = False
+        self._repeats = 0
 
     def run(self, rows: Sequence[str], block: int) -> None:
         """Send a table, read in blocks."""
         self.rows = len(rows)
-        self._repeats = len(set(rows)) < len(rows)
-        messages = outgoing(self.campaign, rows)
+        self._repeats = len(rows) - len(set(rows))
+        messages = check_into(self.sender.counts, self.ledger, outgoing(self.campaign, rows))
         self.send(messages[start : start + block] for start in range(0, len(messages), block))
 
     def send(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
@@ -169,8 +170,7 @@ class Sending:
         settled = self.sender.counts.settled
         cut_short = self.stop.is_set() or self.sender._ledger_failed
         wrong = max(0, settled - self.rows) if cut_short else abs(settled - self.rows)
-        # In a table without duplicates, no row repeats another one, whichever senders run.
-        return wrong + (0 if self._repeats else self.sender.counts.repeated)
+        return wrong + abs(self.sender.counts.duplicate - self._repeats)
 
 
 @contextlib.contextmanager

@@ -122,11 +122,9 @@ class Stage:
         if last is None:
             return figures
         tally, its = last.sender.counts, self._of_try(campaign, last.number)
-        unknown = Counter(m.key for m in messages if states.get(m.key) == UNKNOWN)
-        # A message that an earlier leg of the attempt lost has one row; one that others lost has all of its rows.
-        expected_unknown = sum(1 if its.get(key) == UNKNOWN else rows for key, rows in unknown.items())
+        expected_unknown = sum(state == UNKNOWN for state in map(states.get, expected))
         accepted = sum(state == ACCEPTED for state in its.values())
-        miscounted = abs(tally.unresolved - expected_unknown) + abs(tally.not_sent - tally.partial - tally.none_taken)
+        miscounted = abs(tally.unknown - expected_unknown) + abs(tally.not_sent - tally.partial - tally.none_taken)
         miscounted += abs(tally.accepted + tally.partial - accepted)
         return figures + Figures(lost=miscounted + last.miscounted + (last.sender.error is not None))
 

@@ -30,6 +30,7 @@ from airflow_provider_sms.sending.settle import Reconciliation
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
+from support.checked import check_into
 from support.faults.halts import NEVER, Halts
 from support.sending import claimant, people
 
@@ -243,7 +244,7 @@ def attempt(
                 stop_conditions=stop_conditions,
                 sleep=lambda seconds: time.sleep(0.001) if reconciles else None,
             )
-            sender.run([campaign.messages])
+            sender.run([check_into(tally, ledger, campaign.messages)])
             error = sender.error
             if stop_conditions.stop_reason is None:
                 notes.note("ended", of_summary(summarise(campaign.name, campaign.count, 0, tally)))

@@ -1,18 +1,18 @@
-"""Preparation: rows of a source → messages with texts, numbers and keys; invalid rows, with the reason."""
+"""Compose: each row of a source → a message with number, text, key and SMS parts, or an invalid row with its reason."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.masking import mask_number, mask_numbers_in
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
-from airflow_provider_sms.messages.keys import can_be_key, message_keys
+from airflow_provider_sms.messages.keys import can_be_key, key_column, message_keys
 from airflow_provider_sms.messages.parts import (
     BASIC,
     EXTENSION,
@@ -22,7 +22,7 @@ from airflow_provider_sms.messages.parts import (
     UNITS_SINGLE,
     count_parts,
 )
-from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
+from airflow_provider_sms.messages.spool import SCHEMA
 from airflow_provider_sms.messages.template import Fault, Template, TextColumn, too_large
 from airflow_provider_sms.messages.texts import tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
@@ -34,6 +34,7 @@ from airflow_provider_sms.recipients.columns import (
     integers,
     is_text,
     mask,
+    strings,
     text,
     type_words,
     valid_rows,
@@ -54,14 +55,7 @@ IN_SEPTETS = f"^[{re.escape(BASIC + EXTENSION)}]*$"
 """Texts that are not sent in UCS-2."""
 
 
-class _Rejections(NamedTuple):
-    """Why each row is rejected, and the column at fault; null where the row is valid."""
-
-    reasons: pa.Array
-    columns: pa.Array
-
-
-class Preparation:
+class Composer:
     """The arguments that turn rows into messages; holds no rows.
 
     :param message: template of the text, for example ``"Hi {first_name}"``; None means that the texts are in a column.
@@ -98,6 +92,11 @@ class Preparation:
         """The columns that are read, each once, the destination first."""
         return list(dict.fromkeys([self._destination_column, *self._text.columns, *(self._key_columns or ())]))
 
+    @property
+    def keyed_by_text(self) -> bool:
+        """Whether the text identifies a message together with its destination."""
+        return self._key_columns is None
+
     def check(self, schema: pa.Schema) -> None:
         """Check that all columns exist and have usable types, before any row is read.
 
@@ -121,54 +120,45 @@ class Preparation:
                     "message"
                 )
 
-    def prepare(self, batch: pa.RecordBatch, first_row: int) -> PreparedBatch:
-        """Return the messages of a batch, and its rows that cannot be texted.
+    def compose(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """Return the rows of a batch as :data:`~airflow_provider_sms.messages.spool.SCHEMA` has them.
 
         :param batch: rows with :attr:`columns`.
         :param first_row: index in the source of the batch's first row.
         :raises TemplateError: a format does not fit a value.
         """
-        destinations = self._clean(batch)
+        numbers = column_of(batch, self._destination_column, "destination_column")
+        cleaned = clean_destinations(numbers, self._default_region)
         texts = self._text.render(batch, first_row)
-        rejections = self._rejections(batch, destinations, texts)
-        rows = np.arange(first_row, first_row + len(batch))
-        digits = destinations.digits
-        key_values = None
-        if self._key_columns is not None:
-            key_values = [_key_values(batch, name) for name in self._key_columns]
-        if rejections is not None:
-            valid = pc.is_null(rejections.reasons)
-            rows = rows[~valid_rows(rejections.reasons)]
-            digits, texts = digits.filter(valid), texts.filter(valid)
-            key_values = key_values and [column.filter(valid) for column in key_values]
-        return PreparedBatch(
-            num_rows=len(batch),
-            row_column=rows,
-            destination_column=digits,
-            content_column=texts,
-            part_column=parts_of(texts),
-            keys=message_keys(digits, texts, key_values),
-            rejected=self._rejected(batch, first_row, rejections),
-            rejected_numbers=self._rejected_numbers(batch, destinations, rejections),
+        reasons, columns = self._faults(batch, cleaned, texts)
+        destinations, key_values = cleaned.digits, [_key_values(batch, name) for name in self._key_columns or ()]
+        valid = ~valid_rows(reasons)
+        if valid.all():
+            some_destinations, some_texts = destinations, texts
+        else:
+            chosen_rows = mask(valid)
+            some_destinations, some_texts = destinations.filter(chosen_rows), texts.filter(chosen_rows)
+            key_values = [column.filter(chosen_rows) for column in key_values]
+            texts = pc.if_else(chosen_rows, texts, constant(None))
+            destinations = _or_as_written(destinations, numbers)
+        keys = message_keys(some_destinations, some_texts, None if self.keyed_by_text else key_values)
+        parts = np.zeros(len(batch), np.int32)
+        parts[valid] = parts_of(some_texts)
+        part_column = pa.Array.from_buffers(pa.int32(), len(batch), [None, pa.py_buffer(parts)])
+        return pa.RecordBatch.from_arrays(
+            [destinations, texts, key_column(keys, valid), part_column, columns, reasons], schema=SCHEMA
         )
 
-    def _clean(self, batch: pa.RecordBatch) -> CleanDestinations:
-        numbers = column_of(batch, self._destination_column, "destination_column")
-        return clean_destinations(numbers, self._default_region)
-
-    def _rejections(
+    def _faults(
         self, batch: pa.RecordBatch, destinations: CleanDestinations, texts: pa.Array
-    ) -> _Rejections | None:
-        """Find the rows that cannot be texted; None means that every row can."""
+    ) -> tuple[pa.Array, pa.Array]:
+        """Return why each row cannot be texted, and the column at fault; null where it can."""
         reasons = destinations.reasons
-        rules = [*self._text_rules(batch, texts), *self._key_rules(batch)]
-        if not rules and reasons.null_count == len(batch):
-            return None
         columns = pc.if_else(pc.is_null(reasons), constant(None), text(self._destination_column))
-        if rules:
+        if rules := [*self._text_rules(batch, texts), *self._key_rules(batch)]:
             reasons = pc.coalesce(reasons, first_reason(*((rule.rows, rule.reason) for rule in rules)))
             columns = pc.coalesce(columns, first_reason(*((rule.rows, rule.column) for rule in rules)))
-        return _Rejections(reasons, columns)
+        return reasons, columns
 
     def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[Fault]:
         if texts.null_count:
@@ -180,40 +170,6 @@ class Preparation:
     def _key_rules(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         for name in self._key_columns or ():
             yield from too_large(column_of(batch, name, "key_columns"), name)
-
-    def _rejected(self, batch: pa.RecordBatch, first_row: int, rejections: _Rejections | None) -> list[RejectedRow]:
-        if rejections is None:
-            return []
-        reasons, columns = rejections
-        invalid = pc.is_valid(reasons)
-        numbers = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
-        return [
-            RejectedRow(
-                row=first_row + row,
-                column=column,
-                reason=reason,
-                value=_masked(number) if column == self._destination_column else "",
-            )
-            for row, column, reason, number in zip(
-                pc.indices_nonzero(invalid).to_pylist(),
-                columns.filter(invalid).to_pylist(),
-                reasons.filter(invalid).to_pylist(),
-                numbers,
-                strict=True,
-            )
-        ]
-
-    def _rejected_numbers(
-        self, batch: pa.RecordBatch, destinations: CleanDestinations, rejections: _Rejections | None
-    ) -> list[str | None]:
-        if rejections is None:
-            return []
-        invalid = pc.is_valid(rejections.reasons)
-        written = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
-        return [
-            _as_text(number) if digits is None else digits
-            for digits, number in zip(destinations.digits.filter(invalid).to_pylist(), written, strict=True)
-        ]
 
 
 def parts_of(texts: pa.Array) -> npt.NDArray[np.int32]:
@@ -237,9 +193,12 @@ def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     return without_missing(tidy(column)) if is_text(column.type) else column
 
 
-def _masked(number: object) -> str:
-    text = _as_text(number)
-    return mask_number(text) if text else ""
+def _or_as_written(digits: pa.Array, numbers: pa.Array) -> pa.Array:
+    """Return digits, and in place of null the number as it is written; null where there is none."""
+    left = pc.is_null(digits)
+    return pc.replace_with_mask(
+        digits, left, strings([_as_text(number) for number in numbers.filter(left).to_pylist()])
+    )
 
 
 def _as_text(number: object) -> str | None:

@@ -1,0 +1,222 @@
+"""The check of a table: every row is read and judged before the first request, and is sent as it was checked.
+
+:meth:`CheckedTable.read` is the one pass over the source: each row becomes a message or an invalid row, and goes to a
+:class:`.CheckedSpool`. :meth:`CheckedTable.decide` then gives each row of the spool its :class:`.Status`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from airflow_provider_sms.exceptions import InvalidRowsError, StoppedError
+from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, key_halves, keys_with_texts
+from airflow_provider_sms.messages.spool import CheckedSpool, Status
+from airflow_provider_sms.planning.changed_texts import count_repeats
+from airflow_provider_sms.planning.estimate import Estimate
+from airflow_provider_sms.planning.invalid_rows import InvalidRow, InvalidRows
+from airflow_provider_sms.recipients.columns import valid_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from airflow_provider_sms.ledger.preview import CampaignPreview
+    from airflow_provider_sms.messages.compose import Composer
+    from airflow_provider_sms.messages.spool import CheckedRows
+    from airflow_provider_sms.planning.prices import Prices
+    from airflow_provider_sms.planning.suppression import SuppressedNumbers
+    from airflow_provider_sms.recipients.batches import Source
+    from airflow_provider_sms.stop_flag import StopFlag
+
+_STOPPED = "Told to stop while the rows were checked; nothing was sent"
+
+
+class CheckedTable:
+    """Everything known about a table before the first request.
+
+    :param composer: makes messages of its rows.
+    :param prices: those of an SMS part.
+    """
+
+    def __init__(self, composer: Composer, prices: Prices) -> None:
+        self.rows = 0
+        """Rows of the source that were read."""
+        self.invalid = InvalidRows()
+        """Rows that cannot be texted."""
+        self.spool = CheckedSpool()
+        """The rows that were checked."""
+        self.counts: Counter[Status] = Counter()
+        """Rows by status, once they are decided."""
+        self.estimate = Estimate(prices)
+        """The estimate of the messages to send."""
+        self.repeats = 0
+        """People among the recipients of the messages to send who have had another text of the campaign."""
+        self._composer = composer
+        self._fingerprint = Fingerprint()
+
+    @property
+    def valid(self) -> int:
+        """Rows that can be texted."""
+        return self.rows - self.invalid.total
+
+    @property
+    def to_send(self) -> int:
+        """Messages to send."""
+        return self.counts[Status.FREE] + self.counts[Status.AGAIN]
+
+    @property
+    def plan_id(self) -> str:
+        """A digest of the messages: 12 hexadecimal digits, whatever the order of the rows.
+
+        Of rows with the same values in the key columns the first is sent, so it alone counts.
+        """
+        return self._fingerprint.hexdigest()
+
+    def read(self, source: Source, stop: StopFlag, check_rows: Callable[[int], None] = lambda _: None) -> None:
+        """Read and compose every row; anything found before an error is kept.
+
+        :param stop: ends the check early.
+        :param check_rows: called after each batch with the number of rows read so far; it raises to end the check.
+        :raises StoppedError: the check was stopped.
+        :raises ColumnError: a column is missing.
+        :raises SourceError: the source cannot be read.
+        :raises TemplateError: the template does not fit a column.
+        """
+        for batch in source.batches(self._composer.columns, self._composer.check):
+            rows = self._composer.compose(batch, self.rows)
+            self.spool.add(rows)
+            if stop.is_set():
+                raise StoppedError(_STOPPED)
+            self.invalid.add(self._invalid_of(rows))
+            self.rows += len(rows)
+            check_rows(self.rows)
+        self.spool.finish()
+
+    def decide(
+        self,
+        stop: StopFlag,
+        suppressed: SuppressedNumbers | None = None,
+        preview: CampaignPreview | None = None,
+    ) -> None:
+        """Give each row its status, and count and price what is to be sent.
+
+        :param suppressed: numbers that are not texted; None means no number.
+        :param preview: the campaign as the ledger knows it; None means that the ledger is not asked.
+        :raises StoppedError: the check was stopped.
+        :raises LedgerError: the ledger cannot be read.
+        :raises InputError: there is no price for a number.
+        """
+        duplicates = _Duplicates(self.spool.repeated_keys())
+        for rows in self.spool.batches():
+            if stop.is_set():
+                raise StoppedError(_STOPPED)
+            self._decide(rows, duplicates, suppressed, preview)
+            self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
+            self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
+        if preview is not None and preview.has_others:
+            self.repeats = count_repeats(preview, self.spool, stop)
+
+    def require_sendable(self, *, skip_invalid: bool) -> None:
+        """Refuse a table with invalid rows, or with none that is valid.
+
+        :param skip_invalid: leave invalid rows out, where at least one row is valid.
+        :raises InvalidRowsError: names the count, the reasons and the first rows.
+        """
+        if self.invalid.total and not skip_invalid:
+            advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
+            raise InvalidRowsError(self.explain_invalid(advice))
+        if self.invalid.total and not self.valid:
+            raise InvalidRowsError(self.explain_invalid("Nothing was sent, since no row is valid"))
+
+    def explain_invalid(self, advice: str = "") -> str:
+        """Return how many rows are invalid and why, and the first of them, one per line; numbers are masked.
+
+        :param advice: sentences to put before these rows, without the last full stop.
+        """
+        rows = by_count(self.rows, "row")
+        return self.invalid.in_words(f"{self.invalid.total} of {self.rows} {rows} cannot be texted", advice)
+
+    def close(self) -> None:
+        """Release the room on disk; the counts stay."""
+        self.spool.close()
+
+    def _invalid_of(self, rows: pa.RecordBatch) -> Iterator[InvalidRow]:
+        invalid = (
+            rows.filter(pc.is_valid(rows.column("reason"))) if rows.column("reason").null_count < len(rows) else None
+        )
+        if invalid is None:
+            return
+        places = np.flatnonzero(valid_rows(rows.column("reason"))).tolist()
+        columns = (invalid.column(name).to_pylist() for name in ("column", "reason", "destination"))
+        for place, column, reason, number in zip(places, *columns, strict=True):
+            shown = number is not None and column == self._composer.columns[0]
+            yield InvalidRow(self.rows + place, column, reason, mask_number(number) if shown else "")
+
+    def _decide(
+        self,
+        rows: CheckedRows,
+        duplicates: _Duplicates,
+        suppressed: SuppressedNumbers | None,
+        preview: CampaignPreview | None,
+    ) -> None:
+        statuses = rows.statuses
+        valid = valid_rows(rows.columns.column("key"))
+        statuses[~valid] = Status.INVALID
+        _, messages = rows.where(valid)
+        statuses[valid] = np.where(duplicates.find(key_halves(key_bytes(messages.column("key")))), Status.DUPLICATE, 0)
+        first = statuses == Status.FREE
+        _, messages = rows.where(first)
+        keys = key_bytes(messages.column("key"))
+        by_text = self._composer.keyed_by_text
+        self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
+        if preview is not None and (held := preview.held(_listed(keys))):
+            statuses[first] = [held.get(key, Status.FREE) for key in _listed(keys)]
+        if suppressed is not None:
+            # What this attempt has sent stays accepted: the person has opted out since.
+            listed = suppressed.mask(messages.column("destination")) & (statuses[first] != Status.ACCEPTED)
+            statuses[first] = np.where(listed, Status.SUPPRESSED, statuses[first])
+
+
+def _listed(keys: memoryview) -> list[bytes]:
+    listed: list[bytes] = np.frombuffer(keys, f"V{KEY_BYTES}").tolist()
+    return listed
+
+
+class _Duplicates:
+    """Finds the rows whose key an earlier row has.
+
+    :param repeated: first halves of the keys that several rows have, in ascending order.
+    """
+
+    def __init__(self, repeated: npt.NDArray[np.int64]) -> None:
+        self._repeated = repeated
+        self._rest = np.zeros(len(repeated), np.int64)
+        """The second half of the first key that has each."""
+        self._is_seen = np.zeros(len(repeated), np.bool_)
+
+    def find(self, halves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which of the next rows are duplicates.
+
+        :param halves: of their keys.
+        """
+        found = np.zeros(len(halves), np.bool_)
+        if not len(self._repeated):
+            return found
+        places = np.minimum(np.searchsorted(self._repeated, halves[:, 0]), len(self._repeated) - 1)
+        rows = np.flatnonzero(self._repeated[places] == halves[:, 0])
+        places, rest = places[rows], halves[rows, 1]
+        different, first = np.unique(places, return_index=True)
+        first = first[~self._is_seen[different]]
+        self._rest[places[first]], self._is_seen[places[first]] = rest[first], True
+        is_first = np.zeros(len(rows), np.bool_)
+        is_first[first] = True
+        found[rows] = ~is_first & (self._rest[places] == rest)
+        return found

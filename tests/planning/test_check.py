@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.composed import composed
+from support.planning import checked, number, texted
+
+from airflow_provider_sms.exceptions import ColumnError, InvalidRowsError, LedgerError, StoppedError
+from airflow_provider_sms.messages import spool
+from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.planning.check import CheckedTable
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.recipients.sources import open_source
+from airflow_provider_sms.stop_flag import StopFlag
+
+
+def table_of(*destinations):
+    return pa.table({"destination": pa.array(destinations, pa.string())})
+
+
+def checked_numbers(*destinations):
+    return checked(table_of(*destinations), message="Hi")
+
+
+def statuses(table):
+    return [Status(each) for each in table.spool.statuses.tolist()]
+
+
+def keys_of(rows, key_columns=None):
+    """Return the keys of the rows of such a table."""
+    return composed(Composer(None, "text", key_columns=key_columns), rows.combine_chunks().to_batches()[0]).keys
+
+
+class Preview:
+    """What a ledger would say: some messages are held."""
+
+    has_others = False
+
+    def __init__(self, held):
+        self._held = held
+
+    def held(self, keys):
+        return {key: status for key, status in self._held.items() if key in keys}
+
+
+def test_every_row_is_looked_at():
+    """Rows, invalid rows and their reasons are counted over all batches."""
+    table = checked_numbers(*map(number, range(25_000)), None, "x", None)
+    assert (table.rows, table.invalid.total, table.valid, table.to_send) == (25_003, 3, 25_000, 25_000)
+    assert [example.row for example in table.invalid.examples] == [25_000, 25_001, 25_002]
+
+
+def test_a_source_is_read_once():
+    """One pass checks, plans and keeps the rows: a source that can be read only once is enough, and is used up."""
+    read = []
+
+    def rows():
+        for n in range(25_000):
+            read.append(n)
+            yield {"destination": number(n % 20_000), "text": "Hi"}
+
+    table = checked(rows())
+    assert (len(read), table.to_send, table.counts[Status.DUPLICATE]) == (25_000, 20_000, 5_000)
+    assert sum(len(some.statuses) for some in table.spool.batches()) == 25_000
+
+
+@pytest.mark.parametrize("at_once", [3, 1000])
+@given(st.lists(st.sampled_from("abcdefg"), max_size=40), st.integers(1, 12))
+def test_the_first_row_of_a_message_is_no_duplicate(at_once, names, batch):
+    """Every later one is, however many, in whichever batch, and however few keys are compared at a time."""
+    rows = pa.table({"destination": [number(ord(name)) for name in names], "text": pa.array(["Hi"] * len(names))})
+    pieces = pa.concat_tables([rows[start : start + batch] for start in range(0, len(rows), batch)] or [rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spool, "_KEYS_AT_ONCE", at_once)
+        found = statuses(checked(pieces))
+    expected = [Status.DUPLICATE if name in names[:place] else Status.FREE for place, name in enumerate(names)]
+    assert found == expected
+
+
+def test_every_row_has_one_status():
+    """What is in the way of a row decides, in this order: its faults, an earlier row, the list, who holds its key."""
+    rows = pa.concat_tables([texted([*map(number, range(6))]), texted([number(1), "x", number(0)])])
+    found = (Status.ALREADY_SENT, Status.UNKNOWN, Status.AGAIN, Status.ACCEPTED)
+    held = dict(zip(keys_of(rows[:4]), found, strict=True))
+    table = checked(rows, preview=Preview(held), suppress=texted([number(4)]))
+    assert [status.name for status in statuses(table)] == [
+        *("ALREADY_SENT", "UNKNOWN", "AGAIN", "ACCEPTED", "SUPPRESSED", "FREE"),
+        *("DUPLICATE", "INVALID", "DUPLICATE"),
+    ]
+    assert table.counts == {**dict.fromkeys(Status, 1), Status.DUPLICATE: 2}
+    assert (table.to_send, table.estimate.messages, table.estimate.parts) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("status", [Status.ALREADY_SENT, Status.UNKNOWN, Status.AGAIN, Status.ACCEPTED])
+def test_only_what_this_attempt_has_sent_is_not_suppressed(status):
+    """A person on the list gets nothing more; a text that this very attempt sent before they opted out was sent."""
+    rows = texted([number(1)])
+    table = checked(rows, preview=Preview({keys_of(rows)[0]: status}), suppress=rows)
+    assert statuses(table) == [Status.ACCEPTED if status == Status.ACCEPTED else Status.SUPPRESSED]
+
+
+def test_few_of_many_invalid_rows_are_kept():
+    """A table without one good row costs no memory: only the first are remembered."""
+    table = checked_numbers(*["x"] * 30_000)
+    assert (table.invalid.total, len(table.invalid.examples)) == (30_000, 10)
+    first, *lines, more = table.explain_invalid("Nothing was sent").splitlines()
+    assert first.startswith("30000 of 30000 rows cannot be texted: 30000 times ")
+    assert first.endswith(". Nothing was sent. Rows count from 0:")
+    assert [line.partition(":")[0] for line in lines] == [f"  row {row}, column destination" for row in range(10)]
+    assert more == "  and 29990 more"
+
+
+def test_one_invalid_row_is_said_in_the_singular():
+    """Neither its count nor its reason is a plural, and no others are left out."""
+    words = checked_numbers("x").explain_invalid()
+    assert words.startswith("1 of 1 row cannot be texted: 1 time ")
+    assert (len(words.splitlines()), " more" in words) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (pa.array(["+27 82 123 4567 x"]), "2782*****67"),
+        (pa.array(["  "]), ""),
+        (pa.array([-27821234567]), "2782*****67"),
+        (pa.array([27821234567.5]), "2782*****75"),
+        (pa.array([float("nan")]), ""),
+        (pa.array([None], pa.string()), ""),
+        (pa.array([12]), "*****"),
+        (pa.array(["0821234567"]).dictionary_encode(), "0821*****67"),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_the_explanation_masks_numbers(column, value):
+    """The number of an invalid row shows its first four and last two digits, or nothing where there is none."""
+    table = checked(pa.table({"destination": column}), message="Hi")
+    assert [row.value for row in table.invalid.examples] == [value]
+    assert table.explain_invalid().endswith(f" ({value})" if value else ": no number")
+
+
+def test_a_fault_of_another_column_shows_no_number():
+    """The number is not to blame."""
+    table = checked(pa.table({"destination": [number(1)], "text": pa.nulls(1, pa.string())}))
+    assert [(row.column, row.value) for row in table.invalid.examples] == [("text", "")]
+
+
+def test_a_missing_column_is_named_before_any_row_is_read():
+    """The error lists the columns that there are."""
+    with pytest.raises(ColumnError, match="phone"):
+        checked(pa.table({"phone": ["27820000000"]}), message="Hi")
+
+
+def test_invalid_rows_stop_everything_or_are_left_out():
+    """By default one invalid row is too many; asked for, invalid rows are left out, but not all of them."""
+    mixed, bad = checked_numbers("27820000000", None), checked_numbers(None)
+    with pytest.raises(InvalidRowsError, match="on_invalid='skip'"):
+        mixed.require_sendable(skip_invalid=False)
+    mixed.require_sendable(skip_invalid=True)
+    with pytest.raises(InvalidRowsError, match="no row is valid"):
+        bad.require_sendable(skip_invalid=True)
+
+
+def test_a_check_can_be_stopped():
+    """Told to stop, a task neither reads a long table to its end, nor decides it."""
+    stop, running = StopFlag(), StopFlag()
+    stop.set()
+    with pytest.raises(StoppedError, match="nothing was sent"):
+        CheckedTable(Composer("Hi", None), Prices()).read(open_source(table_of(number(1))), stop)
+    table = CheckedTable(Composer("Hi", None), Prices())
+    table.read(open_source(table_of(number(1))), running)
+    with pytest.raises(StoppedError, match="nothing was sent"):
+        table.decide(stop)
+
+
+def test_a_ledger_that_cannot_be_read_decides_nothing():
+    """What was read stays for the counts."""
+
+    class Broken(Preview):
+        def held(self, keys):
+            raise LedgerError("gone")
+
+    table = CheckedTable(Composer("Hi", None), Prices())
+    table.read(open_source(table_of(number(1), "x")), StopFlag())
+    with pytest.raises(LedgerError, match="gone"):
+        table.decide(StopFlag(), None, Broken({}))
+    assert (table.rows, table.invalid.total, table.to_send) == (2, 1, 0)

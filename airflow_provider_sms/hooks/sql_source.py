@@ -31,17 +31,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DAY = re.compile(r"(?<![\d-])((?:19|20)\d{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?![\d-])")
-_UNREAD = re.compile(
-    r"(?P<comment>--[^\n]*|/\*.*?\*/)"
-    r"|'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|\[[\w ]+\]|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$",
-    re.DOTALL,
-)
-"""Comments, literals and quoted names of a statement, in which words mean nothing."""
-_WRITES = {"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE"}
-"""The statements that change rows. A CALL is not among them, since it may only read."""
-_WRITES_IN_WITH = re.compile(
-    rf"\bAS\s*(?:(?:NOT\s+)?MATERIALIZED\s*)?\([\s(]*(?:{'|'.join(sorted(_WRITES))})\b", re.IGNORECASE
-)
 _OUTSIDE = {"OperationalError", "InterfaceError"}
 """Errors of PEP 249 that need not be the query's fault: the database is down or busy, or ends a slow query."""
 _SQLITE_TYPO = re.compile(r"syntax error|no such (?:table|column)")
@@ -124,27 +113,22 @@ class SqlSource:
         return hook
 
     def require_statement(self, argument: str) -> None:
-        """Refuse an empty statement, and one that changes rows: the change would not be committed.
+        """Refuse an empty statement, and the name of a file.
 
         :param argument: the operator's argument, for an error.
-        :raises InputError: there is no statement, or it does more than read.
+        :raises InputError: there is no statement.
         """
         if not isinstance(self.sql, str) or not self.sql.strip():
             raise InputError(f"{argument}: the sql of a SqlSource must be a statement that returns rows")
         if self.sql.endswith(".sql"):
             raise InputError(f"{argument}: sql is a statement; for that of a file, write {{% include 'people.sql' %}}")
-        if _changes_rows(self.sql):
-            raise InputError(
-                f"{argument}: a SqlSource reads: the change that the statement makes is rolled back, and the next run "
-                "would find the same rows. Select the rows here, and change the table in a task after this one"
-            )
 
     def open(self, argument: str = "source") -> Source:
         """Return the source of the query's rows; it runs when the first of them is read.
 
         :param argument: the operator's argument, for an error.
-        :raises InputError: there is no such connection, its hook reads no SQL, the statement is empty or changes rows,
-            or the parameters are of another type.
+        :raises InputError: there is no such connection, its hook reads no SQL, the statement is empty, or the
+            parameters are of another type.
         """
         from airflow_provider_sms.recipients.batches import Source
 
@@ -199,22 +183,6 @@ class SqlSource:
         for value in _texts(self.parameters):
             words = words.replace(value, STARS)
         return f"{name}: {mask_numbers_in(words)}" if words else name
-
-
-def _changes_rows(sql: str) -> bool:
-    """Return whether a statement inserts, updates or deletes rows, also in or after a WITH; functions are ignored."""
-    bare = _UNREAD.sub(lambda found: " " if found["comment"] else " ? ", sql)
-    first = re.match(r"[\s(]*(\w+)", bare)
-    if first is None or first[1].upper() != "WITH":
-        return first is not None and first[1].upper() in _WRITES
-    if _WRITES_IN_WITH.search(bare):
-        return True
-    outer, inner = bare[first.end() :], 1
-    while inner:
-        outer, inner = re.subn(r"\([^()]*\)", "\0", outer)
-    # The statement itself follows the last of the named queries; their columns are followed by AS.
-    after = (word.upper() for word in re.findall(r"\0\s*(\w+)", outer))
-    return next((word for word in after if word != "AS"), "") in _WRITES
 
 
 def _texts(parameters: Any) -> list[str]:

@@ -46,20 +46,8 @@ def zones_of(destination: str) -> tuple[str, ...]:
     :param destination: digits with country code.
     """
     zones = _zones_by_prefix()
-    for length in _lengths(destination[:3]):
-        found = zones.get(destination[:length])
-        if found is not None:
-            return found
-    return ()
-
-
-@cache
-def _lengths(begin: str) -> tuple[int, ...]:
-    """Return the lengths of the prefixes that begin with the same three digits, or are shorter: longest first.
-
-    :param begin: the first three digits of a number.
-    """
-    return tuple(sorted({len(prefix) for prefix in _zones_by_prefix() if prefix[:3] == begin[: len(prefix)]})[::-1])
+    prefixes = (destination[:length] for length in range(len(destination), 0, -1))
+    return next((zones[prefix] for prefix in prefixes if prefix in zones), ())
 
 
 @cache
@@ -82,6 +70,7 @@ def _zones_by_prefix() -> dict[str, tuple[str, ...]]:
     }
 
 
+@cache
 def is_public_holiday(code: str, day: date) -> bool:
     """Return whether a day is a public holiday, or the day on which one is observed.
 

@@ -215,18 +215,6 @@ class SendWindow:
         for name, value in read.items():
             object.__setattr__(self, name, value)
 
-    def __reduce__(self) -> tuple[type[SendWindow], tuple[object, ...]]:
-        # Copies begin without the spells that this window remembers.
-        return type(self), (
-            self.start,
-            self.end,
-            self.timezone,
-            self.weekdays,
-            self.holidays,
-            self.hours,
-            self.recipient_time_zone,
-        )
-
     def closed_until(self, now: datetime, destination: str | None = None) -> datetime | None:
         """Return the moment from which people may be texted again; None where they may be texted now.
 

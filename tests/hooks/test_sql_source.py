@@ -270,43 +270,6 @@ def test_statements_that_are_none(airflow_home, sql):
         SqlSource("nowhere", sql).open()
 
 
-WRITES = [
-    "UPDATE people SET n = 0 RETURNING destination",
-    "  -- a comment\n/* another; SELECT */ ((delete FROM people RETURNING destination))",
-    "INSERT INTO people VALUES ('27820000003', 4) RETURNING destination",
-    "REPLACE INTO people VALUES ('27820000003', 4) RETURNING destination",
-    "MERGE INTO people USING old ON true WHEN MATCHED THEN DELETE",
-    "WITH a AS (SELECT 1) UPDATE people SET n = 0 RETURNING destination",
-    "WITH a AS MATERIALIZED ( -- )\n DELETE FROM people RETURNING destination) SELECT destination FROM a",
-    "with recursive a(x) as (select ')'), b as (insert into people values ('1', 2) returning n) select * from b",
-]
-READS = [
-    SELECT,
-    f"(({SELECT}))",
-    "SELECT 'x; UPDATE people SET n = 0' AS text, n AS \"delete\" FROM people",
-    "SELECT replace(destination, '2', '3'), updated, insert_time FROM people FOR UPDATE",
-    "WITH deleted AS (SELECT 'it''s (' AS update FROM people) SELECT * FROM deleted",
-    'WITH "a (DELETE" AS (SELECT 1), [insert] AS (SELECT 2) SELECT * FROM deleted WHERE replace = 1',
-    "WITH a AS (SELECT $$ ) DELETE FROM people $$ AS x) SELECT x AS delete FROM a -- (UPDATE",
-    "WITH a AS (SELECT (replace(x, 'a', 'b')) FROM people WHERE (delete)) SELECT (replace(x, 'b', 'c')) FROM a",
-    "VALUES (1)",
-]
-
-
-@pytest.mark.parametrize("sql", WRITES)
-def test_a_statement_that_changes_data_is_refused(airflow_home, sql):
-    """Its change is rolled back once the rows are read, so the next run would text the same people again."""
-    words = "a SqlSource reads: the change that the statement makes is rolled back"
-    with pytest.raises(InputError, match=f"^suppress: {words}.*in a task after this one$"):
-        SqlSource("nowhere", sql).require_statement("suppress")
-
-
-@pytest.mark.parametrize("sql", READS)
-def test_words_in_a_statement_that_only_reads_are_no_matter(sql):
-    """In literals, identifiers, comments and calls of functions such a word changes nothing."""
-    SqlSource("nowhere", sql).require_statement("source")
-
-
 def test_a_wrong_statement(postgres):
     """The driver's words about the statement are shown: a retry would not help."""
     words = failure(SqlSource(postgres, "SELECT * FROM nobody"))

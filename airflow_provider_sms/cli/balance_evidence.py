@@ -61,7 +61,7 @@ def _read_balance(store: LedgerBackend, account: str, rows: Sequence[RequestRow]
     amount = None if balance.post_paid else balance.amount
     record_reading(store, account, amount, asked_at)
     read_at = store.clock()
-    evidence = weigh(store, account, [row.request_id for row in rows])
+    evidence = weigh(store, account, [row.request_id for row in rows], print_message)
     by_campaign: dict[str, dict[int, KeptEvidence]] = defaultdict(dict)
     for row in rows:
         if (found := evidence.get(row.request_id)) is not None:

@@ -108,8 +108,7 @@ class Window:
         if request not in self.possible and request.least > NOISE:
             none = f"{fell} just what the responses account for" if self.residual <= NOISE else f"{more}, for others"
             return Verdict(NOT_CHARGED, f"{none}: the service did not take request {request.id}.")
-        alike = f"which any of {len(self.possible)} lost requests may have cost, or else it was free"
-        return Verdict(UNDECIDED, f"{more}, {alike}: it does not tell of request {request.id}.")
+        return Verdict(UNDECIDED, f"{more}, which does not tell whether the service took request {request.id}.")
 
 
 def judge(readings: Iterable[Reading], requests: Sequence[BilledRequest]) -> dict[int, Verdict]:
@@ -121,6 +120,21 @@ def judge(readings: Iterable[Reading], requests: Sequence[BilledRequest]) -> dic
         for each in window.lost:
             verdicts[each.id] = _doubt(window, each, strange) or window.verdict(each)
     return verdicts
+
+
+def late_charges(readings: Iterable[Reading], requests: Sequence[BilledRequest]) -> list[str]:
+    """Return, for people, the falls that nothing explains but a late charge of requests that seemed not taken."""
+    found, _ = windows(readings, requests)
+    told: list[str] = []
+    for later in (each for each in found if not each.is_explained):
+        earlier = [(window, each) for window in found[: found.index(later)] for each in window.lost]
+        not_taken = [each for window, each in earlier if window.verdict(each).outcome == NOT_CHARGED]
+        if fits := [each.id for each in not_taken if enough(each) - NOISE <= later.residual <= each.most + NOISE]:
+            fell = (
+                f"The balance fell by {_credits(later.residual)} that nothing explains, unless it was charged late for"
+            )
+            told.append(f"{fell} request {' or '.join(map(str, fits))}, which seemed not to be taken.")
+    return told
 
 
 def windows(readings: Iterable[Reading], requests: Iterable[BilledRequest]) -> tuple[Sequence[Window], Reading | None]:
@@ -171,7 +185,7 @@ def _doubt(window: Window, request: BilledRequest, strange: Iterable[Window]) ->
         nearby = follows and other.after.read_at <= window.after.read_at + NEARBY_SECONDS
         if nearby and other is not window and other.residual >= enough(request):
             words = f"Within an hour, the balance fell by {_credits(other.residual)} that no request explains"
-            return Verdict(UNDECIDED, f"{words}: it does not tell of request {request.id}.")
+            return Verdict(UNDECIDED, f"{words}, and perhaps for request {request.id}, too.")
     return None
 
 

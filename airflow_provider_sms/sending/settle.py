@@ -23,7 +23,7 @@ from airflow_provider_sms.ledger.balances import (
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.request_queries import requests_among
-from airflow_provider_sms.sending.evidence import Verdict, judge
+from airflow_provider_sms.sending.evidence import Verdict, judge, late_charges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -51,13 +51,20 @@ _OTHER_ACCOUNT = Verdict(UNDECIDED, "")
 
 
 @own_decimals()
-def weigh(store: LedgerBackend, key: str, request_ids: Collection[int]) -> dict[int, Verdict]:
+def weigh(
+    store: LedgerBackend, key: str, request_ids: Collection[int], warn: Callable[[str], object] = lambda _: None
+) -> dict[int, Verdict]:
     """Return what the balances in the ledger tell of unknown requests, by id; one with an outcome by now is missing.
 
     :param key: the account's key. Of the requests of another account it tells nothing.
+    :param warn: is told of what contradicts earlier verdicts.
     :raises LedgerError: when the ledger cannot be read.
     """
-    found = {each: v for history in read_histories(store, key, request_ids) for each, v in judge(*history).items()}
+    found: dict[int, Verdict] = {}
+    for history in read_histories(store, key, request_ids):
+        found.update(judge(*history))
+        for words in late_charges(*history):
+            warn(words)
     return {each: found.get(each, _OTHER_ACCOUNT) for each in still_unknown(store, request_ids)}
 
 
@@ -74,6 +81,7 @@ class Reconciliation:
         self._key = key
         self._read_balance = read_balance
         self._is_post_paid = False
+        self._warned: set[str] = set()
 
     def observe(self) -> Balance:
         """Read the balance, and record it in the ledger; a ledger that does not take it is logged.
@@ -100,7 +108,7 @@ class Reconciliation:
         :raises LedgerError: when the ledger cannot be read.
         """
         self.observe()
-        found = weigh(self._store, self._key, request_ids)
+        found = weigh(self._store, self._key, request_ids, self._warn)
         # Nothing is taken back that the balance of another account has told.
         return {each: _POST_PAID if self._is_post_paid and its.words else its for each, its in found.items()}
 
@@ -133,6 +141,11 @@ class Reconciliation:
             self._note(self.weigh(request_ids))
         except ServiceError as error:
             log.warning("The balance cannot be read, so nothing tells what became of lost requests: %s", error)
+
+    def _warn(self, words: str) -> None:
+        if words not in self._warned:
+            log.warning("%s", words)
+        self._warned.add(words)
 
     def _note(self, found: Mapping[int, Verdict]) -> None:
         now = self.now()

@@ -29,9 +29,10 @@ def test_a_lost_request_that_the_balance_closes_is_in_the_cost(send, people, san
     assert ran.summary["cost"] == paid()
 
 
-def test_one_lost_request_after_another_with_prices_by_prefix(send, people, sandbox, paid):
+@pytest.mark.parametrize("second", ["drop_after", "drop_before"])
+def test_one_lost_request_after_another_with_prices_by_prefix(send, people, sandbox, paid, short_claims, second):
     """A charge that the balance has shown, with nothing else open, is that request's; what falls later is another's."""
-    sandbox.state.set_faults([*[{"kind": "none"}] * 4, LOST, {"kind": "none"}, LOST])
+    sandbox.state.set_faults([*[{"kind": "none"}] * 4, LOST, {"kind": "none"}, {"kind": second}])
     ran = send(people(1200), on_unknown="reconcile", cost_per_part=PREFIXES)
     assert (ran.state, ran.summary["accepted"], ran.summary["reconciled"]) == ("success", 1200, 200)
     assert ran.summary["cost"] == paid()

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, BilledRequest, Reading
-from airflow_provider_sms.sending.evidence import Verdict, judge
+from airflow_provider_sms.sending.evidence import Verdict, judge, late_charges
 
 DEADLINE = 45.0
 HOUR = 3600.0
@@ -113,6 +113,11 @@ def test_no_balance_from_before_decides_nothing():
     assert (verdict.outcome, verdict.settles_at) == (UNDECIDED, None)
 
 
+def test_a_first_balance_beside_a_lost_request_is_not_quiet():
+    """What is charged for that one later would look like the charge of the next."""
+    assert outcomes([read(20, 1000), read(80, 900)], lost(1, 10), lost(2, 30)) == [UNDECIDED, UNDECIDED]
+
+
 def test_a_charge_is_seen_at_once_that_there_was_none_only_at_the_deadline():
     """Until then it may still be charged for, and a later balance tells."""
     before, request = read(0, 1000), lost(1, 10)
@@ -175,6 +180,16 @@ def test_what_nobody_explains_makes_an_hour_doubtful(hours, outcome, later):
 def test_little_that_nobody_explains_is_no_doubt():
     """Less than half of a request, such as a single message to the people on call, is no charge of one."""
     assert outcomes([read(0, 1000), read(1, 951), read(2, 951), read(70, 851)], lost(1, 10)) == [CHARGED]
+
+
+def test_a_fall_that_a_late_charge_explains_is_told():
+    """Of which requests that seemed not to be taken; a sum that fits none of them is none of theirs."""
+    readings = [read(0, 1000), read(60, 1000), read(120, 900), read(180, 877)]
+    told = (
+        "The balance fell by 100 that nothing explains, unless it was charged late for request 1, which seemed not to"
+    )
+    assert late_charges(readings, [lost(1, 10), lost(2, 11, 300)]) == [f"{told} be taken."]
+    assert late_charges(readings, [lost(2, 10, 300)]) == []
 
 
 def test_a_request_under_way_may_explain_the_sum():

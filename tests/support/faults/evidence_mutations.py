@@ -36,7 +36,7 @@ EVIDENCE_MUTATIONS = (
         "a balance from before is not needed",
         "each.stated is not None or before is None for each",
         "each.stated is not None for each",
-        "test_no_balance_from_before_decides_nothing",
+        "test_a_first_balance_beside_a_lost_request_is_not_quiet",
     ),
     _defect(
         "what nobody explains is explained",

@@ -168,7 +168,7 @@ def _expand(filesystem: Any, path: str, name: str) -> list[DataFile]:
             raise SourceError(f"{name}: no file matches")
     try:
         found = dict(_walk(filesystem, path, segments))
-    except (SourceError, SourceUnavailableError) as error:
+    except SourceError as error:
         error.args = (f"{name}: {error}",)
         raise
     below = [DataFile(filesystem, each) for each in sorted(found)]
@@ -208,7 +208,8 @@ def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[tuple[s
         base = path.rsplit("/", 1)[-1]
         if (_is_hidden(base) and not _is_hidden(head)) or not (head == "**" or fnmatchcase(base, head)):
             continue
-        kind = _kind(filesystem, path) if info["type"] == "other" or info.get("size") == 0 else info["type"]
+        is_certain = info["type"] == "directory" or (info["type"] == "file" and info.get("size") != 0)
+        kind = info["type"] if is_certain else _kind(filesystem, path)
         if kind == "directory":
             if head == "**" and info.get("islink"):
                 raise SourceError(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_KINDS = {str: 0, bool: 0, int: 0, float: 0, Decimal: 0, dt.datetime: 0, dt.date: 0, dt.time: 0}.keys()
+_KINDS = (str, bool, int, float, Decimal, dt.datetime, dt.date, dt.time)
 """The kinds of values; a kind comes before the one that it is a subclass of: True is an int to Python, and a datetime a
 date."""
 _AS_TEXT = {UUID, np.float16, np.float32}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.console import command, confirm, end_with_wrong_usage, print_message, user_name
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.formatting import MAX_LISTED, by_count, counted, iso, join_some, task_words
+from airflow_provider_sms.formatting import MAX_LISTED, counted, iso, join_some, task_words
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
@@ -110,27 +110,12 @@ def _by_reason(rows: Sequence[RequestRow]) -> list[str]:
 def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
     """Print what closing requests means, and ask for confirmation."""
     state, name = _outcome(args)
-    messages = sum(row.messages for row in rows)
-    to_groups = sum(row.messages for row in rows if row.kind == "group")
-    people = messages + to_groups  # a message to groups has several: only the service knows how many
-    if state == NOT_SENT:
-        print_message(
-            f"Not sent frees {_messages_of(rows)}: the next attempt texts "
-            f"{by_count(people, 'this person', 'these people')}. If the service did take "
-            f"{by_count(messages, 'it', 'any of them')}, "
-            f"{by_count(people, 'that person gets', 'those people get')} the text twice."
-        )
-    else:
-        them = by_count(messages, "it", "them")
-        print_message(
-            f"Accepted counts {_messages_of(rows)} as sent: the campaign never sends {them} again. If the service did "
-            f"not take {them}, {by_count(people, 'that person never gets', 'those people never get')} the text."
-        )
-    if to_groups:
-        print_message(
-            f"{counted(to_groups, 'message goes', 'messages go')} to groups, however many people are in them: only the "
-            "service knows."
-        )
+    meaning = (
+        f"Not sent frees {_messages_of(rows)} for the next attempt. Anything that the service did take is sent twice."
+        if state == NOT_SENT
+        else f"Accepted counts {_messages_of(rows)} as sent. Anything that the service did not take is never sent."
+    )
+    print_message(meaning)
     contrary = CHARGED if state == NOT_SENT else NOT_CHARGED
     if contradicted := [row for row in rows if row.evidence is not None and row.evidence.verdict == contrary]:
         ids, verdict = join_some([str(row.request_id) for row in contradicted]), verdict_words(contradicted[0].evidence)

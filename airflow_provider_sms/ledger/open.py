@@ -11,6 +11,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_sms.exceptions import LedgerAwayError, LedgerError, LedgerVersionError
+from airflow_provider_sms.formatting import duration
 from airflow_provider_sms.ledger.backend import again_if_busy, first_line, sql_state
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, ledger_version, metadata
@@ -50,7 +51,7 @@ def open_patiently(opening: Callable[[], T], patience: float) -> T:
             if time.monotonic() + RETRY_SECONDS > give_up:
                 raise
             if not is_told:
-                log.warning("%s. Trying again for up to %g seconds", error, patience)
+                log.warning("%s. Trying again for up to %s", error, duration(patience))
                 is_told = True
         time.sleep(RETRY_SECONDS)
 

@@ -56,7 +56,7 @@ def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_
     assert said.status == 0
     assert "677 unknown requests of spring with 677 messages, claimed from 20" in said.err
     assert f"  670 requests with 670 messages: {BAD_GATEWAY}\n  7 requests with 7 messages: {TIMEOUT}\n" in said.err
-    assert "Not sent frees 677 messages: the next attempt texts these people" in said.err
+    assert "Not sent frees 677 messages for the next attempt" in said.err
     assert "Close 677 requests as not sent? [y/N]" in said.err
     assert "Closed as not sent: 677 of 677 requests, 677 messages\n" in said.err
     assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,25 +12,15 @@ from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.keys import can_be_key, key_column, message_keys
-from airflow_provider_sms.messages.parts import (
-    BASIC,
-    EXTENSION,
-    SEPTETS_PART,
-    SEPTETS_SINGLE,
-    UNITS_PART,
-    UNITS_SINGLE,
-    count_parts,
-)
+from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.messages.spool import SCHEMA
 from airflow_provider_sms.messages.template import Fault, Template, TextColumn, too_large
 from airflow_provider_sms.messages.texts import tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
-    chosen,
     column_of,
     constant,
     field_of,
     first_reason,
-    integers,
     is_text,
     mask,
     strings,
@@ -45,14 +34,7 @@ from airflow_provider_sms.recipients.regions import read_region
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy.typing as npt
-
 EMPTY_TEXT = "the text is empty"
-
-_BASIC = f"^[{re.escape(BASIC)}]*$"
-_ONE_UNIT_EACH = r"^[\x{0}-\x{ffff}]*$"
-IN_SEPTETS = f"^[{re.escape(BASIC + EXTENSION)}]*$"
-"""Texts that are not sent in UCS-2."""
 
 
 class Composer:
@@ -143,7 +125,7 @@ class Composer:
             destinations = _or_as_written(destinations, numbers)
         keys = message_keys(some_destinations, some_texts, None if self.keyed_by_text else key_values)
         parts = np.zeros(len(batch), np.int32)
-        parts[valid] = parts_of(some_texts)
+        parts[valid] = list(map(count_parts, some_texts.to_pylist()))
         part_column = pa.Array.from_buffers(pa.int32(), len(batch), [None, pa.py_buffer(parts)])
         return pa.RecordBatch.from_arrays(
             [destinations, texts, key_column(keys, valid), part_column, columns, reasons], schema=SCHEMA
@@ -170,21 +152,6 @@ class Composer:
     def _key_rules(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         for name in self._key_columns or ():
             yield from too_large(column_of(batch, name, "key_columns"), name)
-
-
-def parts_of(texts: pa.Array) -> npt.NDArray[np.int32]:
-    """Return the SMS parts of each text of a column without nulls."""
-    lengths = integers(pc.utf8_length(texts))
-    basic, ucs2 = chosen(pc.match_substring_regex(texts, _BASIC)), ~chosen(pc.match_substring_regex(texts, IN_SEPTETS))
-    ucs2 &= chosen(pc.match_substring_regex(texts, _ONE_UNIT_EACH))
-    parts = np.where(
-        basic,
-        np.where(lengths <= SEPTETS_SINGLE, 1, -(-lengths // SEPTETS_PART)),
-        np.where(lengths <= UNITS_SINGLE, 1, -(-lengths // UNITS_PART)),
-    ).astype(np.int32)
-    others = ~(basic | ucs2)  # characters of two septets or units cannot be cut anywhere
-    parts[others] = [count_parts(text) for text in texts.filter(mask(others)).to_pylist()]
-    return parts
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:

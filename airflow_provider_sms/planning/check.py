@@ -106,7 +106,7 @@ class CheckedTable:
         suppressed: SuppressedNumbers | None = None,
         preview: CampaignPreview | None = None,
     ) -> None:
-        """Give each row its status, and count and price what is to be sent.
+        """Give each row its status, and count and price the messages to send.
 
         :param suppressed: numbers that are not texted; None means no number.
         :param preview: the campaign as the ledger knows it; None means that the ledger is not asked.

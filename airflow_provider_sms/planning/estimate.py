@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from airflow_provider_sms.decimal_context import own_decimals
-from airflow_provider_sms.messages.compose import IN_SEPTETS
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION
 from airflow_provider_sms.recipients.columns import chosen, integers, mask
 from airflow_provider_sms.service.redaction import storable
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.prices import Prices
 
 MOST_CHARACTERS = 1000
-"""Different characters that have a count of their own; the rest share one, so that memory is bounded."""
+"""Different characters that are counted; the rest are not, so that memory is bounded."""
 MOST_SHOWN = 10
 """Characters that an XCom names."""
 
+_IN_SEPTETS = f"^[{re.escape(BASIC + EXTENSION)}]*$"
 _SEPTETS = f"[{re.escape(BASIC + EXTENSION)}]+"
 _LABELS = {"Cc": "control", "Cs": "surrogate", "Co": "private use"}
 
@@ -51,41 +51,6 @@ class ForcingCharacter(NamedTuple):
     """The character's name in Unicode."""
     messages: int
     """Messages that contain it."""
-    alone: int
-    """Messages that contain it and no other such character: without it, they would be sent in septets."""
-
-
-class ForcingCharacters:
-    """How many messages each character outside the GSM alphabet makes UCS-2, in bounded memory."""
-
-    def __init__(self) -> None:
-        self._messages: Counter[str] = Counter()
-        self._alone: Counter[str] = Counter()
-        self.beyond = 0
-        """Messages with any character that has no count of its own."""
-
-    def add(self, characters: str, messages: int) -> None:
-        """Count messages that contain the same of these characters."""
-        found = set(characters)
-        counted = {each for each in found if each in self._messages or len(self._messages) < MOST_CHARACTERS}
-        self.beyond += messages * (counted != found)
-        for each in counted:
-            self._messages[each] += messages
-            if len(found) == 1:
-                self._alone[each] += messages
-
-    def most_frequent(self) -> list[ForcingCharacter]:
-        """Return the characters that have a count of their own (the first 1000 that occurred), most frequent first."""
-        ordered = sorted(self._messages.items(), key=lambda counted: (-counted[1], counted[0]))
-        return [
-            ForcingCharacter(each, f"U+{ord(each):04X}", _name(ord(each)), messages, self._alone[each])
-            for each, messages in ordered
-        ]
-
-    @property
-    def alone(self) -> int:
-        """Messages with only one such character, which has a count of its own."""
-        return self._alone.total()
 
 
 @dataclass(slots=True)
@@ -98,7 +63,7 @@ class Estimate:
     :param longest_parts: SMS parts of the longest text.
     :param most_parts: SMS parts of the message that takes the most.
     :param most_parts_row: index in the source of the first message with so many; None means that there is no message.
-    :param characters: characters that make texts UCS-2.
+    :param characters: characters that make texts UCS-2, each with the number of messages that contain it.
     """
 
     prices: Prices
@@ -109,7 +74,7 @@ class Estimate:
     longest_parts: int = 0
     most_parts: int = 0
     most_parts_row: int | None = None
-    characters: ForcingCharacters = field(default_factory=ForcingCharacters)
+    characters: Counter[str] = field(default_factory=Counter)
 
     @property
     def messages(self) -> int:
@@ -132,7 +97,7 @@ class Estimate:
         if not len(rows):
             return
         self.cost += self.prices.total(messages.column("destination"), parts)
-        ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, IN_SEPTETS)))
+        ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, _IN_SEPTETS)))
         for totals, own in ((self.gsm, ~ucs2), (self.ucs2, ucs2)):
             totals.messages += int(np.count_nonzero(own))
             totals.parts += int(parts[own].sum())
@@ -144,17 +109,22 @@ class Estimate:
             self.most_parts, self.most_parts_row = int(parts[most]), int(rows[most])
         foreign = pc.replace_substring_regex(contents.filter(mask(ucs2)), _SEPTETS, "")
         for each in pc.value_counts(foreign).to_pylist():
-            self.characters.add(each["values"], each["counts"])
+            for character in set(each["values"]):
+                if character in self.characters or len(self.characters) < MOST_CHARACTERS:
+                    self.characters[character] += each["counts"]
+
+    def forcing(self) -> list[ForcingCharacter]:
+        """Return the characters that make texts UCS-2, the most frequent first."""
+        ordered = sorted(self.characters.items(), key=lambda counted: (-counted[1], counted[0]))
+        return [ForcingCharacter(each, f"U+{ord(each):04X}", _name(ord(each)), count) for each, count in ordered]
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as an XCom holds them: of one size, however many messages there are, and without any text.
 
         :returns: ``messages``, ``parts`` and ``cost``; the first two by ``encodings``; the ``longest`` text; the
-            ``most_parts`` of one message and its row, None where there is none; and, as ``forcing`` texts to be UCS-2,
-            the ten most frequent ``characters``, how many ``more`` there are at least, and the messages in which one of
-            them stands ``alone``. A NUL is shown as a question mark: PostgreSQL takes no XCom that has one.
+            ``most_parts`` of one message and its row, None where there is none; and the ten most frequent characters
+            ``forcing`` texts to be UCS-2. A NUL is shown as a question mark: PostgreSQL takes no XCom that has one.
         """
-        characters = self.characters.most_frequent()
         return {
             "messages": self.messages,
             "parts": self.parts,
@@ -165,14 +135,9 @@ class Estimate:
             },
             "longest": {"characters": self.longest, "parts": self.longest_parts},
             "most_parts": {"parts": self.most_parts, "row": self.most_parts_row},
-            "forcing": {
-                "characters": [
-                    character._replace(character=storable(character.character))._asdict()
-                    for character in characters[:MOST_SHOWN]
-                ],
-                "more": max(len(characters) - MOST_SHOWN, 0) + bool(self.characters.beyond),
-                "alone": self.characters.alone,
-            },
+            "forcing": [
+                each._replace(character=storable(each.character))._asdict() for each in self.forcing()[:MOST_SHOWN]
+            ],
         }
 
 

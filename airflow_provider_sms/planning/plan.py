@@ -165,12 +165,10 @@ def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
     for name, encoded in (("GSM-7", estimate.gsm), ("UCS-2", estimate.ucs2)):
         if encoded.messages:
             yield f"  in {name}", f"{encoded.parts} of {encoded.messages} {by_count(encoded.messages, 'message')}"
-    characters = estimate.characters.most_frequent()
-    for character in characters[:MAX_CHARACTERS]:
-        alone = f", in {character.alone} of them it alone" if character.alone else ""
-        what = f"{character.code} {character.name}"
-        messages = f"{character.messages} {by_count(character.messages, 'message')}"
-        yield "  UCS-2 because of", f"{what} ({character.character}) in {messages}{alone}"
+    characters = estimate.forcing()
+    for each in characters[:MAX_CHARACTERS]:
+        messages = f"{each.messages} {by_count(each.messages, 'message')}"
+        yield "  UCS-2 because of", f"{each.code} {each.name} ({each.character}) in {messages}"
     if (more := len(characters) - MAX_CHARACTERS) > 0:
         yield "  UCS-2 because of", f"{more} more {by_count(more, 'character')}"
     if estimate.messages:

@@ -34,7 +34,7 @@ def test_the_plan_is_told_before_anything_is_sent(send, people, sandbox):
         250,
         sandbox.state.balance,
     )
-    assert plan["texts"]["forcing"]["characters"][0]["code"] == "U+2019"
+    assert plan["texts"]["forcing"][0]["code"] == "U+2019"
     assert "Plan " + plan["id"].partition("-")[0] in ran.log
     assert "U+2019 RIGHT SINGLE QUOTATION MARK" in ran.log
     assert counts(ran) == {"not_sent": 250}

@@ -11,8 +11,7 @@ from support.composed import Invalid, composed
 from support.keys import message_keys
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.compose import Composer, parts_of
-from airflow_provider_sms.messages.parts import count_parts
+from airflow_provider_sms.messages.compose import Composer
 
 NUMBERS = ["+27 82 123 4567", "27821234568"]
 
@@ -33,7 +32,7 @@ def test_rows_become_messages():
     assert destinations == result.destinations
     assert contents == result.contents
     assert message_keys(destinations, contents) == result.keys
-    assert result.rows == [100, 101]
+    assert (result.rows, result.parts) == ([100, 101], [1, 1])
     assert result.rejected == []
 
 
@@ -288,9 +287,3 @@ def test_what_is_not_needed_is_not_imported(tmp_path):
     command = [sys.executable, "-c", SPARING, str(tmp_path / "people.parquet")]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == []
-
-
-@given(st.lists(st.one_of(st.text(max_size=400), st.text("aZ [_\n\r€`é~@", max_size=330)), max_size=20))
-def test_parts_of_a_column_are_those_of_each_text(contents):
-    """However the texts are written."""
-    assert parts_of(pa.array(contents, pa.string())).tolist() == [count_parts(text) for text in contents]

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.compose import parts_of
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
 from airflow_provider_sms.planning.estimate import MOST_CHARACTERS, Estimate
 from airflow_provider_sms.planning.prices import Prices
@@ -28,12 +27,16 @@ def estimated(contents, estimate=None, first_row=0, prices=None):
 def messages(destinations, contents, first_row=0):
     """Make messages, which the estimate adds up, with their rows."""
     texts = pa.array(contents, pa.string())
-    columns = {"destination": destinations, "content": texts, "parts": pa.array(parts_of(texts))}
+    columns = {
+        "destination": destinations,
+        "content": texts,
+        "parts": pa.array([*map(count_parts, contents)], pa.int32()),
+    }
     return np.arange(first_row, first_row + len(contents)), pa.RecordBatch.from_pydict(columns)
 
 
 def counts(estimate):
-    return {found.character: (found.messages, found.alone) for found in estimate.characters.most_frequent()}
+    return {found.character: found.messages for found in estimate.forcing()}
 
 
 def test_messages_parts_and_cost_add_up():
@@ -64,8 +67,8 @@ def test_nothing_estimated():
 def test_no_figure_holds_a_nul():
     """Airflow keeps XComs in PostgreSQL as jsonb, which takes no NUL: one in a text would fail the task."""
     estimate = estimated(["Ann\0", "Bob\0\0"])
-    (character,) = estimate.as_json()["forcing"]["characters"]
-    assert character == {"character": "?", "code": "U+0000", "name": "control", "messages": 2, "alone": 2}
+    (character,) = estimate.as_json()["forcing"]
+    assert character == {"character": "?", "code": "U+0000", "name": "control", "messages": 2}
     assert "\\u0000" not in json.dumps(estimate.as_json())
 
 
@@ -77,11 +80,10 @@ def test_empty_texts_are_estimated():
 
 
 def test_characters_that_force_ucs2_are_named():
-    """Each is counted once for a message, and beside it the messages that no other such character is in."""
+    """Each is counted once for a message."""
     estimate = estimated(["don\u2019t \u2019", "Hi 😀 \u2019", "plain é€", "\t"])
-    assert estimate.characters.most_frequent()[:1] == [("\u2019", "U+2019", "RIGHT SINGLE QUOTATION MARK", 2, 1)]
-    assert counts(estimate) == {"\u2019": (2, 1), "😀": (1, 0), "\t": (1, 1)}
-    assert estimate.characters.alone == 2
+    assert estimate.forcing()[:1] == [("\u2019", "U+2019", "RIGHT SINGLE QUOTATION MARK", 2)]
+    assert counts(estimate) == {"\u2019": 2, "😀": 1, "\t": 1}
 
 
 @pytest.mark.parametrize(
@@ -89,23 +91,20 @@ def test_characters_that_force_ucs2_are_named():
 )
 def test_a_character_without_a_name_is_described(character, name):
     """Unicode has no name for some characters: they are called by what they are for."""
-    assert name == estimated([character]).characters.most_frequent()[0].name
+    assert name == estimated([character]).forcing()[0].name
 
 
 def test_the_most_frequent_come_first():
     """Characters come by the number of their messages, and those with one number by their code."""
-    found = estimated(["b\u0431 \u0430", "\u0430", "\u0432", "\u0413"]).characters.most_frequent()
+    found = estimated(["b\u0431 \u0430", "\u0430", "\u0432", "\u0413"]).forcing()
     assert [character.character for character in found] == ["\u0430", "\u0413", "\u0431", "\u0432"]
 
 
-def test_so_many_characters_are_counted_together():
-    """Beyond a bound, new characters are counted together: memory does not grow with them."""
+def test_only_so_many_characters_are_counted():
+    """Memory does not grow with the characters of a table."""
     han = [chr(0x4E00 + number) for number in range(MOST_CHARACTERS + 5)]
     estimate = estimated([*han, han[-1] + han[-2], han[0] + han[-1]])
-    estimated([han[-1], han[0]], estimate)
-    assert (len(estimate.characters.most_frequent()), estimate.characters.beyond) == (MOST_CHARACTERS, 8)
-    assert counts(estimate)[han[0]] == (3, 2)
-    assert estimate.characters.alone == MOST_CHARACTERS + 1
+    assert (len(counts(estimate)), counts(estimate)[han[0]]) == (MOST_CHARACTERS, 2)
 
 
 @given(st.lists(st.text(st.sampled_from("ab€[éç\u2019😀\n"), max_size=80), max_size=12), st.integers(1, 5))
@@ -116,10 +115,7 @@ def test_an_estimate_is_that_of_its_texts(contents, batch):
         estimated(contents[start : start + batch], estimate, first_row=start)
     parts = [count_parts(content) for content in contents]
     forcing = [set(content) - set(BASIC + EXTENSION) for content in contents]
-    expected = {
-        character: (sum(character in found for found in forcing), forcing.count({character}))
-        for character in set().union(*forcing)
-    }
+    expected = {character: sum(character in found for found in forcing) for character in set().union(*forcing)}
     assert expected == counts(estimate)
     assert (len(contents), sum(parts), sum(parts)) == (estimate.messages, estimate.parts, estimate.cost)
     assert sum(encoding(content) == "UCS-2" for content in contents) == estimate.ucs2.messages
@@ -137,10 +133,10 @@ def test_many_rows_are_one_estimate():
 
 
 def test_the_figures_are_json_of_one_size():
-    """An XCom holds numbers and at most ten characters, and says that there are more."""
+    """An XCom holds numbers and at most ten characters."""
     estimate = estimated(["".join(map(chr, range(0x430, 0x43C))), "Hi \u2019"], prices=Prices(0.5))
     figures = estimate.as_json()
-    characters = figures["forcing"].pop("characters")
+    characters = figures.pop("forcing")
     expected = {
         "messages": 2,
         "parts": 2,
@@ -148,11 +144,10 @@ def test_the_figures_are_json_of_one_size():
         "encodings": {"GSM-7": {"messages": 0, "parts": 0}, "UCS-2": {"messages": 2, "parts": 2}},
         "longest": {"characters": 12, "parts": 1},
         "most_parts": {"parts": 1, "row": 0},
-        "forcing": {"more": 3, "alone": 1},
     }
     assert expected == json.loads(json.dumps(figures))
     name = "CYRILLIC SMALL LETTER A"
-    first = {"character": "\u0430", "code": "U+0430", "name": name, "messages": 1, "alone": 0}
+    first = {"character": "\u0430", "code": "U+0430", "name": name, "messages": 1}
     assert (first, 10) == (characters[0], len(characters))
 
 

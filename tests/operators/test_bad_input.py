@@ -212,8 +212,7 @@ CASES: dict[str, Case] = {
         {"source": pd.DataFrame([[NUMBER, NUMBER]], columns=["destination", "destination"])},
         FAILS,
         AirflowFailException,
-        "source: DataFrame of 1 row \N{MULTIPLICATION SIGN} 2 columns: more than one column is named 'destination'; "
-        "rename or drop the others",
+        "source: DataFrame of 1 row: more than one column is named 'destination'; rename or drop the others",
     ),
     "rows of different columns": Case(
         {"source": [ROW, {"mobile": NUMBER}]},

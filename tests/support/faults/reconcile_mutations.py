@@ -65,9 +65,9 @@ RECONCILE_MUTATIONS = (
         "test_a_task_that_is_never_quiet_is_not_waited_for_for_ever",
     ),
     _defect(
-        "a balance that cannot be read is read for ever",
-        "            if self._unreadable >= MAX_UNREADABLE:\n",
-        "            if False:\n",
+        "a balance that cannot be read is read for long",
+        "MAX_UNREADABLE = 4\n",
+        "MAX_UNREADABLE = 9\n",
         "test_nothing_is_posted_while_the_balance_cannot_be_read",
     ),
     _defect(

@@ -16,6 +16,7 @@ from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
+from airflow_provider_sms.hooks.ledger import refuse_ledger_file
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.number_lists import path_without_numbers
 from airflow_provider_sms.recipients.paths import is_path
@@ -92,7 +93,8 @@ def write_report(
 def report_path(report: str) -> Any:
     """Return the path to which a report is written: a local one, whose folder is created, or one of an object store.
 
-    :raises InputError: there is no file system for the URI, or the folder cannot be made or written to.
+    :raises InputError: there is no file system for the URI, the folder cannot be made or written to, or the path is
+        that of the ledger.
     """
     report = _OTHER_FORM.sub("file://", report)
     if "://" in report:
@@ -111,6 +113,7 @@ def report_path(report: str) -> Any:
             f"report: {mask_numbers_in(str(path))} cannot be written; it must be a file in a folder that this task may "
             "write to"
         )
+    refuse_ledger_file(path, "report")
     return path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 from contextlib import closing, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsEr
 from airflow_provider_sms.hooks.stored_connection import stored_connection
 from airflow_provider_sms.ledger.open import open_patiently
 from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
-from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
+from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_numbers_in, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -97,9 +98,7 @@ def _place(ledger_conn_id: str | None, look_up: Callable[[str], Any]) -> URL | P
     """
     conn_id = str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
     if not conn_id:
-        # If it were relative to a task's working directory, each task would have another.
-        home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
-        return home / Path(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db").expanduser()
+        return _file()
     connection: AirflowConnection | None
     try:
         connection = look_up(conn_id)
@@ -112,6 +111,27 @@ def _place(ledger_conn_id: str | None, look_up: Callable[[str], Any]) -> URL | P
             "Otherwise create it, of type postgres, or name the connection to the ledger",
         )
     return postgres_url(connection, connection.extra_dejson)
+
+
+def _file() -> Path:
+    # If it were relative to a task's working directory, each task would have another.
+    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+    return home / Path(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db").expanduser()
+
+
+def refuse_ledger_file(path: Path, argument: str) -> None:
+    """Refuse to write over the ledger, or over a file beside it with its name and a suffix, which holds a part of it.
+
+    :param path: of the file to write; it may lead there by links.
+    :raises InputError: names the ledger.
+    """
+    place, ledger = Path(os.path.realpath(path)), Path(os.path.realpath(_file()))
+    is_beside = place.parent == ledger.parent and re.fullmatch(rf"{re.escape(ledger.name)}([-.].*)?", place.name)
+    if is_beside or (place.exists() and ledger.exists() and place.samefile(ledger)):
+        raise InputError(
+            f"{argument}: {mask_numbers_in(str(path))} is the ledger {mask_numbers_in(str(ledger))}, or a file beside "
+            "it with its name: without it all campaigns would text everybody again. Choose another path"
+        )
 
 
 def _open(place: URL | Path, *, create: bool) -> LedgerBackend:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from airflow.providers.common.compat.sdk import AirflowException, ObjectStorageP
 from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceError
-from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in
+from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in, report_path
+from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.request_queries import KeptResponses
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -295,3 +298,34 @@ def test_a_ledger_that_fails_in_the_end_costs_no_report(send, people, report, sa
     ran = send(people(20), report=str(report))
     assert (ran.state, statuses(report), counts(ran)) == ("failed", {"unknown": 20}, {"accepted": 20})
     assert ("the disk is gone" in ran.log, ran.summary["report"]) == (True, str(report))
+
+
+@pytest.mark.parametrize(
+    "form", [str, Path, "file://{}".format, "file:{}".format, os.path.relpath, "{}-wal".format, "{}-shm".format]
+)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_report_never_replaces_the_ledger(send, people, ledger_path, sandbox, form, dry_run):
+    """A report in place of the ledger's file, or of one beside it with its name, is refused before anything is sent."""
+    assert send(people(2), campaign="spring").state == "success"
+    asked = len(sandbox.state.requests)
+    ran = send(people(3), campaign="spring", report=form(str(ledger_path)), dry_run=dry_run, retries=1)
+    assert (ran.state, ran.tries, len(sandbox.state.requests)) == ("failed", 1, asked)
+    assert "or a file beside it with its name: without it all campaigns would text everybody again" in ran.log
+    assert ledger_path.read_bytes().startswith(b"SQLite format 3\0")
+    assert send(people(2), campaign="spring").summary["already_sent"] == 2
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to, "folder"])
+def test_a_report_never_replaces_the_ledger_by_another_name(ledger_path, tmp_path, link):
+    """A link leads to the ledger as its own name does; a file of another name beside it may be written."""
+    with closing(open_ledger(None)):
+        if link == "folder":
+            (tmp_path / "there").symlink_to(ledger_path.parent)
+            path = tmp_path / "there" / ledger_path.name
+        else:
+            path = tmp_path / "rows.parquet"
+            link(path, ledger_path)
+        with pytest.raises(InputError, match=f"^report: {path} is the ledger "):
+            report_path(str(path))
+        beside = ledger_path.with_name(f"{ledger_path.stem}_rows.parquet")
+        assert report_path(str(beside)) == beside

@@ -70,7 +70,7 @@ def sandbox(sms_sandbox):
 @pytest.fixture
 def sms_default(airflow_home, sms_sandbox, monkeypatch):
     """The connection ``sms_default`` to the sandbox; call it to change fields. A wait for credit looks often."""
-    monkeypatch.setattr("airflow_provider_sms.execution.deferral.INTERVAL_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.execution.waits.INTERVAL_SECONDS", 0.1)
     return partial(sms_sandbox.connect, "sms_default")
 
 

@@ -22,8 +22,8 @@ from support.airflow import run_task
 from support.sending import Clock, claimant
 
 from airflow_provider_sms import exceptions
-from airflow_provider_sms.execution.deferral import RESUME_METHOD
 from airflow_provider_sms.execution.progress import Progress
+from airflow_provider_sms.execution.waits import RESUME_METHOD
 from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook

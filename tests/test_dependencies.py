@@ -27,7 +27,7 @@ OF_AIRFLOW = {
     # A dependency of Airflow itself.
     "hooks/sql_source.py": {"apache-airflow-providers-common-sql"},
     # A dependency of Airflow itself.
-    "execution/deferral.py": {"apache-airflow-providers-standard"},
+    "execution/waits.py": {"apache-airflow-providers-standard"},
 }
 """What Airflow brings along wherever a module imports it, by module."""
 

@@ -10,12 +10,10 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
-from airflow_provider_sms.execution.deferral import require_balance
 from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
 from airflow_provider_sms.execution.failures import describe, nothing_more, saying_nothing_more
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import TableCheck, plan_in_markdown, plan_send, several_runs_in_words
-from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
@@ -23,6 +21,7 @@ from airflow_provider_sms.execution.report_file import (
     report_path,
     write_report,
 )
+from airflow_provider_sms.execution.waits import Preflight, require_balance
 from airflow_provider_sms.execution.xcom import (
     PLAN,
     SUMMARY,

@@ -69,15 +69,13 @@ MAX_UNAVAILABLE = 3
 class NextStep:
     """What the sender does after the end of a POST, beside recording its outcome.
 
-    :param retry_at: when the request is posted again, in seconds of the sender's monotonic clock, with no other request
-        before it; None means that it is not.
-    :param is_deferred: whether the request is kept until the send goes on, or ends and counts it as not sent.
+    :param retry_at: when the request may be posted again, in seconds of the sender's monotonic clock, with no other
+        request before it; where the send ends before, its messages count as not sent. None means that it may not.
     :param resend: messages that are posted again although their outcome is unknown.
     :param error: why nothing more may be claimed; None means that this end is no reason for that.
     """
 
     retry_at: float | None = None
-    is_deferred: bool = False
     resend: Sequence[Outgoing] = ()
     error: Exception | None = None
 
@@ -148,7 +146,7 @@ class ResponseHandler:
         now = self.monotonic()
         if self.stop_conditions.not_processed(batch, error):
             log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
-            return NextStep(is_deferred=True)
+            return NextStep(retry_at=now)
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = (
             error.transient
@@ -165,7 +163,7 @@ class ResponseHandler:
             return NextStep(retry_at=now + wait)
         if isinstance(error, ServiceError):
             error.attempts = batch.turned_away
-        return NextStep(is_deferred=True, error=error if claiming else None)
+        return NextStep(retry_at=now, error=error if claiming else None)
 
     def _unknown(self, request: InFlightRequest, error: BaseException, outcome: Outcome) -> NextStep:
         batch = request.batch

@@ -41,17 +41,13 @@ class RequestScheduler:
         return tuple(self._waiting)
 
     def retry(self, batch: RequestBatch, at: float) -> None:
-        """Schedule a request again, before any other one: the service asked for a wait, or cannot be reached."""
+        """Schedule a request again, before any other one: of rows with the same key values the first one is sent.
+
+        :param at: when what keeps it back may have passed: a wait that the service asked for, an outage, a pause.
+        """
         batch.due = at
         self._limiter.hold(at)
         self._waiting.append(batch)
-
-    def defer(self, batch: RequestBatch, at: float) -> None:
-        """Schedule a request for later, because a condition that may change at any time keeps it back.
-
-        Of rows with the same key values the first one is sent, so no request goes before it.
-        """
-        self.retry(batch, at)
 
     def next_wakeup(self, now: float, in_flight: int, *, more: bool) -> float:
         """Return the seconds until a request may go; infinite where only the end of another one changes that.

@@ -263,8 +263,6 @@ class Sender:
         step = self._results.handle(request, result, outcome)
         if step.retry_at is not None:
             self._scheduler.retry(request.batch, step.retry_at)
-        elif step.is_deferred:
-            self._scheduler.defer(request.batch, self._monotonic())
         for outgoing in step.resend:
             pending.take_over(outgoing, request.request_id)
         if step.error is not None:
@@ -342,7 +340,7 @@ class Sender:
     def _defer(self, batches: Iterable[RequestBatch]) -> None:
         """Keep requests that were not claimed: they are tried again soon, if anything is."""
         for batch in batches:
-            self._scheduler.defer(batch, self._monotonic() + DEFER_SECONDS)
+            self._scheduler.retry(batch, self._monotonic() + DEFER_SECONDS)
 
     def _reconcile(self, pending: PendingMessages, lost: list[Outgoing], *, turned_away: bool) -> None:
         """Find out what became of messages that another process claimed first."""

@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from support.airflow import run_task
 
-from airflow_provider_sms.execution.deferral import require_balance, wait_for_balance, wait_until
+from airflow_provider_sms.execution.waits import require_balance, wait_for_balance, wait_until
 from airflow_provider_sms.operators.base import SmsOperatorBase
 
 
@@ -79,7 +79,7 @@ def test_the_moment_is_all_that_the_trigger_is_told():
 @pytest.fixture
 def short_interval(monkeypatch):
     """Have the balance read again at once."""
-    monkeypatch.setattr("airflow_provider_sms.execution.deferral.INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr("airflow_provider_sms.execution.waits.INTERVAL_SECONDS", 0.01)
 
 
 def test_credit_is_waited_for(wait_in_task, sandbox, short_interval):

@@ -43,7 +43,7 @@ def test_a_stop_at_any_moment_loses_no_request_that_was_turned_away(handle, look
     """However often it was seen that sending goes on, the request waits, and so is in the counts of the end."""
     goes_on = iter([True] * looks + [False] * 3)
     state, step = handle(NotSentError("connection refused"), claiming=lambda: next(goes_on))
-    assert (state, step.is_deferred or step.retry_at is not None, step.error) == (NOT_SENT, True, None)
+    assert (state, step.retry_at is not None, step.error) == (NOT_SENT, True, None)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_a_stop_at_any_moment_loses_no_request_that_was_turned_away(handle, look
         (answer(1, 0), NOT_SENT, False, False),
         (NotSentError("connection refused"), NOT_SENT, True, False),
         (ThrottledError("429", status=429, retry_after=5.0), NOT_SENT, True, False),
-        (RefusedError("no", status=400), NOT_SENT, False, True),
+        (RefusedError("no", status=400), NOT_SENT, True, True),
         (UnknownOutcomeError("lost"), UNKNOWN, False, False),
         (ZeroDivisionError(), UNKNOWN, False, True),
     ],
 )
 def test_each_end_of_a_post_has_one_state_and_one_next_step(handle, result, state, again, ends):
-    """The table of the module: what is recorded, whether the request is posted again, and whether the send ends."""
+    """The table of the module: what is recorded, whether the request is kept, and whether the send ends."""
     found, step = handle(result)
     assert (found, step.retry_at is not None, step.error is not None) == (state, again, ends)
 
@@ -72,10 +72,10 @@ def test_a_request_that_is_posted_again_waits_as_long_as_the_service_asks(handle
 
 
 def test_a_request_that_was_turned_away_too_often_ends_the_send_and_is_kept_for_the_counts(handle):
-    """It is deferred, so that the end counts its messages as not sent."""
+    """It waits, so that the end counts its messages as not sent."""
     error = NotSentError("connection refused")
     _, step = handle(error, attempt=10, turned_away=9)
-    assert (step.is_deferred, step.retry_at, step.error) == (True, None, error)
+    assert (step.retry_at, step.error) == (100.0, error)
     assert error.attempts == 10
 
 

@@ -61,7 +61,7 @@ def test_a_request_whose_hours_have_ended_frees_its_credit():
     britons = [m._replace(destination=f"44770090000{n}") for n, m in enumerate(people(5, 10))]
     pending = Pending(people(5), britons)
     (waiting,) = scheduler.due(pending, 0.0, 1, lambda: True)
-    scheduler.defer(waiting, 1.0)
+    scheduler.retry(waiting, 1.0)
     now[0] += 15 * 60.0  # the hours of South Africa have ended
     (next_one,) = scheduler.due(pending, 1.0, 0, lambda: True)
     assert (pending.unsent, next_one.messages) == (people(5), britons)
@@ -73,7 +73,7 @@ def test_no_request_goes_before_one_that_was_deferred():
     first, second = people(5), people(5, 10)
     pending = Pending(first)
     (deferred,) = scheduler.due(pending, 0.0, 0, lambda: True)
-    scheduler.defer(deferred, 1.0)
+    scheduler.retry(deferred, 1.0)
     pending.chunks.append(second)
     assert list(scheduler.due(pending, 0.5, 0, lambda: True)) == []
     assert scheduler.next_wakeup(0.5, 0, more=True) == 0.5

@@ -355,7 +355,7 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
         if len(looks) == 3:
             resume(store, "c", "bert")
 
-    send._scheduler.defer = _counting(send._scheduler.defer, resume_later)
+    send._scheduler.retry = _counting(send._scheduler.retry, resume_later)
     send.run([people(15)])
     assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
     assert (sorted(seen), send.counts.accepted, send.stop_conditions.paused) == ([5, 10], 15, None)
@@ -374,7 +374,7 @@ def test_a_paused_send_can_be_stopped(sender, service, store, enter):
     enter()
     pause(store, "c", "anna")
     send = sender()
-    send._scheduler.defer = _counting(send._scheduler.defer, send._stop.set)
+    send._scheduler.retry = _counting(send._scheduler.retry, send._stop.set)
     send.run([people(15)])
     assert (service.requests, send.counts.not_sent, send.error) == ([], 15, None)
 

@@ -148,7 +148,7 @@ SENDER_MUTATIONS = (
         "        self._unrecorded.append(outcome)\n",
         "        if isinstance(result, SendResponse) and result.messages < len(request.batch.messages):\n"
         "            outcome = failed(request.request_id, NOT_SENT, None)\n"
-        "            self._scheduler.defer(request.batch, 0.0)\n"
+        "            self._scheduler.retry(request.batch, 0.0)\n"
         "        self._unrecorded.append(outcome)\n",
         first="test_fewer_messages_than_submitted_are_counted",
     ),

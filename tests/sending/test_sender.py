@@ -297,11 +297,18 @@ def test_an_error_after_a_commit_keeps_no_claim_from_being_posted(sender, enter,
 
 def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, service, enter):
     """Told to stop, a sender waits for its posts, records them, and leaves the rest to the next try."""
-    stop = StopFlag()
+    ledger, stop, claimed = enter(1), StopFlag(), []
+    real = ledger.commit
+
+    def commit(**arguments):
+        claimed.extend(arguments["chunks"])
+        return real(**arguments)
+
+    ledger.commit = commit
     service.before_each = lambda messages: stop.set()
-    send = sender(stop=stop, concurrency=1)
+    send = sender(ledger, stop=stop, concurrency=1)
     send.run([people(30), people(30, 30)])
-    assert (counts(send.counts), len(service.requests)) == ({"accepted": 10, "not_sent": 50}, 1)
+    assert (counts(send.counts), len(service.requests), len(claimed)) == ({"accepted": 10, "not_sent": 50}, 1, 1)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
 
 

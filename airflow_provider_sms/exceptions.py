@@ -26,7 +26,6 @@
     ├── CreditError                  the credit does not cover the messages; no more were sent
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
     ├── OutageError                  one response after the other was lost, so sending ended early
-    ├── UnplannedError               messages became free that no plan had, so they were not sent
     └── StoppedError                 the task was told to stop before anything was sent
 
 No message text, full number or token is in any of them.
@@ -202,12 +201,6 @@ class TooManyErrorsError(SmsError):
 
 class OutageError(SmsError):
     """One response of the service after another was lost; the service may respond again later."""
-
-    transient = True
-
-
-class UnplannedError(SmsError):
-    """Messages may be sent that the plan did not have, and the caller limits or approves what a plan has."""
 
     transient = True
 

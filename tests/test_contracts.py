@@ -37,17 +37,17 @@ from airflow_provider_sms.ledger.locks import (
     REGISTER_LOCK,
     campaign_lock,
 )
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
 from airflow_provider_sms.notifications.sms import SmsNotifier
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, SendWindow
+from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.row_report import SCHEMA
-from airflow_provider_sms.reporting.row_status import ALREADY_SENT, DUPLICATE, INVALID, PARTIAL, SUPPRESSED
-from airflow_provider_sms.reporting.summary import facts, summarise
-from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.reporting.row_status import ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED
+from airflow_provider_sms.reporting.summary import Sums, facts, summarise
 from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -97,11 +97,11 @@ def test_progress_is_written_under_the_attempts_own_lock(tmp_path, monkeypatch):
 # What the ledger holds.
 
 WORDS = {
-    "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT), "claimed accepted unknown not_sent"),
+    "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT, SUPERSEDED), "claimed accepted unknown not_sent superseded"),
     "decisions": ((ACCEPTED, NOT_SENT), "accepted not_sent"),
     "rows of a report": (
-        (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED, PARTIAL),
-        "accepted unknown not_sent already_sent duplicate invalid suppressed partial",
+        (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED),
+        "accepted unknown not_sent already_sent duplicate invalid suppressed",
     ),
 }
 
@@ -127,7 +127,7 @@ def test_the_pages_know_every_stored_state_of_progress():
 
 def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
     """States and counters are those that ledgers and dashboards have."""
-    stored, failed = [], []
+    stored, failed, paused = [], [], types.SimpleNamespace(paused=object(), stop_reason=None)
     ti = types.SimpleNamespace(dag_id="d", task_id="t", try_number=1)
     with closing(open_sqlite(tmp_path / "ledger.db")) as store:
 
@@ -137,16 +137,17 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
                 return connection.exec_driver_sql(query).scalar()
 
         for outcome in (stored, failed):
-            clock, tally = Clock(0.0), SendCounts()
+            clock = Clock(0.0)
             watching = Progress({"ti": ti}, "sms_default", clock)
             claimant_id = register(store, claimant())
             watching.enter(types.SimpleNamespace(store=store, claimant_id=claimant_id), "spring")
-            watching.begin(tally, 7)
+            watching.begin(7, 0, {})
             outcome.append(state_of(claimant_id))
-            tally.accepted, clock.now = 1, 60.0
-            watching.beat(paused=True)
+            watching.sends(types.SimpleNamespace(taken=1, balance=None, stop_conditions=paused))
+            clock.now = 60.0
+            watching.beat()
             outcome.append(state_of(claimant_id))
-            summary = {**summarise("spring", 7, 1, SendCounts()), **dict.fromkeys(SUMMARY[2:9], 1)}
+            summary = {**summarise("spring", RowCounts(), Sums()), **dict.fromkeys((*SUMMARY[1:9],), 1)}
             watching.ended("failed" if outcome is failed else "ended", summary)
             outcome.append(state_of(claimant_id))
     assert (stored, failed) == (["sending", "paused", "ended"], ["sending", "paused", "failed"])
@@ -159,8 +160,8 @@ TABLES = {
     "sms_claimant": "id dag_id task_id run_id map_index try_number host pid started_at",
     "sms_request": "id campaign_id claimant_id kind state submitted claimed_at deadline finished_at http_status "
     "event_id messages parts cost reason response account planned_parts planned_cost evidence",
-    "sms_message": "campaign_id message_key destination request_id taken_from",
-    "sms_former_holder": "campaign_id message_key request_id",
+    "sms_message": "campaign_id message_key destination request_id",
+    "sms_superseded": "campaign_id message_key request_id destination",
     "sms_decision": "id request_id decision decided_by decided_at",
     "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",
     "sms_progress": "claimant_id campaign_id conn_id state updated_at total done not_sent invalid rate figures plan",
@@ -173,7 +174,7 @@ INDEXES = {
     "sms_request_campaign_event": "campaign_id event_id",
     "sms_request_account": "account claimed_at",
     "sms_message_request": "request_id",
-    "sms_former_holder_request": "request_id",
+    "sms_superseded_request": "request_id",
     "sms_decision_request": "request_id",
     "sms_pause_campaign": "campaign_id",
     "sms_progress_campaign": "campaign_id claimant_id",
@@ -223,7 +224,7 @@ def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
     assert ran.xcoms["plan"]["suppressed"] == 0
     (response,) = ran.xcoms["responses"]
     assert {"EventId", "Messages", "Parts", "Cost", "RemainingBalance", "ErrorReport"} <= response.keys()
-    assert summarise("spring", 0, 0, SendCounts()).keys() == set(SUMMARY)
+    assert summarise("spring", RowCounts(), Sums()).keys() == set(SUMMARY)
     assert set(facts(ran.summary)) == set(SUMMARY[:15]) - {"left_out"}
 
 
@@ -408,7 +409,6 @@ ERRORS = [
     "CreditError",
     "TooManyErrorsError",
     "OutageError",
-    "UnplannedError",
     "StoppedError",
 ]
 DOCUMENTED = [

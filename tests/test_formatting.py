@@ -32,6 +32,7 @@ NO_NOUNS |= {"returns", "runs", "takes", "waits", "was"}
 ALWAYS_MANY = {
     ("cli/balance_evidence.py", "{money(amount)} credits"): "written with decimals: 1.00 credits",
     ("ledger/name_rules.py", "{len(name)} characters"): "above MAX_CHARACTERS",
+    ("messages/spool.py", "{bytes_a_row} bytes"): "at least those of a key",
     ("notifications/sms.py", "{len(numbers)} numbers"): "above MAX_PEOPLE",
     ("recipients/columns.py", "{len(found)} columns"): "above 1",
     ("recipients/files.py", "%d files"): "above 1, since one of them has rows and another none",

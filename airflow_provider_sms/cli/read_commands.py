@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import at_least, by_count, counted, iso
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 EXIT_UNKNOWN = 3
 """The exit status of ``unknown --exit-code`` where there are unknown requests."""
-_STATE_NAMES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
+_STATE_NAMES: dict[str, str] = {
+    ACCEPTED: "accepted",
+    UNKNOWN: "unknown",
+    CLAIMED: "under_way",
+    NOT_SENT: "not_sent",
+    SUPERSEDED: "superseded",
+}
 
 
 @command

@@ -7,7 +7,9 @@ import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_sms.exceptions import (
     InputError,
@@ -23,12 +25,15 @@ from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from airflow_provider_sms.execution.options import OnUnknown
     from airflow_provider_sms.ledger.account import KeptEvidence
-    from airflow_provider_sms.ledger.model import Claimant
+    from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow_provider_sms.ledger.model import TextedTwice
     from airflow_provider_sms.ledger.request_queries import RequestRow
-    from airflow_provider_sms.sending.counts import SendCounts
+    from airflow_provider_sms.reporting.row_counts import RowCounts
+    from airflow_provider_sms.reporting.summary import Sums
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +64,11 @@ def is_permanent(error: BaseException) -> bool:
     return isinstance(error, (LedgerLostError, LedgerVersionError, TooManyErrorsError))
 
 
+def graver(error: Exception | None, other: Exception) -> Exception:
+    """Return the error that a task fails with: the first, unless the other tells that the ledger has gone back."""
+    return other if error is None or isinstance(other, LedgerLostError) else error
+
+
 def nothing_more(words: str) -> str:
     """Return words about an attempt that may have sent something: they may not say that it sent nothing."""
     return words.replace("othing was sent", "othing more was sent").replace("sent nothing", "sent nothing more")
@@ -73,6 +83,19 @@ def saying_nothing_more(may_have_sent: Callable[[], bool]) -> Iterator[None]:
         if may_have_sent():
             error.args = tuple(nothing_more(each) if isinstance(each, str) else each for each in error.args)
         raise
+
+
+@contextmanager
+def failing_for_good_if_lost(ledger: CampaignLedger) -> Iterator[None]:
+    """Let nothing that the block raises hide that the ledger went back: a retry would text forgotten people twice."""
+    try:
+        yield
+    except AirflowFailException:
+        raise
+    except BaseException as error:
+        if ledger.lost is None:
+            raise
+        raise AirflowFailException(f"Sending ended early: {ledger.lost}") from error
 
 
 def describe(error: BaseException) -> str:
@@ -97,16 +120,28 @@ def log_unforeseen(error: Exception | None) -> None:
         log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
 
 
+class Unsettled(NamedTuple):
+    """What the ledger tells of messages whose outcome needs somebody; empty where it cannot be read.
+
+    :param lost: the requests whose outcome is unknown.
+    :param awaited: those of other processes, which may still record it.
+    :param twice: messages that were texted twice, or may have been.
+    """
+
+    lost: Sequence[RequestRow] = ()
+    awaited: Sequence[RequestRow] = ()
+    twice: Sequence[TextedTwice] = ()
+
+
 def failure(
     campaign: str,
-    counts: SendCounts,
+    counts: RowCounts,
+    sums: Sums,
+    unsettled: Unsettled,
     error: Exception | None,
     *,
     stopped: bool,
-    resend_unknown: bool,
-    reconciles: bool = False,
-    requests: Collection[RequestRow] = (),
-    claimants: Mapping[int, Claimant] | None = None,
+    on_unknown: OnUnknown,
     ledger_conn_id: str | None = None,
     to_groups: bool = False,
 ) -> Failure | None:
@@ -114,10 +149,6 @@ def failure(
 
     :param error: the error that ended the sending early; None where nothing failed.
     :param stopped: whether the task was told to stop.
-    :param resend_unknown: whether the next attempt sends unknown messages again.
-    :param reconciles: whether the requests whose outcome the balance tells are closed already.
-    :param requests: the unknown requests, as the ledger has them; empty where they could not be read.
-    :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
     :param ledger_conn_id: the connection to the task's ledger, for a command; None means the configured ledger.
     :param to_groups: whether the send is one text to groups, which are in no table.
     """
@@ -126,30 +157,37 @@ def failure(
         words.append(f"Sending ended early: {describe(error)}")
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
-    lost, left = _lost(counts), sum(counts.left.values())
+    awaited = sum(counts.unsettled[each] for each in counts.awaited)
+    held = sum(counts.unsettled.values())
+    lost, again, resends = held - awaited, counts.unknown - held, on_unknown == "resend"
     if lost:
-        what = _what_to_do(campaign, lost, ledger_conn_id, reconciles=reconciles)
-        words.append(_unknown(campaign, counts, lost, requests, _what_is_resent(lost) if resend_unknown else what))
-    if counts.unrecorded:
-        words.append(_unrecorded(campaign, counts, claimants or {}))
-    if left:
-        words.append(_left(campaign, counts, _what_to_do(campaign, left, ledger_conn_id, reconciles=reconciles)))
-    others = [
-        say(campaign, counts)
-        for applies, say in (
-            (counts.none_taken, _no_group_taken if to_groups else _none_taken),
-            (counts.texted_twice, _texted_twice),
-        )
-        if applies
-    ]
+        what = _what_to_do(campaign, lost, ledger_conn_id, reconciles=on_unknown == "reconcile")
+        words.append(_unknown(campaign, counts, lost, unsettled.lost, _what_is_resent(lost) if resends else what))
+    words += _again(campaign, again, error)
+    if awaited:
+        words.append(_awaited(campaign, awaited, unsettled.awaited))
+    others: list[str] = []
+    if sums.none_taken and counts.not_sent:
+        others.append(_no_group_taken(campaign, sums) if to_groups else _none_taken(campaign, counts, sums))
+    if unsettled.twice:
+        others.append(_texted_twice(campaign, unsettled.twice))
     words += others
+    if not words and counts.not_sent:
+        are, them = (
+            by_count(counts.not_sent, "message that another process held is", "messages that another process held are"),
+            by_count(counts.not_sent, "it", "them"),
+        )
+        words.append(
+            f"Campaign {campaign}: {counts.not_sent} {are} free now, and not sent. The next attempt sends {them}"
+        )
+        return Failure(words[0], permanent=False)
     if not words:
         return None
     if error is not None:
         return Failure(". ".join(words), is_permanent(error))
     # A retry finds the outcomes, or treats the requests as unknown. But a failure that needs a person needs one now.
-    may_pass = counts.unrecorded and not (left or others)
-    return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and counts.unknown) or may_pass))
+    may_pass = stopped or (lost and resends) or ((awaited or again) and not (lost or others))
+    return Failure(". ".join(words), permanent=not may_pass)
 
 
 def some_of(requests: Collection[int]) -> str:
@@ -159,64 +197,57 @@ def some_of(requests: Collection[int]) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-def _reasons(counts: SendCounts) -> str:
-    reasons = ", ".join(f"{name} {count}" for name, count in counts.error_report.items() if count)
+def _reasons(sums: Sums) -> str:
+    reasons = ", ".join(f"{name} {count}" for name, count in sums.error_report.items() if count)
     return f"{reasons or 'it gave no reason'} in its error reports"
 
 
-def _none_taken(campaign: str, counts: SendCounts) -> str:
-    count = counts.none_taken
+def _none_taken(campaign: str, counts: RowCounts, sums: Sums) -> str:
+    count = min(sums.none_taken, counts.not_sent)  # some may have been refused twice
     them = by_count(count, "it", "them")
     return (
         f"Campaign {campaign}: {count} {by_count(count, 'message is', 'messages are')} not sent, since the service "
-        f"took nothing of {by_count(count, 'its request', 'their requests')} ({_reasons(counts)}). Clearing the task "
+        f"took nothing of {by_count(count, 'its request', 'their requests')} ({_reasons(sums)}). Clearing the task "
         f"sends {them} again, which helps only once the reason is gone; otherwise take {them} out of the source, or "
         f"list the {by_count(count, 'number')} in suppress"
     )
 
 
-def _no_group_taken(campaign: str, counts: SendCounts) -> str:
+def _no_group_taken(campaign: str, sums: Sums) -> str:
     return (
-        f"Campaign {campaign}: the text is not sent, since the service took nothing of its request ({_reasons(counts)})"
+        f"Campaign {campaign}: the text is not sent, since the service took nothing of its request ({_reasons(sums)})"
         ". Clearing the task sends it again, which helps only once the reason is gone: check at the service that the "
         "groups have members"
     )
 
 
-def _texted_twice(campaign: str, counts: SendCounts) -> str:
-    told = "; ".join(f"request {each.request_id}, {each}" for each in counts.texted_twice)
+def _texted_twice(campaign: str, twice: Iterable[TextedTwice]) -> str:
+    told = "; ".join(f"request {each.request_id}, {each}" for each in twice)
     return f"Campaign {campaign}: the service accepted requests whose messages others had claimed meanwhile: {told}"
 
 
-def _unrecorded(campaign: str, counts: SendCounts, claimants: Mapping[int, Claimant]) -> str:
-    requests_of: dict[Claimant | None, list[int]] = {}
-    for request_id in sorted(counts.unrecorded):
-        requests_of.setdefault(claimants.get(request_id), []).append(request_id)
-    by = [
-        f"{by_count(len(some), 'request')} {some_of(some)} by {_attempt(who)}"
-        for who, some in list(requests_of.items())[:MAX_NAMED_REQUESTS]
-    ]
-    count = sum(counts.unrecorded.values())
+def _awaited(campaign: str, count: int, requests: Iterable[RequestRow]) -> str:
+    made: dict[str, list[int]] = {}
+    for each in requests:
+        made.setdefault(_attempt(each), []).append(each.request_id)
+    by = [f"{by_count(len(some), 'request')} {some_of(some)} by {who}" for who, some in made.items()]
     return (
         f"Campaign {campaign}: {count} {by_count(count, 'message is', 'messages are')} claimed by another process that "
-        f"has recorded no outcome: {'; '.join(by)}. {by_count(count, 'It', 'They')} may have been sent. The next "
-        "attempt finds the outcome, or treats requests without one by then as unknown"
+        f"has recorded no outcome: {'; '.join(by[:MAX_NAMED_REQUESTS])}. {by_count(count, 'It', 'They')} may have been "
+        "sent. The next attempt finds the outcome, or treats requests without one by then as unknown"
     )
 
 
-def _attempt(who: Claimant | None) -> str:
-    if who is None:
-        return "an attempt that is not known"
-    return f"attempt {who.try_number} of {task_words(*who.task_instance)}, on host {who.host}"
+def _attempt(made: RequestRow) -> str:
+    return f"attempt {made.try_number} of {task_words(*made.task_instance)}"
 
 
-def _unknown(campaign: str, counts: SendCounts, lost: int, requests: Collection[RequestRow], then: str) -> str:
-    named = some_of(counts.unknown_requests)
-    where = f" in the ledger's {by_count(len(counts.unknown_requests), 'request')} {named}" if named else ""
+def _unknown(campaign: str, counts: RowCounts, lost: int, requests: Collection[RequestRow], then: str) -> str:
+    ids = set(counts.unsettled) - counts.awaited
+    where = f" in the ledger's {by_count(len(ids), 'request')} {some_of(ids)}" if ids else ""
     messages = f"{lost} {by_count(lost, 'message')}"
     told = _told(each.evidence for each in requests)
-    why = lost_words(requests)
-    return f"Campaign {campaign}: {messages}{where} may have been sent: {why}. {told}{then}"
+    return f"Campaign {campaign}: {messages}{where} may have been sent: {lost_words(requests)}. {told}{then}"
 
 
 def lost_words(requests: Collection[RequestRow]) -> str:
@@ -225,19 +256,12 @@ def lost_words(requests: Collection[RequestRow]) -> str:
     return "the service's response was lost" if is_known else "the sending process ended or lost the response"
 
 
-def _left(campaign: str, counts: SendCounts, then: str) -> str:
-    messages, requests = sum(counts.left.values()), by_count(len(counts.left), "request")
-    return (
-        f"Campaign {campaign}: {messages} {by_count(messages, 'message')} in the ledger's {requests} "
-        f"{some_of(counts.left)} may have been sent earlier by this task, and "
-        f"{by_count(messages, 'its row is', 'their rows are')} no longer in the source, or "
-        f"{by_count(messages, 'its recipient has', 'their recipients have')} opted out. {then}"
-    )
-
-
-def _lost(counts: SendCounts) -> int:
-    """Return how many messages may have been sent, because the response to their request was lost."""
-    return counts.unknown - sum(counts.unrecorded.values())
+def _again(campaign: str, count: int, error: Exception | None) -> list[str]:
+    """Return words about messages of superseded requests, or of any where the ledger could not be read."""
+    if not count:
+        return []
+    then = "" if error is not None else f". The next attempt sends {by_count(count, 'it', 'them')} again"
+    return [f"Campaign {campaign}: {counted(count, 'message')} may have been sent{then}"]
 
 
 def _what_is_resent(lost: int) -> str:

@@ -39,14 +39,12 @@ class LedgerSession:
     """An attempt that is in its ledger.
 
     :param who: the attempt, as claims name it.
-    :param claimant_id: this leg's id in the ledger.
-    :param resumed: whether this leg follows a deferral.
+    :param claimant_id: this process's id in the ledger.
     """
 
     store: LedgerBackend
     who: Claimant
     claimant_id: int
-    resumed: bool
 
     def hold(self, campaign: str, conn_id: str) -> None:
         """Record that the attempt uses a campaign, so that no purge forgets it while the source is read.
@@ -75,7 +73,6 @@ class LedgerSession:
             self.who,
             kind=kind,
             claimant_id=self.claimant_id,
-            resumed=self.resumed,
             account=account,
             patience=configured_ledger_patience(),
         )
@@ -96,7 +93,7 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool = Fal
         refuse_without_trace(context, store, who, resumed=resumed, ledger_conn_id=ledger_conn_id)
         claimant_id = register(store, who)
         note_ledger(context, store)
-        yield LedgerSession(store, who, claimant_id, resumed)
+        yield LedgerSession(store, who, claimant_id)
 
 
 def claimant_of(context: Context) -> Claimant:

@@ -62,6 +62,8 @@ class TableCheck:
         self._suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
         self.table = stack.enter_context(closing(CheckedTable(composer, self.prices)))
         """The table, as far as it was checked."""
+        self.held_by: set[int] = set()
+        """Requests without an outcome that hold messages of the table."""
 
     def run(self, stop: StopFlag, progress: Progress, look: Callable[[], CampaignPreview | None]) -> None:
         """Check every row; if an error ends this, the table keeps what was found.
@@ -76,7 +78,9 @@ class TableCheck:
         self.table.read(self._source, stop, self._options.limits.check_rows)
         self._options.limits.check_enough(self.table.rows)
         try:
-            self.table.decide(stop, self._suppressed, look())
+            preview = look()
+            self.table.decide(stop, self._suppressed, preview)
+            self.held_by = set() if preview is None else preview.held_by
         except LedgerError:
             self.require_sendable()  # an error in the rows should be reported first
             raise

@@ -1,6 +1,6 @@
 """What others see of an attempt: lines in its log, Airflow's metrics, and its row in the ledger.
 
-:mod:`airflow_provider_sms.sending.response_handler` warns in the log of each request that went wrong, and
+:mod:`airflow_provider_sms.sending.outcomes` warns in the log of each request that went wrong, and
 :mod:`airflow_provider_sms.sending.stop_conditions` of pauses.
 """
 
@@ -17,7 +17,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.progress import note_progress, of_summary
-from airflow_provider_sms.reporting.summary import COUNTS, told_by_service
+from airflow_provider_sms.reporting.row_counts import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,15 +27,13 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
-    from airflow_provider_sms.sending.counts import SendCounts
+    from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 5.0
 """Seconds between two lines in the log, and between two notes in the ledger."""
-FIGURES = ("accepted", "unknown", "duplicate", "already_sent", "requests")
-"""The counts that the ledger has while an attempt sends; at its end it has the summary."""
 
 
 class Progress:
@@ -57,10 +55,10 @@ class Progress:
         self._warned = False
         self._durations: deque[float] = deque()
         self._balance: float | None = None
-        self._counts: SendCounts | None = None
-        self._total = 0
+        self._sender: Sender | None = None
+        self._figures: dict[str, int] = {}
+        self._total = self._done = self._counted = 0
         self._began = self._noted = 0.0
-        self._accepted_before = self._accepted_counted = 0
         self._logged: tuple[int, bool] | None = None
 
     def enter(self, session: LedgerSession, campaign: str) -> None:
@@ -80,16 +78,20 @@ class Progress:
         as_json = plan.as_json()
         self.note(AttemptState.CHECKING, plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
 
-    def begin(self, counts: SendCounts, total: int) -> None:
+    def begin(self, total: int, done: int, figures: Mapping[str, int]) -> None:
         """Note that sending begins.
 
-        :param counts: of the send, with what earlier legs of the attempt have sent.
         :param total: messages in all.
+        :param done: of these, those that need nothing more.
+        :param figures: counts that are known by now.
         """
-        self._counts, self._total = counts, total
+        self._total, self._done, self._figures = total, done, dict(figures)
         self._began = self._noted = self._clock()
-        self._accepted_before = self._accepted_counted = counts.accepted
-        self._note_sending(counts, paused=False)
+        self._note_sending(paused=False)
+
+    def sends(self, sender: Sender) -> None:
+        """Report how far a sender is, from now on."""
+        self._sender = sender
 
     def timed(self, post: Callable[[Sequence[Outgoing]], SendResponse]) -> Callable[[Sequence[Outgoing]], SendResponse]:
         """Return a function that posts and times the post, however it ends; it may be called in any thread."""
@@ -103,20 +105,19 @@ class Progress:
 
         return timed_post
 
-    def beat(self, *, paused: bool) -> None:
-        """Report to the metrics what was added since the last call; every few seconds to the log and the ledger, too.
-
-        :param paused: whether a person has paused the campaign.
-        """
+    def beat(self) -> None:
+        """Report what was added since the last call: to the metrics; every few seconds to log and ledger, too."""
         self._emit()
-        counts, now = self._counts, self._clock()
-        if counts is None or now - self._noted < EVERY_SECONDS:
+        sender, now = self._sender, self._clock()
+        if sender is None or now - self._noted < EVERY_SECONDS:
             return
         self._noted = now
-        if self._logged != (counts.done, paused):
-            self._logged = counts.done, paused
-            log.info("%s", self._line(counts, paused=paused))
-        self._note_sending(counts, paused=paused)
+        paused = sender.stop_conditions.paused is not None
+        done = self._done + sender.taken
+        if self._logged != (done, paused):
+            self._logged = done, paused
+            log.info("%s", self._line(done, paused=paused))
+        self._note_sending(paused=paused)
 
     @contextmanager
     def until_ended(self, summary: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
@@ -150,8 +151,7 @@ class Progress:
             self.note(state, of_summary(summary))
             return
         total = summary["rows"] - summary["invalid"]
-        # Messages that the service left out stay claimed by the accepted request: no attempt sends them.
-        not_sent = summary["not_sent"] - summary["left_out"]
+        not_sent = summary["not_sent"]
         self.note(
             state,
             of_summary(summary),
@@ -171,10 +171,8 @@ class Progress:
         """
         if self._session is None:
             return
-        if self._counts is not None:
-            columns = {"total": self._total, "done": self._counts.done, **columns}
-            # Also while it sends or waits: readers see the networks then, and a killed attempt notes nothing more.
-            figures = {**of_summary(told_by_service(self._counts)), **(figures or {})}
+        if self._total:
+            columns = {"total": self._total, "done": self._done + self._taken, **columns}
         store, claimant_id = self._session.store, self._session.claimant_id
         try:
             note_progress(store, self._campaign, claimant_id, state, conn_id=self._conn_id, figures=figures, **columns)
@@ -183,28 +181,29 @@ class Progress:
                 log.warning("The ledger does not take notes of the progress now: %s", describe(error))
             self._warned = True
 
-    def _note_sending(self, counts: SendCounts, *, paused: bool) -> None:
-        figures = {name: getattr(counts, name) for name in FIGURES}
-        not_sent = counts.not_sent - counts.partial
+    def _note_sending(self, *, paused: bool) -> None:
+        figures = {**self._figures, "accepted": self._figures.get("accepted", 0) + self._taken}
         if paused:
-            self.note(AttemptState.PAUSED, figures, not_sent=not_sent)
+            self.note(AttemptState.PAUSED, figures)
         else:
-            self.note(AttemptState.SENDING, figures, not_sent=not_sent, rate=self._rate)
+            self.note(AttemptState.SENDING, figures, rate=self._rate)
+
+    @property
+    def _taken(self) -> int:
+        return 0 if self._sender is None else self._sender.taken
 
     @property
     def _rate(self) -> float | None:
         """The messages that the service took, a second; None before the first one."""
-        if self._counts is None:
-            return None
-        accepted, seconds = self._counts.accepted - self._accepted_before, self._clock() - self._began
-        return accepted / seconds if accepted > 0 and seconds > 0 else None
+        seconds = self._clock() - self._began
+        return self._taken / seconds if self._taken and seconds > 0 else None
 
-    def _line(self, counts: SendCounts, *, paused: bool) -> str:
-        of_all = f"{counts.done} of {self._total} {by_count(self._total, 'message')} done"
+    def _line(self, done: int, *, paused: bool) -> str:
+        of_all = f"{done} of {self._total} {by_count(self._total, 'message')} done"
         if paused:
             return f"{of_all}, paused"
         rate = self._rate
-        left = f"{(self._total - counts.done) / rate:.0f} s left" if rate else "no estimate yet"
+        left = f"{(self._total - done) / rate:.0f} s left" if rate else "no estimate yet"
         return f"{of_all}, {rate or 0:.0f} a second, {left}"
 
     def _emit(self) -> None:
@@ -213,11 +212,11 @@ class Progress:
 
         while self._durations:
             self._metrics.time("request_duration", self._durations.popleft())
-        if (counts := self._counts) is None:
+        if self._sender is None:
             return
-        self._metrics.count("accepted", counts.accepted - self._accepted_counted)
-        self._accepted_counted = counts.accepted
-        balance = None if counts.remaining_balance is None else float(counts.remaining_balance)
+        taken, balance = self._sender.taken, self._sender.balance
+        self._metrics.count("accepted", taken - self._counted)
+        self._counted = taken
         if balance is not None and balance not in (self._balance, POST_PAID_BALANCE):
             self._balance = balance
             self._account.gauge("balance", balance)

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.masking import STARS
-from airflow_provider_sms.service.redaction import FAULT_KEYS, storable
+from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -54,15 +54,6 @@ def push_responses(context: Context, responses: list[Any] | dict[str, Any]) -> N
         )
 
 
-def pull_own(context: Context, key: str) -> Any:
-    """Return an XCom that an earlier leg of this attempt pushed; None where there is none.
-
-    Airflow clears the XComs of a task before each attempt, and not between two legs of one.
-    """
-    ti: Any = context["ti"]
-    return ti.xcom_pull(task_ids=ti.task_id, key=key, map_indexes=ti.map_index)
-
-
 def responses_of(ledger: CampaignLedger) -> list[Any] | dict[str, Any]:
     """Return the responses to this task's requests, of all its attempts; of more than the limit only their number."""
     count = ledger.responses.count()
@@ -81,7 +72,7 @@ def for_xcom(body: str) -> dict[str, Any]:
         kept = json.loads(body)
     except RecursionError:
         return {"truncated": True}
-    return _fields({key: value for key, value in kept.items() if key != FAULT_KEYS})
+    return _fields(kept)
 
 
 def _harmless(value: Any, depth: int = 0) -> Any:

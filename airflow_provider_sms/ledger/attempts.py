@@ -12,7 +12,7 @@ from sqlalchemy import and_, func, insert, select
 from airflow_provider_sms.ledger.backend import again_if_busy, in_pieces, new_id
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK
 from airflow_provider_sms.ledger.model import NOT_SENT
-from airflow_provider_sms.ledger.schema import claimant, former_holder, message, progress, request
+from airflow_provider_sms.ledger.schema import claimant, message, progress, request, superseded
 from airflow_provider_sms.messages.keys import key_halves
 
 if TYPE_CHECKING:
@@ -114,15 +114,15 @@ def registered(store: LedgerBackend, claimant_id: int) -> dict[str, Any] | None:
     return None if row is None else dict(row)
 
 
-def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
-    """Return the claimants that are earlier legs of the same attempt.
+def claimants_of_try(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
+    """Return the claimants that made an attempt so far: each wait without a slot ends one process of it.
 
-    :param claimant_id: of the leg that asks.
+    :param claimant_id: the last of them.
     :raises LedgerError: when the ledger cannot be read.
     """
-    earlier = and_(of_task(who), claimant.c.try_number == who.try_number, claimant.c.id < claimant_id)
+    made = and_(of_task(who), claimant.c.try_number == who.try_number, claimant.c.id <= claimant_id)
     with store.read() as connection:
-        return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
+        return frozenset(connection.execute(select(claimant.c.id).where(made)).scalars())
 
 
 class EarlierClaims:
@@ -207,17 +207,17 @@ class EarlierClaims:
                     )
 
     def _held_by(self, claimants: Sequence[int], *columns: ColumnElement[Any]) -> Iterator[Select[Any]]:
-        """Return queries for the messages that claimants hold, and those that they held before others took them over.
+        """Return queries for the messages that claimants hold, and those that were superseded.
 
         A message may be found more than once. A request that was not sent counts in neither.
         """
-        its_key = (former_holder.c[name] == message.c[name] for name in ("campaign_id", "message_key"))
-        former = former_holder.join(request, request.c.id == former_holder.c.request_id).join(message, and_(*its_key))
         for piece in in_pieces(claimants):
             # By their requests: the campaign may hold many times as many messages of other tasks.
             theirs = and_(request.c.claimant_id.in_(piece), request.c.id <= self._last)
             yield select(*columns).where(message.c.request_id.in_(select(request.c.id).where(theirs)))
-            yield select(*columns).select_from(former).where(theirs, request.c.state != NOT_SENT)
+            moved = (superseded.c[each.name] for each in columns)
+            of_theirs = superseded.c.request_id.in_(select(request.c.id).where(theirs, request.c.state != NOT_SENT))
+            yield select(*moved).where(of_theirs)
 
 
 def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collection[int]) -> bool | None:

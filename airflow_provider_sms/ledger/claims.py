@@ -6,51 +6,60 @@ insert is durable. A claim is a row whose key is unique within its campaign, so 
 .. code-block:: text
 
     claimed ──► accepted | unknown | not_sent
-    unknown ──► accepted | not_sent            by a late response, or by a person's decision
+    unknown ──► accepted | not_sent            by a late response, a person, or the balance
+    unknown ──► superseded                     a policy lets its messages be sent again
 
-``not_sent`` releases its messages: their rows are deleted, so that they can be claimed again, or go back to the unknown
-request that they were taken from. A claim has a deadline; past it the claim has lapsed, and the request is unknown:
-:mod:`airflow_provider_sms.ledger.transitions` decides that.
+``not_sent`` and ``superseded`` hold no messages, so that these can be claimed again. Messages are deleted only where
+the poster itself knows that nothing was sent; otherwise they move to ``sms_superseded``. A late response is recorded in
+any state, and takes back what is free. A claim has a deadline; past it the claim has lapsed, and the request is
+unknown: :mod:`airflow_provider_sms.ledger.transitions` decides that.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import and_, delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 from airflow_provider_sms.ledger.attempts import (
     EarlierClaims,
-    earlier_legs,
-    of_task,
+    claimants_of_try,
     register,
     registered,
 )
-from airflow_provider_sms.ledger.backend import again_if_busy, enter_campaign
+from airflow_provider_sms.ledger.backend import again_if_busy, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.holders import Holders
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
     CLAIMED,
     NOT_SENT,
+    SUPERSEDED,
     UNKNOWN,
     Claim,
     Claimant,
     Outcome,
 )
 from airflow_provider_sms.ledger.pauses import open_pause
-from airflow_provider_sms.ledger.request_queries import KeptResponses, read_records, requests_of_legs, resent_by
-from airflow_provider_sms.ledger.schema import claimant, request
+from airflow_provider_sms.ledger.request_queries import (
+    KeptResponses,
+    read_records,
+    resent,
+    sent_requests,
+    superseded_keys,
+)
+from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.ledger.transitions import (
     PATIENCE_SECONDS,
     RECORD_RESPONSE,
     fitting_cost,
+    is_late,
     lapse,
-    late_responses,
     record,
-    take_again,
-    take_over,
+    restore,
+    supersede,
+    texted_twice,
     values_of,
 )
 from airflow_provider_sms.service.elapsed import elapsed
@@ -60,15 +69,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
-    from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend, RequestSize
     from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.ledger.model import Chunk, TextedTwice
     from airflow_provider_sms.ledger.pauses import Pause
-    from airflow_provider_sms.ledger.request_queries import RequestRow
+    from airflow_provider_sms.ledger.request_queries import RequestRow, SentRequest
 
+REQUESTS_AT_ONCE = 20
+"""Requests superseded in one transaction: others of the campaign wait for a fraction of a second."""
 FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; short, since the wait is repeated."""
 
@@ -89,7 +99,6 @@ class CampaignLedger:
     :param clock: seconds since the epoch; None means the ledger's own.
     :param elapsed: seconds from any start, by a clock that nobody can set and that counts while the machine sleeps.
     :param claimant_id: this attempt's claimant, where it is registered already; None means that it is registered here.
-    :param resumed: whether this is a later leg of the attempt: then the requests of its earlier legs count as its own.
     :param account: the account that it is sent with; None means that nothing about it is recorded.
     :param patience: seconds for which it tries to record its outcomes, and expects those of others after their claims.
     """
@@ -104,14 +113,12 @@ class CampaignLedger:
         clock: Callable[[], float] | None = None,
         elapsed: Callable[[], float] = elapsed,
         claimant_id: int | None = None,
-        resumed: bool = False,
         account: Account | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
         self._who = who
-        self._resumed = resumed
         self._kind = kind
         self._account = account
         self.clock = store.clock if clock is None else clock
@@ -121,16 +128,17 @@ class CampaignLedger:
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
         self.patience = patience
-        self.texted_twice: list[TextedTwice] = []
-        """Messages of requests that were accepted after another request had claimed them."""
         self._last_claimed: int | None = None
+        self.lost: LedgerLostError | None = None
+        """The error that told that the ledger has gone back; None where it has not."""
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._registered = self._require_registered(who.columns())
-        self.earlier_legs = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
+        self.claimants = claimants_of_try(store, who, self._claimant_id)
+        """This process, and those that made the attempt before it was deferred."""
         self._campaign_id = again_if_busy(self._enter)
-        self._holders = Holders(store, self._campaign_id, self._claimant_id, self.earlier_legs, self.clock)
+        self._holders = Holders(store, self._campaign_id, self._claimant_id, self.claimants, self.clock)
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
 
@@ -159,7 +167,7 @@ class CampaignLedger:
         """
         with self._store.read() as connection:
             held = self._holders.request_ids(connection, keys)
-            return held, read_records(connection, set(held.values()), self._this_attempt, self.clock())
+            return held, read_records(connection, set(held.values()), self.claimants, self.clock())
 
     def commit(
         self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
@@ -174,7 +182,8 @@ class CampaignLedger:
         :returns: one claim for each chunk; none at all while the campaign is paused.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
-        if self._is_plain(outcomes, chunks):
+        if all(outcome.state != NOT_SENT for outcome in outcomes):
+            # It writes no rows but those of its own requests: others may run beside it.
             try:
                 return self._commit(outcomes, chunks, claim_seconds, shared=True)
             except _LateResponseError:
@@ -189,14 +198,6 @@ class CampaignLedger:
                 "attempt; the next one begins the campaign anew"
             )
 
-    def _is_plain(self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk]) -> bool:
-        """Return whether a commit writes no rows but those of its own requests: then others may run beside it.
-
-        Messages that are released, or taken over, belong to other requests, too.
-        """
-        released = any(outcome.state == NOT_SENT for outcome in outcomes)
-        return not released and not any(chunk.take_over for chunk in chunks)
-
     def _commit(
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
@@ -204,16 +205,15 @@ class CampaignLedger:
         with self._write(shared=shared) as connection:
             states = self._own_states(connection, outcomes)
             self._require_whole(states, outcomes)
-            if shared and late_responses(outcomes, states):
+            if shared and any(is_late(each, states[each.request_id]) for each in outcomes):
                 raise _LateResponseError
-            twice = self._record(connection, outcomes, states)
+            self._record(connection, outcomes, states)
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
                 self._require_campaign(connection)
                 # The deadline counts from here: other processes may have kept this one waiting for the lock.
                 self.lapses_at = self.elapsed() + claim_seconds
                 claims = self._claim(connection, chunks, self.clock() + claim_seconds)
-        self.texted_twice += twice
         self._in_doubt = ()
         self._last_claimed = max((claim.request_id or 0 for claim in claims), default=0) or self._last_claimed
         return claims
@@ -232,12 +232,22 @@ class CampaignLedger:
         with self._write(patience=FINISH_PATIENCE) as connection:
             # Only here: a commit that claims some of them may have ended while this one waited for the lock.
             states = self._own_states(connection, outcomes, self._in_doubt)
-            given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) in (CLAIMED, UNKNOWN)]
+            unposted = (CLAIMED, UNKNOWN, SUPERSEDED)
+            given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) in unposted]
             known = [outcome for outcome in outcomes if outcome.request_id in states]
-            twice = self._record(connection, [*known, *given_back], states)
-        self.texted_twice += twice
+            self._record(connection, [*known, *given_back], states)
         self._in_doubt = ()
         self._require_whole(states, outcomes)
+
+    def require_whole(self) -> None:
+        """Refuse a ledger that no longer has what was committed to it: what it tells would be wrong.
+
+        :raises LedgerLostError: the ledger has lost requests.
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            states = self._own_states(connection, ())
+        self._require_whole(states, ())
 
     def _require_registered(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return this attempt's row in the ledger, by column.
@@ -249,7 +259,10 @@ class CampaignLedger:
         """
         row = registered(self._store, self._claimant_id)
         if row is None or any(row[name] != value for name, value in wanted.items()):
-            raise LedgerLostError("The ledger has lost this attempt, which was committed to it. Nothing more is sent")
+            self.lost = LedgerLostError(
+                "The ledger has lost this attempt, which was committed to it. Nothing more is sent"
+            )
+            raise self.lost
         return row
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
@@ -292,17 +305,16 @@ class CampaignLedger:
         if self._last_claimed is not None:
             wanted.add(self._last_claimed)
         if lost := sorted(wanted.difference(states)):
-            raise LedgerLostError(
+            self.lost = LedgerLostError(
                 f"The ledger has lost requests that were committed to it, the last of them {lost[-1]}: it went back to "
                 "an earlier state, as by a failover to a standby that lagged, or by an older copy put in its place. "
                 "Nothing more is sent. It has forgotten people who were texted, so do not send this campaign again "
                 "before they are in the ledger or out of the table"
             )
+            raise self.lost
 
-    def _record(
-        self, connection: Connection, outcomes: Sequence[Outcome], states: Mapping[int, str]
-    ) -> list[TextedTwice]:
-        """Record outcomes, and return the messages that turn out to have two requests.
+    def _record(self, connection: Connection, outcomes: Sequence[Outcome], states: Mapping[int, str]) -> None:
+        """Record outcomes.
 
         :param states: the states of their requests, before.
         """
@@ -313,11 +325,8 @@ class CampaignLedger:
         for outcome in outcomes:
             if outcome.state != ACCEPTED:
                 record(connection, outcome, now)
-        return [
-            twice
-            for outcome in late_responses(outcomes, states)
-            for twice in take_again(self._store, connection, self._campaign_id, outcome)
-        ]
+        if any(each.state == NOT_SENT or is_late(each, states[each.request_id]) for each in outcomes):
+            restore(connection, self._campaign_id)
 
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
         claim = {
@@ -353,11 +362,7 @@ class CampaignLedger:
         connection.execute(update(request).where(this).values(values) if won else delete(request).where(this))
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
-        """Return the claim of a chunk of which not all was free, and take over the messages that are sent again."""
-        for key in chunk.keys:
-            # Only this chunk's keys: take_over may still name messages that an earlier claim lost.
-            if key in chunk.take_over:
-                self._take_over(connection, key, chunk.take_over[key], request_id)
+        """Return the claim of a chunk of which not all was free."""
         held_by = self._holders.request_ids(connection, chunk.keys)
         # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
@@ -365,11 +370,6 @@ class CampaignLedger:
         if len(won) < len(chunk.keys):
             self._shrink(connection, request_id, chunk, won)
         return Claim(request_id if won else None, won, deadline)
-
-    def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:
-        """Move a message from a request that is unknown to a new one; no-op when anything has changed meanwhile."""
-        lapse(connection, request.c.id == unknown_id, self.clock())
-        take_over(connection, self._campaign_id, key, unknown_id, request_id)
 
     def lapse(self) -> None:
         """Record as unknown every request of the campaign whose claim has lapsed.
@@ -383,12 +383,75 @@ class CampaignLedger:
 
         again_if_busy(write)
 
-    @property
-    def _this_attempt(self) -> ColumnElement[bool]:
-        """The condition for its claimants: Airflow may run an attempt twice at once, and a deferred one has several."""
-        if self._resumed:
-            return and_(of_task(self._who), claimant.c.try_number == self._who.try_number)
-        return claimant.c.id == self._claimant_id
+    def supersede(self, request_ids: Sequence[int]) -> int:
+        """Let the messages of unknown requests be sent again, and return how many became free.
+
+        :raises LedgerError: when it was not committed.
+        """
+        freed = 0
+        for some in in_pieces(request_ids, REQUESTS_AT_ONCE):
+            with self._write() as connection:
+                freed += supersede(connection, self._campaign_id, some, self.clock())
+        return freed
+
+    def resent(self, request_ids: Sequence[int]) -> set[int]:
+        """Return which requests hold messages that a superseded request had.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            return resent(connection, request_ids)
+
+    def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
+        """Return how requests stand, by id; one that the ledger does not have is missing.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        names = ("id", "state", "deadline", "claimant_id", "claimed_at", "finished_at")
+        columns, found = [request.c[name] for name in names], {}
+        with self._store.read() as connection:
+            for some in in_pieces(sorted(request_ids)):
+                for row in connection.execute(select(*columns).where(request.c.id.in_(some))):
+                    found[row.id] = self._holders.of_row(row, patience=self.patience)
+        return found
+
+    def texted_twice(self) -> list[TextedTwice]:
+        """Return the messages that this attempt and another request texted, or may have.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            return texted_twice(connection, self._campaign_id, sorted(self.claimants))
+
+    def count_accepted(self) -> int:
+        """Count the messages that this process has sent, by its accepted requests.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        query = (
+            select(func.count())
+            .select_from(request.join(message, message.c.request_id == request.c.id))
+            .where(request.c.claimant_id == self._claimant_id, request.c.state == ACCEPTED)
+        )
+        with self._store.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def sent_requests(self) -> Iterator[SentRequest]:
+        """Return the requests of this attempt that were sent, may have been, or were refused in whole.
+
+        They are read one by one, so the database must stay open meanwhile.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return sent_requests(self._store, self._campaign_id, self.claimants)
+
+    def superseded(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return which messages a superseded request had: they may have been sent.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            return superseded_keys(connection, self._campaign_id, keys)
 
     def earlier(self) -> EarlierClaims:
         """Return what earlier attempts of this task instance hold.
@@ -396,19 +459,3 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
-
-    def requests_of_earlier_legs(self) -> Iterator[RequestRow]:
-        """Return the requests of earlier legs of this attempt that were sent or may have been, in order.
-
-        They are read one by one, so the database must stay open meanwhile.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        return requests_of_legs(self._store, self._campaign_id, self.earlier_legs)
-
-    def resent_by_earlier_legs(self) -> frozenset[bytes]:
-        """Return the keys of the unknown messages that earlier legs of this attempt posted again.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        return resent_by(self._store, self._campaign_id, self.earlier_legs)

@@ -14,9 +14,9 @@ from airflow_provider_sms.ledger.account import BALANCE, CHARGED, kept_evidence
 from airflow_provider_sms.ledger.attempts import ADOPTION
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, campaign_lock
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
-from airflow_provider_sms.ledger.transitions import current_state, lapse, release, take_back
+from airflow_provider_sms.ledger.transitions import current_state, lapse, move, restore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,12 +112,14 @@ def _close(
     )
     if settled.rowcount == 0:
         raise InputError(_not_unknown(connection, request_id))
-    if state == ACCEPTED:
-        take_back(connection, request_id)
-    its = select(func.count()).select_from(message).where(message.c.request_id == request_id)
-    held: int = connection.execute(its).scalar_one()
     if state == NOT_SENT:
-        release(connection, request_id)
+        held = move(connection, request_id)
+        restore(
+            connection, connection.execute(select(request.c.campaign_id).where(request.c.id == request_id)).scalar_one()
+        )
+    else:
+        its = select(func.count()).select_from(message).where(message.c.request_id == request_id)
+        held = connection.execute(its).scalar_one()
     decided = {"decision": state, "decided_by": who, "decided_at": now}
     connection.execute(insert(decision).values(request_id=request_id, **decided))
     return held
@@ -134,6 +136,8 @@ def _not_unknown(connection: Connection, request_id: int) -> str:
             f"Request {request_id} may still be under way: its process can record what becomes of it until "
             f"{until:%Y-%m-%d %H:%M:%S} UTC. Try again then"
         )
+    if state == SUPERSEDED:
+        return f"Request {request_id} is superseded: its messages are sent again, as the task's on_unknown says"
     known = "accepted" if state == ACCEPTED else "not sent"
     return f"Request {request_id} is not unknown: it is {known}"
 

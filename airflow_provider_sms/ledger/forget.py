@@ -15,7 +15,7 @@ from sqlalchemy import and_, select, update
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import CLAIMED, FORGOTTEN_NUMBER, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, message, request
+from airflow_provider_sms.ledger.schema import campaign, message, request, superseded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,17 +45,18 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
     :param digits: with country code.
     :raises LedgerError: when the ledger cannot be read.
     """
-    held = message.join(campaign, campaign.c.id == message.c.campaign_id).join(
-        request, request.c.id == message.c.request_id
-    )
-    query = select(campaign.c.name, message.c.message_key, request.c.id, request.c.state).select_from(held)
     keys: defaultdict[str, list[bytes]] = defaultdict(list)
     open_requests: set[int] = set()
     with store.read() as connection:
-        for name, key, request_id, state in connection.execute(query.where(message.c.destination == int(digits))):
-            keys[name].append(bytes(key))
-            if state in (CLAIMED, UNKNOWN):
-                open_requests.add(request_id)
+        for table in (message, superseded):
+            held = table.join(campaign, campaign.c.id == table.c.campaign_id).join(
+                request, request.c.id == table.c.request_id
+            )
+            query = select(campaign.c.name, table.c.message_key, request.c.id, request.c.state).select_from(held)
+            for name, key, request_id, state in connection.execute(query.where(table.c.destination == int(digits))):
+                keys[name].append(bytes(key))
+                if state in (CLAIMED, UNKNOWN):
+                    open_requests.add(request_id)
     return NumberTraces(keys, len(open_requests))
 
 
@@ -71,8 +72,9 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> in
     for name, keys in traces.keys.items():
         its_id = select(campaign.c.id).where(campaign.c.name == name).scalar_subquery()
         for some in in_pieces(keys):
-            this = and_(message.c.campaign_id == its_id, message.c.message_key.in_(some))
-            change = update(message).where(this, message.c.destination == int(digits))
             with store.write(campaign_lock(name)) as connection:
-                forgotten += connection.execute(change.values(destination=FORGOTTEN_NUMBER)).rowcount
+                for table in (message, superseded):
+                    this = and_(table.c.campaign_id == its_id, table.c.message_key.in_(some))
+                    change = update(table).where(this, table.c.destination == int(digits))
+                    forgotten += connection.execute(change.values(destination=FORGOTTEN_NUMBER)).rowcount
     return forgotten

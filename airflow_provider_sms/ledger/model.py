@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 class _Stored(str, Enum):
@@ -36,12 +36,15 @@ class RequestState(_Stored):
     """It may have been sent, and nobody posts its messages again unless somebody decides so."""
     NOT_SENT = "not_sent"
     """It was not sent, and holds no message any more."""
+    SUPERSEDED = "superseded"
+    """It may have been sent, and a policy lets its messages be sent again; it holds none any more."""
 
 
 CLAIMED: Final = RequestState.CLAIMED
 ACCEPTED: Final = RequestState.ACCEPTED
 UNKNOWN: Final = RequestState.UNKNOWN
 NOT_SENT: Final = RequestState.NOT_SENT
+SUPERSEDED: Final = RequestState.SUPERSEDED
 
 LAPSED: Final = "no outcome was recorded before the deadline: the sending process ended or lost the response"
 """The reason of a request whose claim has lapsed."""
@@ -101,13 +104,11 @@ class Chunk:
 
     :param keys: message keys, 16 bytes each, without repeats.
     :param destinations: digits with country code, one for each key; None for the message to a group.
-    :param take_over: the id of the unknown request that holds a message, by key, for messages to be sent again.
     :param parts: SMS parts of each message, None where that is not known; empty where none is known.
     """
 
     keys: Sequence[bytes]
     destinations: Sequence[str | None]
-    take_over: Mapping[bytes, int] = field(default_factory=dict)
     parts: Sequence[int | None] = ()
 
 
@@ -132,7 +133,6 @@ class Outcome:
     :param state: accepted, unknown or not sent.
     :param reason: why it is unknown or was not sent; no number, text or token.
     :param response: the body of the response as the ledger keeps it, JSON: redacted, or as received.
-    :param chunk: what was posted, so that a late response can take its messages back; None where none came.
     """
 
     request_id: int
@@ -144,14 +144,13 @@ class Outcome:
     cost: str | None = None
     reason: str | None = None
     response: str | None = None
-    chunk: Chunk | None = field(default=None, repr=False)
 
 
 class TextedTwice(NamedTuple):
-    """Messages of an accepted request that another request had claimed before its response came.
+    """Messages of an accepted request that another request holds, since they had become free before its response came.
 
     :param request_id: the request, which the service accepted after all.
-    :param other_id: the request that claimed its messages meanwhile.
+    :param other_id: the request that holds its messages.
     :param is_sure: whether the other one was accepted, too; else it may have been sent.
     :param messages: how many messages.
     """
@@ -162,7 +161,7 @@ class TextedTwice(NamedTuple):
     messages: int
 
     def __str__(self) -> str:
-        """Return it in words, as the reason that the ledger stores with the request."""
+        """Return it in words."""
         if self.is_sure:
             return f"texted twice: {self.messages} of its messages went out with request {self.other_id}, too"
         return f"may have been texted twice: request {self.other_id} claimed {self.messages} of its messages, too"

@@ -10,14 +10,15 @@ from sqlalchemy import and_, false, select
 
 from airflow_provider_sms.ledger.attempts import of_run
 from airflow_provider_sms.ledger.backend import find_campaign
-from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER, NOT_SENT, SUPERSEDED, UNKNOWN
+from airflow_provider_sms.ledger.request_queries import superseded_keys
 from airflow_provider_sms.ledger.schema import claimant, message, request
 from airflow_provider_sms.ledger.transitions import current_state
 from airflow_provider_sms.messages.keys import key_halves
 from airflow_provider_sms.messages.spool import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Sequence
+    from collections.abc import Collection, Generator, Sequence
 
     import numpy.typing as npt
     from sqlalchemy.sql.elements import ColumnElement
@@ -34,8 +35,8 @@ class CampaignPreview:
 
     :param store: the open ledger.
     :param campaign_name: it need not exist.
-    :param resends: takes the key of an unknown message, and returns whether it is sent again.
-    :param earlier_legs: the claimants of the attempt's earlier legs.
+    :param claimants: those that made the attempt that asks.
+    :param resends: whether messages whose outcome is unknown are sent again.
     :param who: the attempt that asks; None means one of a task that has sent nothing.
     """
 
@@ -43,15 +44,18 @@ class CampaignPreview:
         self,
         store: LedgerBackend,
         campaign_name: str,
-        resends: Callable[[bytes], bool] = lambda _: False,
-        earlier_legs: Collection[int] = (),
+        claimants: Collection[int] = (),
         *,
+        resends: bool = False,
         who: Claimant | None = None,
     ) -> None:
         self._store = store
         self._resends = resends
-        self._earlier_legs = earlier_legs
+        self._claimants = claimants
+        self.held_by: set[int] = set()
+        """Requests without an outcome that hold messages of the table."""
         self._id: int | None = None
+        self._has_superseded = False
         self._of_others: ColumnElement[bool] = false()
         self.has_others = False
         """Whether another task, or another run of this one, has sent messages of the campaign, or may have."""
@@ -59,7 +63,11 @@ class CampaignPreview:
             found = find_campaign(connection, campaign_name)
             # Most campaigns hold nothing when they begin: then no key is looked up.
             held = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
-            if found is not None and connection.execute(held).scalar() is not None:
+            given_up = (
+                select(request.c.id).where(request.c.campaign_id == found, request.c.state == SUPERSEDED).limit(1)
+            )
+            self._has_superseded = found is not None and connection.execute(given_up).scalar() is not None
+            if found is not None and (self._has_superseded or connection.execute(held).scalar() is not None):
                 self._id = found
                 self._of_others = request.c.campaign_id == found
                 if who is not None:
@@ -69,9 +77,10 @@ class CampaignPreview:
                 self.has_others = connection.execute(others).scalar() is not None
 
     def held(self, keys: Sequence[bytes]) -> dict[bytes, Status]:
-        """Return the keys that the campaign holds, each with what that means for its row.
+        """Return the keys that the campaign holds or may have sent, each with what that means for its row.
 
-        A message that a live process has claimed may still go either way, and counts as unknown.
+        A message that a live process has claimed may still go either way, and counts as unknown. One of a superseded
+        request is sent again, whatever the policy is by now.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -80,12 +89,16 @@ class CampaignPreview:
         now = self._store.clock()
         held: dict[bytes, Status] = {}
         with self._store.read() as connection:
-            for key, _, state, deadline, claimant_id, *_ in self._store.holders(connection, self._id, keys):
+            for key, holder, state, deadline, claimant_id, *_ in self._store.holders(connection, self._id, keys):
                 if state == ACCEPTED:
-                    held[bytes(key)] = Status.ACCEPTED if claimant_id in self._earlier_legs else Status.ALREADY_SENT
-                else:
-                    is_lost = current_state(state, deadline, now) == UNKNOWN
-                    held[bytes(key)] = Status.AGAIN if is_lost and self._resends(bytes(key)) else Status.UNKNOWN
+                    held[bytes(key)] = Status.ACCEPTED if claimant_id in self._claimants else Status.ALREADY_SENT
+                    continue
+                self.held_by.add(holder)
+                is_lost = current_state(state, deadline, now) == UNKNOWN
+                held[bytes(key)] = Status.AGAIN if is_lost and self._resends else Status.UNKNOWN
+            if self._has_superseded:
+                again = superseded_keys(connection, self._id, [key for key in keys if key not in held])
+                held.update(dict.fromkeys(again, Status.AGAIN))
         return held
 
     def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], None, None]:

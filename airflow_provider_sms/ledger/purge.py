@@ -20,11 +20,11 @@ from airflow_provider_sms.ledger.schema import (
     campaign,
     claimant,
     decision,
-    former_holder,
     message,
     pauses,
     progress,
     request,
+    superseded,
 )
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _forget_some(connection: Connection, campaign_id: int) -> tuple[int, bool]:
         connection.execute(delete(campaign).where(campaign.c.id == campaign_id))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
-    for table in (former_holder, decision):
+    for table in (superseded, decision):
         connection.execute(delete(table).where(table.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))
     return count, False

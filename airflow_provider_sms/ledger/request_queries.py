@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import closing
-from dataclasses import fields
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, case, func, select, true
+from sqlalchemy import and_, func, or_, select, true
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Claimant
-from airflow_provider_sms.ledger.schema import campaign, claimant, former_holder, message, request
+from airflow_provider_sms.ledger.model import NOT_SENT, SUPERSEDED, UNKNOWN, Claimant
+from airflow_provider_sms.ledger.schema import campaign, claimant, message, request, superseded
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from sqlalchemy.engine import Connection
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
-
-_NO_DESTINATIONS: Mapping[bytes, int | None] = MappingProxyType({})
 
 _RESPONSES_AT_ONCE = 100
 """Responses in memory at a time: each may have several kilobytes."""
@@ -43,14 +39,10 @@ class RequestRow(NamedTuple):
     :param state: ``claimed``, ``accepted``, ``unknown`` or ``not_sent``; unknown where its claim has lapsed.
     :param submitted: messages that were to be posted.
     :param taken: of these, how many the service took; None where it did not say.
-    :param messages: how many it holds now: later requests may have taken some over.
+    :param messages: how many it holds now; none once it is superseded.
     :param finished_at: when its outcome was recorded; None while there is none.
     :param reason: why it is unknown or was not sent; None where that was not recorded.
     :param mine: whether the attempt that asks made it; False where none asks.
-    :param response: as the ledger keeps it, JSON; None where none came or it was not read.
-    :param parts: SMS parts that it was charged for; None where that is not known or was not read.
-    :param cost: in credits, as a decimal; None likewise.
-    :param destinations: of its messages, by message key; read only where the service took fewer than were submitted.
     :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.
     """
 
@@ -71,10 +63,6 @@ class RequestRow(NamedTuple):
     map_index: int
     try_number: int
     mine: bool = False
-    response: str | None = None
-    parts: int | None = None
-    cost: str | None = None
-    destinations: Mapping[bytes, int | None] = _NO_DESTINATIONS
     evidence: KeptEvidence | None = None
 
     @property
@@ -87,7 +75,7 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
     """Return the query for the columns that :func:`_row` takes, in the order of the ids.
 
     :param now: seconds since the epoch.
-    :param more: ``mine``, ``response``, ``parts`` and ``cost``, in this order, as far as they are read.
+    :param more: ``mine``, if it is asked for.
     """
     held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
     return (
@@ -140,7 +128,7 @@ def requests_among(connection: Connection, ids: Collection[int], now: float) -> 
 
 
 def unknown_requests(store: Readable, name: str | None = None, who: Claimant | None = None) -> list[RequestRow]:
-    """Return the requests whose outcome is unknown, oldest first, without those whose messages were all sent again.
+    """Return the requests whose outcome is unknown, oldest first.
 
     :param name: the campaign's name; None means all campaigns.
     :param who: an attempt of the task instance whose requests are meant; None means any.
@@ -151,8 +139,7 @@ def unknown_requests(store: Readable, name: str | None = None, who: Claimant | N
         now = store.clock()
         which = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
         made_by = true() if who is None else of_task(who)
-        found = read_requests(connection, and_(which, made_by, state_at(now) == UNKNOWN), now)
-    return [row for row in found if row.messages]
+        return read_requests(connection, and_(which, made_by, state_at(now) == UNKNOWN), now)
 
 
 def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
@@ -167,20 +154,6 @@ def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     missing = sorted(set(ids) - {row.request_id for row in found})
     if missing:
         raise InputError(f"The ledger has no request {missing[0]}")
-    return found
-
-
-def claimants_of(store: Readable, ids: Collection[int]) -> dict[int, Claimant]:
-    """Return the attempts that made requests, by request; a request that the ledger does not have is missing.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    columns = [claimant.c[each.name] for each in fields(Claimant)]
-    found: dict[int, Claimant] = {}
-    with store.read() as connection:
-        for piece in in_pieces(sorted(ids)):
-            query = select(request.c.id, *columns).select_from(request.join(claimant)).where(request.c.id.in_(piece))
-            found.update((request_id, Claimant(*who)) for request_id, *who in connection.execute(query))
     return found
 
 
@@ -200,89 +173,85 @@ def texted(store: Readable, destination: str) -> list[RequestRow]:
 
 def _count_messages_to(connection: Connection, destination: str) -> Counter[int]:
     """Count the messages to a number by the requests that sent them or may have."""
-    columns = (message.c.campaign_id, message.c.message_key, message.c.request_id, message.c.taken_from)
-    held = connection.execute(select(*columns).where(message.c.destination == int(destination))).all()
-    counts = Counter(row.request_id for row in held)
-    # A message that was sent again may have been sent by the requests that it was taken from, too.
-    for row in (each for each in held if each.taken_from is not None):
-        same = and_(former_holder.c.campaign_id == row.campaign_id, former_holder.c.message_key == row.message_key)
-        counts.update(connection.execute(select(former_holder.c.request_id).where(same)).scalars())
+    counts: Counter[int] = Counter()
+    for table in (message, superseded):
+        counts.update(
+            connection.execute(select(table.c.request_id).where(table.c.destination == int(destination))).scalars()
+        )
     return counts
 
 
 def read_records(
-    connection: Connection, ids: Collection[int], mine: ColumnElement[bool], now: float
+    connection: Connection, ids: Collection[int], claimants: Collection[int], now: float
 ) -> list[RequestRow]:
-    """Return requests for a report, with response and destinations where the service took only some of the messages.
+    """Return requests for a report.
 
-    :param mine: the condition for the claimants of the attempt that asks.
+    :param claimants: those of the attempt that asks.
     :param now: seconds since the epoch.
     """
-    response = case((request.c.messages < request.c.submitted, request.c.response))
     found: list[RequestRow] = []
     for piece in in_pieces(sorted(ids)):
-        query = _select(request.c.id.in_(piece), now, mine, response)
-        rows = [_row(row) for row in connection.execute(query)]
-        destinations = _destinations(connection, [row.request_id for row in rows if row.response is not None])
-        found += [row._replace(mine=bool(row.mine), destinations=destinations[row.request_id]) for row in rows]
+        query = _select(request.c.id.in_(piece), now, request.c.claimant_id.in_(claimants))
+        found += [row._replace(mine=bool(row.mine)) for row in map(_row, connection.execute(query))]
     return found
 
 
-def _destinations(connection: Connection, ids: Sequence[int]) -> defaultdict[int, dict[bytes, int | None]]:
-    found: defaultdict[int, dict[bytes, int | None]] = defaultdict(dict)
-    if ids:
-        columns = (message.c.request_id, message.c.message_key, message.c.destination)
-        for request_id, key, destination in connection.execute(select(*columns).where(message.c.request_id.in_(ids))):
-            found[request_id][bytes(key)] = destination
-    return found
+class SentRequest(NamedTuple):
+    """What a request adds to the sums of its attempt.
 
-
-def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collection[int]) -> Iterator[RequestRow]:
-    """Return the requests of earlier legs of an attempt that were sent or may have been, in order.
-
-    Each has its response, parts and cost.
-
-    ``submitted`` leaves out messages that other requests hold by now: where no response came, they may have taken some
-    over.
-
-    :param claimants: the ids of the legs.
-    :raises LedgerError: when the ledger cannot be read.
+    :param state: ``accepted``, ``not_sent`` if the service took nothing of it, otherwise one that may have been sent.
+    :param taken: messages that the service took; None where it did not say.
+    :param cost: credits, as a decimal; None where nothing tells them.
+    :param response: as the ledger keeps it, JSON; None where none came.
     """
-    if not claimants:
-        return
-    of_legs = and_(
-        request.c.campaign_id == campaign_id, request.c.claimant_id.in_(claimants), request.c.state != NOT_SENT
+
+    state: str
+    submitted: int
+    taken: int | None
+    parts: int | None
+    cost: str | None
+    finished_at: float | None
+    response: str | None
+
+
+def sent_requests(store: LedgerBackend, campaign_id: int, claimants: Collection[int]) -> Iterator[SentRequest]:
+    """Return the requests of an attempt that were sent, may have been, or were refused in whole."""
+    columns = (
+        request.c[name] for name in ("state", "submitted", "messages", "parts", "cost", "finished_at", "response")
+    )
+    query = select(*columns).where(
+        request.c.campaign_id == campaign_id,
+        request.c.claimant_id.in_(claimants),
+        or_(request.c.state != NOT_SENT, request.c.response.is_not(None)),
     )
     with (
         store.read() as connection,
-        closing(
-            connection.execution_options(yield_per=_RESPONSES_AT_ONCE).execute(
-                _select(of_legs, store.clock(), true(), request.c.response, request.c.parts, request.c.cost)
-            )
-        ) as rows,
+        closing(connection.execution_options(yield_per=_RESPONSES_AT_ONCE).execute(query)) as rows,
     ):
         for each in rows:
-            row = _row(each)
-            yield row if row.response is not None else row._replace(submitted=row.messages)
+            yield SentRequest(*each)
 
 
-def resent_by(store: Readable, campaign_id: int, claimants: Collection[int]) -> frozenset[bytes]:
-    """Return the keys of messages that unknown requests of some claimants took over from other unknown requests.
+def superseded_keys(connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> set[bytes]:
+    """Return which messages a superseded request had."""
+    here = and_(superseded.c.campaign_id == campaign_id, request.c.state == SUPERSEDED)
+    had = superseded.join(request, request.c.id == superseded.c.request_id)
+    if connection.execute(select(request.c.id).select_from(had).where(here).limit(1)).first() is None:
+        return set()
+    found: set[bytes] = set()
+    for some in in_pieces(keys):
+        query = select(superseded.c.message_key).select_from(had).where(here, superseded.c.message_key.in_(some))
+        found.update(map(bytes, connection.execute(query).scalars()))
+    return found
 
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    query = (
-        select(message.c.message_key)
-        .select_from(message.join(request, request.c.id == message.c.request_id))
-        .where(
-            request.c.campaign_id == campaign_id,
-            request.c.claimant_id.in_(claimants),
-            request.c.state.not_in((ACCEPTED, NOT_SENT)),
-            message.c.taken_from.is_not(None),
-        )
-    )
-    with store.read() as connection:
-        return frozenset(map(bytes, connection.execute(query).scalars()))
+
+def resent(connection: Connection, request_ids: Sequence[int]) -> set[int]:
+    """Return which requests hold messages that a superseded request had."""
+    same = and_(superseded.c.campaign_id == message.c.campaign_id, superseded.c.message_key == message.c.message_key)
+    had = message.join(superseded, same).join(request, request.c.id == superseded.c.request_id)
+    query = select(message.c.request_id).distinct().select_from(had).where(request.c.state == SUPERSEDED)
+    pieces = in_pieces(request_ids)
+    return {each for some in pieces for each in connection.scalars(query.where(message.c.request_id.in_(some)))}
 
 
 class KeptResponses:

@@ -104,21 +104,21 @@ message = Table(
     Column("destination", BigInteger),
     # The request that holds it. No foreign key: a server would look up each one, at a third of a claim's whole cost.
     Column("request_id", _Id, nullable=False),
-    # The unknown request that held it before; the message goes back there when this one was not sent.
-    Column("taken_from", _Id),
     # A request's messages are released together when it was not sent.
     Index("sms_message_request", "request_id"),
     sqlite_with_rowid=False,
 )
 
-# The requests that held a message before others took it over: each of them may have been sent.
-former_holder = Table(
-    "sms_former_holder",
+# Messages that a request held before it was superseded, or before somebody said that it was not sent: their people may
+# be texted again, and may have had this text.
+superseded = Table(
+    "sms_superseded",
     metadata,
     Column("campaign_id", _Id, primary_key=True),
     Column("message_key", LargeBinary(16), primary_key=True),
     Column("request_id", _Id, primary_key=True),
-    Index("sms_former_holder_request", "request_id"),
+    Column("destination", BigInteger),
+    Index("sms_superseded_request", "request_id"),
     sqlite_with_rowid=False,
 )
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from decimal import Decimal
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sqlalchemy import and_, case, func, or_, select
 
 from airflow_provider_sms.ledger.account import BALANCE
 from airflow_provider_sms.ledger.backend import require_campaign
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, SUPERSEDED, UNKNOWN
+from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request, superseded
 from airflow_provider_sms.ledger.transitions import state_at, under_way
 
 if TYPE_CHECKING:
@@ -52,9 +52,11 @@ class SendingTask(NamedTuple):
 class Counts(NamedTuple):
     """Messages of a campaign's requests by outcome, and what they cost.
 
+    :param unknown: those of unknown requests, and those of superseded ones that were not sent again yet.
     :param under_way: claimed, and perhaps being sent.
     :param left_out: messages that the service left out of requests that it took.
     :param of_unknown_cost: requests that were sent, or may have been, of which nothing tells the cost.
+    :param again: of the unknown ones, those that the next attempt sends.
     """
 
     accepted: int = 0
@@ -64,13 +66,14 @@ class Counts(NamedTuple):
     cost: Decimal = Decimal(0)
     left_out: int = 0
     of_unknown_cost: int = 0
+    again: int = 0
 
 
 class CampaignStatus(NamedTuple):
     """A campaign as the command shows it. Times are seconds since the epoch.
 
     :param counts: counts of its messages.
-    :param requests: the number of its requests, by state, without unknown ones whose messages were all sent again.
+    :param requests: the number of its requests, by state.
     :param decisions: the number of decisions by people about its requests.
     """
 
@@ -109,10 +112,7 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         campaign_id = require_campaign(connection, name)
         of_campaign = request.c.campaign_id == campaign_id
         state = state_at(now)
-        is_held = select(message.c.request_id).where(message.c.request_id == request.c.id).exists()
-        # On its own: in one query PostgreSQL may look for the messages of every request, not only of unknown ones.
-        needed = select(state, func.count()).where(of_campaign, _OPEN_OR_UNKNOWN, state == UNKNOWN, is_held)
-        made = select(state, func.count()).where(of_campaign, state != UNKNOWN).group_by(state)
+        by_state = select(state, func.count()).where(of_campaign).group_by(state)
         began, first, last = connection.execute(
             select(
                 func.max(campaign.c.created_at),
@@ -142,9 +142,7 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         return CampaignStatus(
             campaign=name,
             counts=total(counts_of(connection, [campaign_id], now)[campaign_id].values()),
-            requests={
-                each: count for query in (made, needed.group_by(state)) for each, count in connection.execute(query)
-            },
+            requests={row[0]: row[1] for row in connection.execute(by_state)},
             first_activity=began if first is None else first,
             last_activity=max(time for time in (began, last, last_decided) if time is not None),
             decisions=decided,
@@ -162,27 +160,26 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     which = request.c.campaign_id.in_(ids)
     counts: dict[int, dict[int, Counts]] = {each: {} for each in ids}
     sums = _sums(connection, and_(which, request.c.state == ACCEPTED))
-    # A request that a person called accepted counts with what it holds: some may have been sent again since.
+    # A request that a person called accepted has no response that tells its messages.
     by_decision = and_(request.c.state == ACCEPTED, request.c.messages.is_(None))
     any_decided = any(each.others for each in sums.values())
     held = _held(connection, and_(which, or_(_OPEN_OR_UNKNOWN, by_decision) if any_decided else _OPEN_OR_UNKNOWN), now)
     for (campaign_id, claimant_id), each in sums.items():
         counts[campaign_id][claimant_id] = Counts(each.taken, 0, 0, each.parts, each.cost, each.left_out, each.unpriced)
-    names: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way"}
-    for (campaign_id, claimant_id, state), (messages, requests) in held.items():
+    names: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", SUPERSEDED: "unknown", CLAIMED: "under_way"}
+    for (campaign_id, claimant_id, state), (messages, requests) in [*held, *_superseded(connection, which)]:
         before = counts[campaign_id].get(claimant_id, Counts())
         name = names[state]
-        unpriced = before.of_unknown_cost + (requests if state == UNKNOWN else 0)
-        figures = {name: getattr(before, name) + messages, "of_unknown_cost": unpriced}
+        unpriced = before.of_unknown_cost + (requests if names[state] == "unknown" else 0)
+        again = before.again + (messages if state == SUPERSEDED else 0)
+        figures = {name: getattr(before, name) + messages, "of_unknown_cost": unpriced, "again": again}
         counts[campaign_id][claimant_id] = before._replace(**figures)
     return counts
 
 
 def total(counts: Iterable[Counts]) -> Counts:
     """Return the sum of counts."""
-    accepted, unknown, under_way, parts, cost, left_out, unpriced = zip(Counts(), *counts, strict=True)
-    messages = (sum(accepted), sum(unknown), sum(under_way))
-    return Counts(*messages, sum(parts), sum(cost, Decimal(0)), sum(left_out), sum(unpriced))
+    return Counts(*(sum(each) for each in zip(Counts(), *counts, strict=True)))
 
 
 def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int, int], _Sums]:
@@ -221,10 +218,12 @@ def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int,
     return sums
 
 
-def _held(
-    connection: Connection, which: ColumnElement[bool], now: float
-) -> dict[tuple[int, int, str], tuple[int, int]]:
-    """Return how many messages requests hold, and how many requests they are, by campaign, claimant and state."""
+_Held: TypeAlias = "tuple[tuple[int, int, str], tuple[int, int]]"
+"""A campaign, a claimant and a state; how many messages requests hold, and how many requests they are."""
+
+
+def _held(connection: Connection, which: ColumnElement[bool], now: float) -> list[_Held]:
+    """Return the messages that requests hold."""
     state = state_at(now)
     counted = (func.count(message.c.request_id), func.count(request.c.id.distinct()))
     query = (
@@ -234,7 +233,31 @@ def _held(
         # The state first: in another order SQLite reads all requests by the index of claimants, which has that order.
         .group_by(state, request.c.campaign_id, request.c.claimant_id)
     )
-    return {tuple(key): (messages, requests) for *key, messages, requests in connection.execute(query)}
+    return [((*key,), (messages, requests)) for *key, messages, requests in connection.execute(query)]
+
+
+def is_sent_again() -> ColumnElement[bool]:
+    """Return the condition for messages of superseded requests that a request has claimed since."""
+    later = superseded.alias("later")
+    same_later = and_(
+        later.c.campaign_id == superseded.c.campaign_id,
+        later.c.message_key == superseded.c.message_key,
+        later.c.request_id > superseded.c.request_id,
+    )
+    same = and_(message.c.campaign_id == superseded.c.campaign_id, message.c.message_key == superseded.c.message_key)
+    return or_(select(message.c.request_id).where(same).exists(), select(later.c.request_id).where(same_later).exists())
+
+
+def _superseded(connection: Connection, which: ColumnElement[bool]) -> list[_Held]:
+    """Return the messages of superseded requests that were not sent again yet."""
+    free = case((and_(superseded.c.request_id.is_not(None), ~is_sent_again()), 1), else_=0)
+    query = (
+        select(request.c.campaign_id, request.c.claimant_id, func.sum(free), func.count(request.c.id.distinct()))
+        .select_from(request.outerjoin(superseded, superseded.c.request_id == request.c.id))
+        .where(which, request.c.state == SUPERSEDED)
+        .group_by(request.c.campaign_id, request.c.claimant_id)
+    )
+    return [((*key, SUPERSEDED), (int(messages), requests)) for *key, messages, requests in connection.execute(query)]
 
 
 def count_under_way(store: Readable, name: str) -> int:

@@ -6,23 +6,21 @@ that is written down or not. For a while its process may still record the outcom
 
 from __future__ import annotations
 
-from collections import Counter
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, case, delete, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, update
 
 from airflow_provider_sms.ledger.backend import Compiled
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, UNKNOWN, TextedTwice
-from airflow_provider_sms.ledger.schema import former_holder, message, request
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, SUPERSEDED, UNKNOWN, TextedTwice
+from airflow_provider_sms.ledger.schema import message, request, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Outcome
 
 REPEATED_EVENT = "the response has the event id of an earlier one of the campaign, so it belongs to another request"
@@ -110,7 +108,7 @@ RECORDED = (
     "state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response",
 )  # fmt: skip
 """The columns that an outcome fills in, in the order in which statements name them."""
-_OPEN = {"claimed": CLAIMED, "unknown": UNKNOWN}
+_STATES = {"claimed": CLAIMED, "unknown": UNKNOWN, "accepted": ACCEPTED}
 _IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))
 
 
@@ -120,19 +118,24 @@ def _recording(condition: ColumnElement[bool]) -> Compiled:
     return Compiled(update(request).where(this).values(values))
 
 
-_RECORD = _recording(_IS_OPEN)
+_RECORD_UNKNOWN = _recording(request.c.state == bindparam("claimed"))
+_RECORD_NOT_SENT = _recording(request.c.state != bindparam("accepted"))
 RECORD_RESPONSE = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
 """Records a response of the service. It replaces any outcome without a response, even a person's decision."""
 
 
 def record(connection: Connection, outcome: Outcome, now: float) -> None:
-    """Record that a request is unknown or was not sent; no-op where it has a better-founded outcome.
+    """Record that a request is unknown or was not sent, where it has no better-founded outcome.
+
+    Its poster alone knows that nothing was sent: so that holds even for a request that was superseded or decided since.
 
     :param now: seconds since the epoch.
     """
-    recorded = _RECORD.run(connection, values_of(outcome, now))
-    if outcome.state == NOT_SENT and recorded.rowcount == 1:
-        release(connection, outcome.request_id)
+    if outcome.state == NOT_SENT:
+        if _RECORD_NOT_SENT.run(connection, values_of(outcome, now)).rowcount == 1:
+            release(connection, outcome.request_id)
+    else:
+        _RECORD_UNKNOWN.run(connection, values_of(outcome, now))
 
 
 def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
@@ -141,7 +144,7 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
     :param now: seconds since the epoch.
     """
     return {
-        **_OPEN,
+        **_STATES,
         "of": outcome.request_id,
         "state": outcome.state,
         "finished_at": now,
@@ -164,111 +167,91 @@ def _fitting(number: int | None, most: int) -> int | None:
 
 
 def release(connection: Connection, request_id: int) -> None:
-    """Free a request's messages: delete them, or hand those that were taken over back to an earlier request.
+    """Delete the messages of a request of which its poster knows that nothing was sent."""
+    for table in (message, superseded):
+        connection.execute(delete(table).where(table.c.request_id == request_id))
 
-    Of the earlier requests that may have been sent, an accepted one comes first, then the latest.
+
+def move(connection: Connection, request_id: int) -> int:
+    """Move the messages of a request to ``sms_superseded``, and return how many: they are free, and on record."""
+    columns = ("campaign_id", "message_key", "request_id", "destination")
+    held = select(*(message.c[name] for name in columns)).where(message.c.request_id == request_id)
+    connection.execute(insert(superseded).from_select(columns, held))
+    moved: int = connection.execute(delete(message).where(message.c.request_id == request_id)).rowcount
+    return moved
+
+
+def restore(connection: Connection, campaign_id: int) -> None:
+    """Return to accepted requests what was moved from them, as far as it is free.
+
+    So nobody whom an accepted request has texted is texted again, whatever became of the requests that came later.
     """
-    which = message.c.request_id == request_id
-    taken = connection.execute(
-        select(message.c.campaign_id, message.c.message_key).where(which, message.c.taken_from.is_not(None))
-    ).all()
-    for campaign_id, key in taken:
-        formers = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == key)
-        states = dict(
-            connection.execute(
-                select(request.c.id, request.c.state)
-                .select_from(former_holder.join(request, request.c.id == former_holder.c.request_id))
-                .where(formers, request.c.state != NOT_SENT)
-            ).all()
-        )
-        connection.execute(delete(former_holder).where(formers))
-        if not states:
-            continue
-        holder = max(states, key=lambda each: (states[each] == ACCEPTED, each))
-        others = sorted(states.keys() - {holder})
-        this = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
-        before = others[-1] if others else None
-        connection.execute(update(message).where(this).values(request_id=holder, taken_from=before))
-        if others:
-            rows = [{"campaign_id": campaign_id, "message_key": key, "request_id": each} for each in others]
-            connection.execute(insert(former_holder), rows)
-    connection.execute(delete(message).where(which))
-
-
-def take_over(connection: Connection, campaign_id: int, key: bytes, unknown_id: int, request_id: int) -> None:
-    """Move a message from a request that is unknown to a new one; no-op where anything has changed meanwhile."""
-    still_unknown = select(request.c.id).where(request.c.id == unknown_id, request.c.state == UNKNOWN)
-    this = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
-    moved = connection.execute(
-        update(message)
-        .where(this, message.c.request_id.in_(still_unknown))
-        .values(request_id=request_id, taken_from=unknown_id)
-    )
-    if moved.rowcount:
+    if (
         connection.execute(
-            insert(former_holder).values(campaign_id=campaign_id, message_key=key, request_id=unknown_id)
+            select(superseded.c.request_id).where(superseded.c.campaign_id == campaign_id).limit(1)
+        ).first()
+        is None
+    ):
+        return
+    same = and_(message.c.campaign_id == superseded.c.campaign_id, message.c.message_key == superseded.c.message_key)
+    here = superseded.c.campaign_id == campaign_id
+    back = (
+        select(
+            superseded.c.campaign_id,
+            superseded.c.message_key,
+            func.min(superseded.c.request_id),
+            func.max(superseded.c.destination),
         )
+        .select_from(superseded.join(request, request.c.id == superseded.c.request_id))
+        .where(here, request.c.state == ACCEPTED, ~select(message.c.request_id).where(same).exists())
+        .group_by(superseded.c.campaign_id, superseded.c.message_key)
+    )
+    connection.execute(insert(message).from_select(("campaign_id", "message_key", "request_id", "destination"), back))
+    its_own = select(message.c.request_id).where(same, message.c.request_id == superseded.c.request_id)
+    connection.execute(delete(superseded).where(here, its_own.exists()))
 
 
-def take_back(connection: Connection, request_id: int) -> None:
-    """Hand a request that is accepted the messages that others took over from it.
+def supersede(connection: Connection, campaign_id: int, request_ids: Sequence[int], now: float) -> int:
+    """Let the messages of unknown requests be sent again, and return how many there are.
 
-    Their recipients are not texted again then, whatever becomes of the others. A message that another request was
-    accepted with stays there.
+    :param now: seconds since the epoch.
     """
-    rows = connection.execute(
-        select(message.c.campaign_id, message.c.message_key, request.c.id)
+    lapse(connection, request.c.id.in_(request_ids), now)
+    freed = 0
+    for request_id in request_ids:
+        this = and_(request.c.id == request_id, request.c.state == UNKNOWN)
+        if connection.execute(update(request).where(this).values(state=SUPERSEDED)).rowcount:
+            freed += move(connection, request_id)
+    restore(connection, campaign_id)
+    return freed
+
+
+def is_late(outcome: Outcome, state: str) -> bool:
+    """Return whether a response came after its request was closed or superseded: others may have its messages.
+
+    :param state: of the request, before.
+    """
+    return outcome.state == ACCEPTED and state in (NOT_SENT, UNKNOWN, SUPERSEDED)
+
+
+def texted_twice(connection: Connection, campaign_id: int, claimants: Sequence[int] | None = None) -> list[TextedTwice]:
+    """Return the messages of accepted requests that other requests hold, as far as either is of these claimants.
+
+    :param claimants: None means any.
+    """
+    holder = request.alias("holder")
+    same = and_(message.c.campaign_id == superseded.c.campaign_id, message.c.message_key == superseded.c.message_key)
+    query = (
+        select(superseded.c.request_id, holder.c.id, holder.c.state == ACCEPTED, func.count())
         .select_from(
-            former_holder.join(
-                message,
-                and_(
-                    message.c.campaign_id == former_holder.c.campaign_id,
-                    message.c.message_key == former_holder.c.message_key,
-                ),
-            ).join(request, request.c.id == message.c.request_id)
+            superseded.join(request, request.c.id == superseded.c.request_id)
+            .join(message, same)
+            .join(holder, holder.c.id == message.c.request_id)
         )
-        .where(
-            former_holder.c.request_id == request_id, message.c.request_id != request_id, request.c.state != ACCEPTED
-        )
-    ).all()
-    for campaign_id, key, holder in rows:
-        hand_to(connection, campaign_id, key, request_id, holder)
-
-
-def late_responses(outcomes: Iterable[Outcome], states: Mapping[int, str]) -> list[Outcome]:
-    """Return the responses to requests that were closed before: by a person, or because their claim had lapsed.
-
-    :param states: the states of the requests, before.
-    """
-    return [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
-
-
-def take_again(store: LedgerBackend, connection: Connection, campaign_id: int, outcome: Outcome) -> list[TextedTwice]:
-    """Give a request with a late response its messages back, except those that another request was accepted with.
-
-    :returns: how many of them each other request held: these people were texted twice, or may have been.
-    """
-    chunk = outcome.chunk
-    if chunk is None:
-        return []
-    store.insert_messages(connection, campaign_id, [outcome.request_id], [chunk])
-    others: Counter[tuple[int, bool]] = Counter()
-    for key, holder, state, *_ in list(store.holders(connection, campaign_id, chunk.keys)):
-        if holder != outcome.request_id:
-            others[holder, state == ACCEPTED] += 1
-            if state != ACCEPTED:
-                hand_to(connection, campaign_id, bytes(key), outcome.request_id, holder)
-    twice = [TextedTwice(outcome.request_id, *other, messages) for other, messages in sorted(others.items())]
-    if twice:
-        words = "; ".join(map(str, twice))
-        connection.execute(update(request).where(request.c.id == outcome.request_id).values(reason=words))
-    return twice
-
-
-def hand_to(connection: Connection, campaign_id: int, key: bytes, request_id: int, holder: int) -> None:
-    """Hand a message of one request to another one that was accepted with it; the former may have been sent, too."""
-    this = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
-    connection.execute(update(message).where(this).values(request_id=request_id, taken_from=holder))
-    formers = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == key)
-    connection.execute(delete(former_holder).where(formers, former_holder.c.request_id.in_((request_id, holder))))
-    connection.execute(insert(former_holder).values(campaign_id=campaign_id, message_key=key, request_id=holder))
+        .where(superseded.c.campaign_id == campaign_id, request.c.state == ACCEPTED)
+        .group_by(superseded.c.request_id, holder.c.id, holder.c.state)
+        .order_by(superseded.c.request_id, holder.c.id)
+    )
+    if claimants is not None:
+        query = query.where(or_(request.c.claimant_id.in_(claimants), holder.c.claimant_id.in_(claimants)))
+    return [TextedTwice(one, other, bool(sure), count) for one, other, sure, count in connection.execute(query)]

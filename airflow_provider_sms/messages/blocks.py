@@ -13,10 +13,10 @@ from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.messages.spool import Status
-from airflow_provider_sms.recipients.columns import integers, places
+from airflow_provider_sms.recipients.columns import integers, mask, places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
     from typing_extensions import Self
@@ -83,8 +83,15 @@ class Block:
         return list(self.columns(start, stop))
 
 
-def outgoing_blocks(spool: CheckedSpool, stop: StopFlag, *, keep_order: bool = False) -> Iterator[Block]:
-    """Yield the messages that are free to be sent, and those that may become so because their holder is undecided.
+def outgoing_blocks(
+    spool: CheckedSpool,
+    stop: StopFlag,
+    *,
+    keep_order: bool = False,
+    most: Status = Status.FREE,
+    held: Callable[[Sequence[bytes]], Collection[bytes]] | None = None,
+) -> Iterator[Block]:
+    """Yield the messages to send.
 
     A ledger is a tree of keys, and keys are random: a claim writes a page of the tree for each message, unless messages
     are claimed in the order of their keys. So after the first rows, each block is ordered by key. The blocks grow with
@@ -92,11 +99,18 @@ def outgoing_blocks(spool: CheckedSpool, stop: StopFlag, *, keep_order: bool = F
 
     :param stop: ends the collection of a larger block early.
     :param keep_order: yield the messages in the order of the source.
+    :param most: the last status, as checked, of the messages that are yielded.
+    :param held: takes keys, and returns those that a request holds by now; None means that nobody is asked.
     """
     read = nbytes = gathered = 0
     some: list[tuple[npt.NDArray[np.int64], pa.RecordBatch]] = []
     for checked in spool.batches():
-        rows, columns = checked.where(checked.statuses <= Status.UNKNOWN)
+        rows, columns = checked.where(checked.statuses <= most)
+        if held is not None and len(rows):
+            keys = columns.column("key").to_pylist()
+            taken = held(keys)
+            free = np.array([key not in taken for key in keys], np.bool_)
+            rows, columns = rows[free], columns.filter(mask(free))
         some.append((rows, columns))
         read, gathered = read + len(checked.statuses), gathered + len(rows)
         nbytes += columns.column("content").nbytes

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import exists, func, select
 
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, message, pauses, progress, request
+from airflow_provider_sms.ledger.model import CLAIMED, SUPERSEDED, UNKNOWN
+from airflow_provider_sms.ledger.schema import campaign, claimant, pauses, progress, request, superseded
+from airflow_provider_sms.ledger.statistics import is_sent_again
 from airflow_provider_sms.ledger.transitions import state_at
 from airflow_provider_sms.monitoring.models import Attempt
 from airflow_provider_sms.monitoring.status import AttemptProgress, is_silent
@@ -71,15 +72,15 @@ def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int
 
 
 def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Callable[[int], dict[str, bool]]:
-    """Return a function that says whether a campaign has unknown requests, has requests under way, or is paused.
+    """Return a function that says whether a campaign has unknown messages, has requests under way, or is paused.
 
     :param ids: the campaigns that will be asked for.
     """
     state = state_at(now)
     # The written states come first, since they are indexed.
     unfinished = request.c.state.in_((CLAIMED, UNKNOWN))
-    # An unknown request whose messages have all been claimed by later requests needs no decision any more.
-    holds_messages = exists().where(message.c.request_id == request.c.id)
+    # Messages of a superseded request wait for the next attempt, unless they were sent again.
+    waits = exists().where(superseded.c.request_id == request.c.id, ~is_sent_again())
 
     def having(*conditions: ColumnElement[bool]) -> set[int]:
         matching = exists().where(request.c.campaign_id == campaign.c.id, *conditions)
@@ -87,7 +88,7 @@ def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Ca
         return {each for query in queries for each in connection.execute(query).scalars()}
 
     found = {
-        "unknown": having(unfinished, state == UNKNOWN, holds_messages),
+        "unknown": having(unfinished, state == UNKNOWN) | having(request.c.state == SUPERSEDED, waits),
         "under_way": having(unfinished, state == CLAIMED),
         "paused": set(connection.execute(select(pauses.c.campaign_id).where(pauses.c.resumed_at.is_(None))).scalars()),
     }

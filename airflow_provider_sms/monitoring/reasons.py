@@ -29,7 +29,14 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
             )
         elif each.progress.state == AttemptState.FAILED:
             sentences.append(f"{_name(each)} failed. Its log says why.")
-    if campaign.not_sent and campaign.state == status.ATTENTION:
+    if campaign.state != status.ATTENTION:
+        return [each for each in sentences if each]
+    if again := campaign.counts.again:
+        them = by_count(again, "it", "them")
+        sentences.append(
+            f"{counted(again, 'message')} may have been sent. Clear the task: its next attempt sends {them} again."
+        )
+    if campaign.not_sent:
         them = by_count(campaign.not_sent, "it", "them")
         sentences.append(
             f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends {them}."

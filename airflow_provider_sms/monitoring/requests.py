@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
 
+from airflow_provider_sms.ledger import transitions
 from airflow_provider_sms.ledger.account import kept_evidence
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.schema import claimant, decision, message, request
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
+from airflow_provider_sms.ledger.schema import claimant, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def requests(
     """Return requests of a campaign, newest first.
 
     :param before: return only requests made before this one; None means from the newest on.
-    :param state: ``accepted``, ``unknown``, ``claimed`` or ``not_sent``; None means any.
+    :param state: None means any.
     :raises SmsError: the ledger cannot be read.
     """
     with ledger.read() as connection:
@@ -98,10 +99,11 @@ def requests(
 
 
 _STORED_STATES: dict[str | None, tuple[str, ...]] = {
-    None: (ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN),
+    None: (ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN),
     ACCEPTED: (ACCEPTED,),
     CLAIMED: (CLAIMED,),
     NOT_SENT: (NOT_SENT,),
+    SUPERSEDED: (SUPERSEDED,),
     # A lapsed claim is unknown.
     UNKNOWN: (CLAIMED, UNKNOWN),
 }
@@ -109,7 +111,7 @@ _STORED_STATES: dict[str | None, tuple[str, ...]] = {
 
 
 def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequest]:
-    """Return the unknown requests of a campaign that hold messages, oldest first.
+    """Return the unknown requests of a campaign, oldest first.
 
     :raises SmsError: the ledger cannot be read.
     """
@@ -123,27 +125,15 @@ def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequ
             )
             .order_by(request.c.id)
         )
-        # Messages that were sent again belong to another request by now.
         return [
-            UnknownRequest(*row)._replace(evidence=kept_evidence(row.evidence))
-            for row in connection.execute(query)
-            if row[1]
+            UnknownRequest(*row)._replace(evidence=kept_evidence(row.evidence)) for row in connection.execute(query)
         ]
 
 
 def texted_twice(ledger: LedgerReader, campaign_id: int) -> list[str]:
-    """Return sentences about requests that were accepted after a person, or the balance, had freed their messages.
+    """Return sentences about requests that were accepted after others could claim their messages.
 
     :raises SmsError: the ledger cannot be read.
     """
-    # A request that a decision made accepted has the reason why it was unknown, or what the balance told.
-    decided = select(decision.c.request_id)
-    query = (
-        select(request.c.id, request.c.reason)
-        .where(request.c.id.in_(decided), request.c.id.not_in(decided.where(decision.c.decision == ACCEPTED)))
-        # Not by the index of campaigns, which has every accepted request of this one: decisions are few.
-        .where(request.c.campaign_id + 0 == campaign_id, request.c.state == ACCEPTED, request.c.reason.is_not(None))
-        .order_by(request.c.id)
-    )
     with ledger.read() as connection:
-        return [f"Request {request_id}: {reason}." for request_id, reason in connection.execute(query)]
+        return [f"Request {each.request_id}: {each}." for each in transitions.texted_twice(connection, campaign_id)]

@@ -77,7 +77,7 @@ def campaign_state(
     """Return the state of a campaign.
 
     :param attempts: the current ones, at least one.
-    :param unknown: whether the outcome of any request is unknown.
+    :param unknown: whether the outcome of any message is unknown.
     :param under_way: whether any request is claimed and its outcome may still be recorded.
     :param paused: whether a person has paused the campaign.
     :param now: seconds since the epoch.

@@ -23,6 +23,7 @@ from airflow_provider_sms.exceptions import (
     TemplateError,
     ThrottledError,
 )
+from airflow_provider_sms.execution.templates import RendersTexts
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
@@ -32,7 +33,7 @@ from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.counts import reported
+from airflow_provider_sms.service.redaction import reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -106,7 +107,7 @@ class _Alert:
     sms_conn_id: str
 
 
-class SmsNotifier(BaseNotifier):
+class SmsNotifier(RendersTexts, BaseNotifier):
     """Text a few people when something happens: as the callback of a task, of a DAG, or of a deadline.
 
     Everybody gets the same text, in one request. A failure to text never fails the task: it is logged, with advice on

@@ -45,8 +45,8 @@ class BulkSmsOperator(SmsOperatorBase):
     :param default_region: the country of numbers that are written without a country code, as an ISO 3166 code such as
         ``ZA``, in capitals or not. None means that every number must carry its country code.
     :param suppress: numbers not to text, in any form that ``source`` takes, such as a file of opt-outs or reports of
-        earlier sends; a table has them in ``destination_column``, or in its only column. None means that no number is
-        suppressed. (templated)
+        earlier sends; a table has them in ``destination_column``, in its only column, or in the only one that can hold
+        them. None means that no number is suppressed. (templated)
     :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
         counted and left out.
     :param message: the text; ``{first_name}`` stands for the value of that column, and ``{amount:.2f}`` formats it.
@@ -216,7 +216,7 @@ class BulkSmsOperator(SmsOperatorBase):
 
     def send(self, task: SendingTask) -> dict[str, Any]:
         """Check every row, send, and return the summary."""
-        from airflow_provider_sms.execution.attempt import BulkAttempt
+        from airflow_provider_sms.execution.bulk import BulkAttempt
 
         read_source = partial(self.get_source, task.context)
         return BulkAttempt(task, self.read_options, read_source, dry_run=self._is_dry_run).run()

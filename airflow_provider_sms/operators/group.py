@@ -78,7 +78,7 @@ class GroupSmsOperator(SmsOperatorBase):
 
     def send(self, task: SendingTask) -> dict[str, Any] | None:
         """Send, and return the service's response."""
-        from airflow_provider_sms.execution.group_attempt import text_groups
+        from airflow_provider_sms.execution.group import text_groups
 
         return text_groups(task, self.read_options)
 

@@ -68,6 +68,11 @@ class CheckedTable:
         return self.rows - self.invalid.total
 
     @property
+    def is_decided(self) -> bool:
+        """Whether each row has its status."""
+        return sum(self.counts.values()) == self.rows
+
+    @property
     def to_send(self) -> int:
         """Messages to send."""
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]

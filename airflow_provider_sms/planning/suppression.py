@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_number, mask_numbers_in
 from airflow_provider_sms.planning.integers_on_disk import IntegersOnDisk
 from airflow_provider_sms.planning.invalid_rows import InvalidRow, InvalidRows
 from airflow_provider_sms.recipients.columns import (
@@ -20,6 +21,7 @@ from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
     integers,
+    is_float,
     is_text,
     names_of,
     type_words,
@@ -34,10 +36,16 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.recipients.batches import Source
 
+log = logging.getLogger(__name__)
+
 _USED_BY = "suppress"
 _NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
 _OF_REPORT = {"row", _NUMBER, _STATUS, "reason", "request_id", "event_id", "sent_at"}
 """The columns of a row report."""
+_LIKE_NUMBER = rf"^(?:[^\pL\pN]*\pN){{{SHORTEST_NUMBER}}}[^\pL]*$"
+_DAY, _YEAR = "(?:0?[1-9]|[12][0-9]|3[01])", "(?:19|20)[0-9]{2}"
+_TIME = r"[ T][0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[+-][0-9]{2}:?[0-9]{2})?"
+_LIKE_DATE = rf"^\s*(?:{_YEAR}[-/.]?{_DAY}[-/.]?{_DAY}|{_DAY}[-/.]{_DAY}[-/.]{_YEAR})(?:{_TIME})?\s*$"
 
 _ENDING = 10**7
 _LONGER = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
@@ -120,7 +128,8 @@ class SuppressedNumbers:
 def read_suppressed(source: Source, destination_column: str, default_region: str | None) -> SuppressedNumbers:
     """Read numbers that must not be texted, and clean them like those of recipients.
 
-    They are in the column of the recipients' name or, without one, in the only column; in a row report in its own.
+    They are in the column of the recipients' name; without one in the only column, or in the only one that could hold
+    numbers; in a row report in its own.
 
     This takes 16 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
     suppresses nobody: the caller decides what to do about it.
@@ -134,10 +143,13 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     :raises InputError: the region is unknown.
     :raises SourceUnavailableError: there is no room in the folder for temporary files.
     """
-    found = SuppressedNumbers()
+    found, name = SuppressedNumbers(), None
     try:
-        for batch in source.batches(check=lambda schema: _require_numbers(schema, destination_column)):
-            name = _column_of_numbers(batch.schema, destination_column)
+        for batch in source.batches(check=lambda schema: _require_candidate(schema, destination_column)):
+            name = _column_of_numbers(batch, destination_column, name)
+            if name is None:
+                found.rows += len(batch)
+                continue
             column = column_of(batch, name, _USED_BY)
             if _is_report(batch.schema) and is_text(column.type):
                 column = _with_plus(column, column_of(batch, _STATUS, _USED_BY))
@@ -146,6 +158,9 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     except BaseException:
         found.close()
         raise
+    if found.rows and name is None:
+        found.close()
+        raise _no_column(batch.schema, destination_column)
     return found
 
 
@@ -153,29 +168,59 @@ def _is_report(schema: pa.Schema) -> bool:
     return set(schema.names) >= _OF_REPORT
 
 
-def _column_of_numbers(schema: pa.Schema, wanted: str) -> str:
-    """Return the column with the numbers.
+def _candidates(schema: pa.Schema, wanted: str) -> list[str]:
+    """Return the columns that could be that of the numbers, by their names and types."""
+    if _is_report(schema):
+        return [_NUMBER]
+    if found := alike(schema.names, wanted):
+        return found
+    return schema.names if len(schema) == 1 else [each.name for each in schema if can_hold_numbers(each.type)]
+
+
+def _require_candidate(schema: pa.Schema, wanted: str) -> None:
+    """Refuse a list without a column that could be that of the numbers.
 
     :raises ColumnError: from a wrong column nobody would be suppressed.
     """
-    found = [_NUMBER] if _is_report(schema) else alike(schema.names, wanted) or schema.names
-    if len(found) != 1:
-        raise ColumnError(
-            f"{_USED_BY}: the list has several columns, and not one named {wanted!r}; {names_of(schema)}. Name the "
-            f"column with the numbers {wanted!r}, or pass it alone"
-        )
-    (name,) = found
-    return str(name)
+    found = _candidates(schema, wanted)
+    if not found:
+        raise _no_column(schema, wanted)
+    if len(found) == 1 and not can_hold_numbers(kind := schema.field(found[0]).type):
+        raise ColumnError(f"{_USED_BY}: {found[0]!r} is of type {type_words(kind)}; phone numbers are text or numbers")
 
 
-def _require_numbers(schema: pa.Schema, wanted: str) -> None:
-    """Refuse a list whose column of numbers is missing or of another type.
+def _column_of_numbers(batch: pa.RecordBatch, wanted: str, before: str | None) -> str | None:
+    """Return the column with the numbers of a list; None where no column has held any yet.
 
-    :raises ColumnError: names the column.
+    :param before: the column in the batches before.
+    :raises ColumnError: several could be it.
     """
-    name = _column_of_numbers(schema, wanted) if schema.names else None
-    if name is not None and not can_hold_numbers(kind := schema.field(name).type):
-        raise ColumnError(f"{_USED_BY}: {name!r} is of type {type_words(kind)}; phone numbers are text or numbers")
+    found = _candidates(batch.schema, wanted)
+    if len(found) > 1 and not alike(batch.schema.names, wanted):
+        found = [name for name in found if _holds_numbers(column_of(batch, name, _USED_BY))]
+    names = {*found, *([] if before is None else [before])}
+    if len(names) > 1:
+        raise _no_column(batch.schema, wanted, "several columns")
+    name = next(iter(names), None)
+    if name is not None and name not in (before, wanted):
+        log.info("%s: the numbers of the list are taken from its column %r", _USED_BY, mask_numbers_in(name))
+    return name
+
+
+def _no_column(schema: pa.Schema, wanted: str, found: str = "no column") -> ColumnError:
+    return ColumnError(
+        f"{_USED_BY}: the list has no column {wanted!r}, and {found} that could hold its numbers; {names_of(schema)}. "
+        f"Name the column with the numbers {wanted!r}, or pass it alone"
+    )
+
+
+def _holds_numbers(column: pa.Array) -> bool:
+    """Return whether a value could be a phone number: it has enough digits, no letter, and is no date."""
+    if is_float(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+        column = column.filter(pc.is_finite(column)).cast(pa.int64(), safe=False)
+    numbers, dates = (pc.match_substring_regex(column.cast(pa.string()), each) for each in (_LIKE_NUMBER, _LIKE_DATE))
+    return pc.any(pc.and_not(numbers, dates)).as_py() is True
 
 
 def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:

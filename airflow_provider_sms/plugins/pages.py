@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 CAMPAIGNS_PER_PAGE = 25
 REQUESTS_PER_PAGE = 50
-REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent")
+REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent", "superseded")
 
 # PostgreSQL cannot hold a text with a null character.
 Text = Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")]

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def unknown_words(campaign: Campaign) -> str:
-    """Return what to do about messages whose outcome is unknown; empty where there are none."""
-    if not (unknown := campaign.counts.unknown):
+    """Return what to do about messages whose outcome is unknown, and that no attempt sends; empty: there are none."""
+    if not (unknown := campaign.counts.unknown - campaign.counts.again):
         return ""
     return (
         f"{counted(unknown, 'message has', 'messages have')} no outcome yet. Find out below whether "

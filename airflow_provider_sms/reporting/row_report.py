@@ -17,13 +17,13 @@ from airflow_provider_sms.reporting.row_status import (
     DUPLICATE,
     INVALID,
     SUPPRESSED,
-    RequestStatuses,
     RowStatus,
     short,
+    status_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.messages.spool import CheckedRows, CheckedSpool
@@ -57,6 +57,7 @@ _CHECKED = {
 }
 """The statuses of rows that need no look into the ledger or, from already sent on, get none."""
 _LOST = RowStatus(UNKNOWN, NO_LEDGER)
+_AGAIN = RowStatus(UNKNOWN, "a request that had it may have been sent, and it was not sent again yet")
 
 
 def write_row_report(
@@ -69,10 +70,7 @@ def write_row_report(
 ) -> Counter[str]:
     """Write the status of each checked row.
 
-    The counts are those of the attempt's summary, with two exceptions. Rows that the attempt never looked up again
-    count there as not sent; here they have the status that the ledger knows. A request that was taken in part, by a
-    service that does not say which part, has its rows under ``partial``, which the summary divides between accepted and
-    not sent.
+    The counts are those of the attempt's summary.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like a complete one: see :func:`.whole_file`.
@@ -113,10 +111,9 @@ class _Rows:
 
     def reported(self, checked: CheckedRows) -> pa.RecordBatch:
         """Return the report's rows of checked ones."""
-        destinations = checked.columns.column("destination")
         # Many rows share few statuses: each row has the number of its status.
         numbers: dict[RowStatus, int] = {}
-        which = [numbers.setdefault(each, len(numbers)) for each in self._statuses(checked, destinations.to_pylist())]
+        which = [numbers.setdefault(each, len(numbers)) for each in self._statuses(checked)]
         statuses = list(numbers)
         for number, count in Counter(which).items():
             self.counts[statuses[number].status] += count
@@ -126,33 +123,35 @@ class _Rows:
             for position, name in enumerate(RowStatus._fields)
         ]
         rows = pa.array(range(checked.first, checked.first + len(which)), pa.int64())
-        return pa.RecordBatch.from_arrays([rows, destinations, *columns], schema=SCHEMA)
+        return pa.RecordBatch.from_arrays([rows, checked.columns.column("destination"), *columns], schema=SCHEMA)
 
-    def _statuses(self, checked: CheckedRows, destinations: list[str | None]) -> Iterator[RowStatus]:
-        held, requests = self._look_up(checked)
+    def _statuses(self, checked: CheckedRows) -> Iterator[RowStatus]:
+        held, requests, again = self._look_up(checked)
         columns = (checked.columns.column(name).to_pylist() for name in ("key", "column", "reason"))
-        for status, destination, key, column, reason in zip(
-            checked.statuses.tolist(), destinations, *columns, strict=True
-        ):
+        for status, key, column, reason in zip(checked.statuses.tolist(), *columns, strict=True):
             if status == Status.INVALID:
                 yield RowStatus(INVALID, short(f"{column}: {reason}"))
             elif status in (Status.DUPLICATE, Status.SUPPRESSED):
                 yield _CHECKED[status]
             elif key in held:
-                yield requests[held[key]].of(str(destination))
+                yield requests[held[key]]
+            elif key in again:
+                yield _AGAIN
             elif self._ledger is not None:
                 yield self._unclaimed
             else:
                 yield _CHECKED.get(status, self._unclaimed) if self._nothing_sent else _LOST
 
-    def _look_up(self, checked: CheckedRows) -> tuple[Mapping[bytes, int], Mapping[int, RequestStatuses]]:
+    def _look_up(self, checked: CheckedRows) -> tuple[Mapping[bytes, int], Mapping[int, RowStatus], Collection[bytes]]:
         if self._ledger is None:
-            return {}, {}
+            return {}, {}, ()
         _, messages = checked.where(checked.statuses < Status.SUPPRESSED)
         try:
-            held, records = self._ledger.records(messages.column("key").to_pylist())
+            keys = messages.column("key").to_pylist()
+            held, records = self._ledger.records(keys)
+            again = self._ledger.superseded([key for key in keys if key not in held])
         except LedgerError as error:
             log.warning("The report goes on without the ledger from row %d on: %s", checked.first, error)
             self._ledger, self._nothing_sent = None, False
-            return {}, {}
-        return held, {record.request_id: RequestStatuses(record) for record in records}
+            return {}, {}, ()
+        return held, {record.request_id: status_of(record) for record in records}, again

@@ -6,23 +6,27 @@ The summary is JSON below 2 kB, whatever the size of the send, since Airflow sto
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.formatting import at_least, by_count, counted
-from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
+from airflow_provider_sms.reporting.row_counts import COUNTS
+from airflow_provider_sms.service.redaction import reported, shown
 from airflow_provider_sms.service.responses import parse_send_response
 
 if TYPE_CHECKING:
-    from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.sending.counts import SendCounts
+    from collections.abc import Iterable
+
+    from airflow_provider_sms.ledger.request_queries import SentRequest
+    from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.service.responses import SendResponse
 
 
-COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
-"""The counts of which each row is in exactly one; they add up to ``rows``."""
 MAX_BYTES = 1_900
 """Bytes of the summary as JSON."""
 MAX_NAME_BYTES, MAX_PLACE_BYTES = 800, 300
@@ -33,36 +37,80 @@ OTHERS = "others"
 """Stands for the networks that cost least, where there are many."""
 
 
-def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dict[str, Any]:
+@dataclass(slots=True)
+class Sums:
+    """What the requests of an attempt add up to, those of its processes before a wait included.
+
+    :param requests: that were accepted, or may have been.
+    :param cost: credits; of a request whose response was lost, what the balance has shown.
+    :param of_unknown_cost: requests of which nothing tells the cost.
+    :param left_out: messages that the service left out of requests that it accepted.
+    :param none_taken: messages of requests of which it took none.
+    :param remaining_balance: as the last response stated it; None where there is none.
+    """
+
+    requests: int = 0
+    parts: int = 0
+    cost: Decimal = Decimal(0)
+    of_unknown_cost: int = 0
+    left_out: int = 0
+    none_taken: int = 0
+    remaining_balance: Decimal | None = None
+    cost_breakdown: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
+    error_report: Counter[str] = field(default_factory=Counter)
+
+    def add(self, response: SendResponse) -> None:
+        """Add the service's own reports."""
+        for line in response.cost_breakdown:
+            cost, quantity = self.cost_breakdown.get(shown(line.network), (Decimal(0), 0))
+            self.cost_breakdown[shown(line.network)] = (cost + line.cost, quantity + line.quantity)
+        self.error_report.update(reported(response.error_report))
+
+
+@own_decimals()
+def add_up(requests: Iterable[SentRequest]) -> Sums:
+    """Return what the requests of an attempt add up to."""
+    sums, last = Sums(), (0.0, Decimal("-Infinity"))
+    for each in requests:
+        response = _parsed(each.response)
+        if response is not None:
+            sums.add(response)
+            # Of responses that were recorded at once, the last one states the least.
+            at = each.finished_at or 0.0, -response.remaining_balance
+            if at >= last:
+                sums.remaining_balance, last = response.remaining_balance, at
+        if each.state == NOT_SENT:
+            sums.none_taken += each.submitted
+            continue
+        sums.requests += 1
+        sums.parts += each.parts or 0
+        sums.cost += Decimal(each.cost or 0)
+        sums.of_unknown_cost += each.cost is None
+        if each.state == ACCEPTED and each.taken is not None:
+            sums.left_out += max(0, each.submitted - each.taken)
+    return sums
+
+
+def summarise(campaign: str, counts: RowCounts, sums: Sums, reconciled: int = 0) -> dict[str, Any]:
     """Return the summary of one attempt.
 
-    ``rows`` equals the sum of the seven counts after it: a row that no request, no earlier claim and no check accounts
-    for was not sent. ``reconciled`` is not one of these, and ``left_out`` is a part of ``not_sent``. Of a request whose
-    response was lost, ``cost`` has what the balance has shown.
-
-    :param rows: rows of the source.
-    :param invalid: how many of these cannot be texted.
+    :param reconciled: messages of requests that the balance closed; they are in another count, too.
     """
-    unreached = rows - invalid - counts.settled
-    lost = min(counts.unread_unknown, max(0, unreached))
-    # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent, and was not compared.
     summary = {
         "campaign": _fitting(campaign, MAX_NAME_BYTES),
-        "rows": rows,
-        "accepted": counts.accepted_rows + min(0, unreached),
-        "unknown": counts.unknown + lost,
-        "not_sent": counts.unsent_rows + max(0, unreached) - lost,
-        "invalid": invalid,
-        "duplicate": counts.duplicate,
-        "suppressed": counts.suppressed,
-        "already_sent": counts.already_sent,
-        "reconciled": counts.reconciled,
-        "left_out": counts.partial,
-        "requests": counts.requests,
-        "parts": counts.parts,
-        "cost": float(counts.cost),
-        "remaining_balance": None if counts.remaining_balance is None else float(counts.remaining_balance),
-        **told_by_service(counts),
+        "rows": counts.rows,
+        **{name: getattr(counts, name) for name in COUNTS},
+        "reconciled": reconciled,
+        "left_out": sums.left_out,
+        "requests": sums.requests,
+        "parts": sums.parts,
+        "cost": float(sums.cost),
+        "remaining_balance": None if sums.remaining_balance is None else float(sums.remaining_balance),
+        "cost_breakdown": {
+            network: {"cost": float(cost), "quantity": quantity}
+            for network, (cost, quantity) in sums.cost_breakdown.items()
+        },
+        "error_report": {name: sums.error_report[name] for name in COUNTERS},
     }
     return with_report(summary, None)
 
@@ -90,17 +138,6 @@ def _fitting(text: str, most: int) -> str:
     return f"{text}…"
 
 
-def told_by_service(counts: SendCounts) -> dict[str, Any]:
-    """Return the fields of a summary that add up the service's own reports: ``cost_breakdown`` and ``error_report``."""
-    return {
-        "cost_breakdown": {
-            network: {"cost": float(cost), "quantity": quantity}
-            for network, (cost, quantity) in counts.cost_breakdown.items()
-        },
-        "error_report": {name: counts.error_report.get(name, 0) for name in COUNTERS},
-    }
-
-
 def facts(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a summary that are of use to other tasks: counts, cost and balance; nothing by request."""
     names = ("campaign", "rows", *COUNTS, "reconciled", "requests", "parts", "cost", "remaining_balance")
@@ -119,31 +156,6 @@ def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
     parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
     cost = at_least(str(summary["cost"]), of_unknown_cost)
     return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
-
-
-@own_decimals()
-def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
-    """Count the requests of this attempt's earlier legs as if this leg had made them.
-
-    Their responses are read one by one: the ledger's columns have no costs by network, no error report and no balance,
-    and a cost is added exactly, as the decimal that the service wrote.
-
-    :param counts: of this leg.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    balance, balance_at = counts.remaining_balance, 0.0
-    for request in ledger.requests_of_earlier_legs():
-        if request.state == ACCEPTED:
-            response = _parsed(request.response)
-            # The balance may have told the cost of a request without a response.
-            cost = None if request.cost is None else Decimal(request.cost)
-            counts.replay(request.submitted, response, parts=request.parts, cost=cost)
-            # Requests are read in the order of their claims, but the responses may have come in another.
-            if response is not None and (request.finished_at or 0.0) >= balance_at:
-                balance, balance_at = response.remaining_balance, request.finished_at or 0.0
-        else:
-            counts.replay_lost(request.request_id, request.submitted)
-    counts.remaining_balance = balance
 
 
 def _parsed(body: str | None) -> SendResponse | None:

@@ -9,7 +9,7 @@ from airflow_provider_sms.sending.request_batch import RequestBatch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sms.sending.pending import PendingMessages
+    from airflow_provider_sms.sending.request_batch import Chunks
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -21,17 +21,13 @@ class RequestScheduler:
     """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait.
 
     :param stop_conditions: what may keep a request back.
-    :param chunk_size: messages per request.
     :param concurrency: the most requests in flight at once.
     :param max_per_second: the most requests a second; None means no limit.
     """
 
-    def __init__(
-        self, stop_conditions: StopConditions, *, chunk_size: int, concurrency: int, max_per_second: float | None
-    ) -> None:
+    def __init__(self, stop_conditions: StopConditions, *, concurrency: int, max_per_second: float | None) -> None:
         self._waiting: list[RequestBatch] = []
         self._stop_conditions = stop_conditions
-        self._chunk_size = chunk_size
         self._concurrency = concurrency
         self._limiter = RateLimiter(max_per_second)
 
@@ -41,9 +37,9 @@ class RequestScheduler:
         return tuple(self._waiting)
 
     def retry(self, batch: RequestBatch, at: float) -> None:
-        """Schedule a request again, before any other one: of rows with the same key values the first one is sent.
+        """Schedule a request again: the service asked for a wait, or a pause or a busy ledger kept it back.
 
-        :param at: when what keeps it back may have passed: a wait that the service asked for, an outage, a pause.
+        Of rows with the same key values the first one is sent, so no request goes before it.
         """
         batch.due = at
         self._limiter.hold(at)
@@ -61,31 +57,28 @@ class RequestScheduler:
             waits.append(paced)
         return max(0.0, min(waits, default=float("inf")))
 
-    def due(
-        self, pending: PendingMessages, now: float, in_flight: int, claiming: Callable[[], bool]
-    ) -> Iterator[RequestBatch]:
+    def due(self, chunks: Chunks, now: float, in_flight: int, claiming: Callable[[], bool]) -> Iterator[RequestBatch]:
         """Yield the requests that may go now.
 
+        :param chunks: the messages of new requests.
         :param in_flight: how many requests are in flight before the first of these.
         :param claiming: returns whether there may be another one.
-        :raises Exception: what the source or the ledger raises.
+        :raises Exception: what reading the messages raises.
         """
         if self._stop_conditions.caution.delay(now) > 0:
             return
         for batch in [batch for batch in self._waiting if batch.due <= now]:
             if claiming() and in_flight < self._limit and self._limiter.allowed(now, 1):
                 self._waiting.remove(batch)
-                if self._may_go(batch, pending, now, in_flight):
+                if self._may_go(batch, now, in_flight):
                     in_flight += 1
                     yield batch
         # Nothing is read until something may go: outcomes have to be recorded meanwhile.
         for _ in range(self._limiter.allowed(now, self._free_slots(in_flight))):
-            if not claiming() or self._limiter.delay(now) > 0:
+            if not claiming() or self._limiter.delay(now) > 0 or not chunks.any:
                 break
-            batch = RequestBatch(*pending.next_chunk(self._chunk_size))
-            if not batch.messages:
-                break
-            if self._may_go(batch, pending, now, in_flight):
+            batch = RequestBatch(chunks.take())
+            if self._may_go(batch, now, in_flight):
                 in_flight += 1
                 yield batch
 
@@ -98,11 +91,10 @@ class RequestScheduler:
         """How many requests may be in flight at once: a single one while the responses to others are lost."""
         return 1 if self._stop_conditions.caution.on else self._concurrency
 
-    def _may_go(self, batch: RequestBatch, pending: PendingMessages, now: float, in_flight: int) -> bool:
-        """Return whether a request may go; messages that are kept back for longer than this send count as not sent."""
+    def _may_go(self, batch: RequestBatch, now: float, in_flight: int) -> bool:
+        """Return whether a request may go; messages that are outside of their hours are left to a later attempt."""
         late = self._stop_conditions.too_late(batch.messages)
         if late:
-            pending.count_unsent(late, batch.take_over)
             kept_back = {outgoing.key for outgoing in late}
             batch.keep([place for place, outgoing in enumerate(batch.messages) if outgoing.key not in kept_back])
         if not batch.messages:

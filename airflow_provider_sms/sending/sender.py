@@ -1,20 +1,22 @@
 """The sender: claims messages in the ledger, posts those that it claimed, and records the outcomes.
 
-One thread reads the messages, owns the ledger and decides. The requests in flight, those that wait and the outcomes
-that are not recorded yet belong to it alone; the other threads do nothing but post. Outcomes and the next claims share
-one commit, and a slot is free again only once its outcome is recorded: so after a crash at any instant at most
-``concurrency`` requests are unknown.
+One thread owns the ledger and decides. The requests in flight, those that wait and the outcomes that are not recorded
+yet belong to it alone; the other threads do nothing but post. Outcomes and the next claims share one commit, and a slot
+is free again only once its outcome is recorded: so after a crash at any instant at most ``concurrency`` requests are
+unknown.
+
+It works in passes, and never looks back within one: lost requests, and claims of others that hold its messages, are
+only noted. :mod:`~airflow_provider_sms.sending.attempt_loop` settles them between two passes.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import queue
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -23,23 +25,17 @@ from airflow_provider_sms.exceptions import (
     LedgerError,
     LedgerLostError,
     NotSentError,
-    OutageError,
     RefusedError,
     ServiceError,
     UnknownOutcomeError,
-    UnplannedError,
 )
-from airflow_provider_sms.formatting import counted
-from airflow_provider_sms.ledger.model import UNKNOWN
+from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
 from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.flush import flush
-from airflow_provider_sms.sending.pending import PendingMessages
-from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
-from airflow_provider_sms.sending.response_handler import ResponseHandler, failed, outcome_of, refuse_contradiction
+from airflow_provider_sms.sending.outcomes import Outcomes, failed, outcome_of, refuse_contradiction
+from airflow_provider_sms.sending.request_batch import Chunks, InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
-from airflow_provider_sms.sending.settle import LostRequests
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import WorkerPool
 from airflow_provider_sms.service.elapsed import ending_by
@@ -50,27 +46,42 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
-    from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.messages.outgoing import Outgoing
-    from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.stop_flag import StopFlag
-
 
 log = logging.getLogger(__name__)
 
 MARGIN_SECONDS = 10.0
 """Seconds that a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
 POLL_SECONDS = 0.2
-"""Seconds between two looks at the stop signal, and at the claims of other live processes."""
+"""Seconds between two looks at the stop signal."""
+SILENT_SECONDS = 5.0
+"""Seconds without a response after which a send that reconciles claims nothing beside the request."""
 MAX_BUSY = 5
 """How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
-STOP_SECONDS = 2.0
-"""Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts: Airflow kills
-it five seconds after telling it to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendingOptions:
+    """How to send.
+
+    :param chunk_size: messages per request, 1 to 100.
+    :param concurrency: requests in flight at once, at least 1.
+    :param max_requests_per_second: None means no limit.
+    :param on_unknown: what becomes of a request whose outcome is unknown: a person decides, the balance, or its
+        messages are posted again (at least once instead of at most once).
+    :param backoff: waits between the POSTs of a request that was surely not processed.
+    """
+
+    chunk_size: int = 100
+    concurrency: int = 4
+    max_requests_per_second: float | None = None
+    on_unknown: Literal["fail", "reconcile", "resend"] = "fail"
+    backoff: Backoff = field(default_factory=Backoff)
 
 
 class Sender:
-    """Sends a stream of messages, each at most once within its campaign.
+    """Sends messages, each at most once within its campaign.
 
     :param ledger: the campaign as this attempt sees it.
     :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
@@ -78,10 +89,9 @@ class Sender:
     :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
         :class:`ServiceError`. Called in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
-    :param reconciliation: closes requests whose response was lost by what the balance proves, before anything else is
-        claimed; None leaves them unknown.
-    :param counts: where messages are counted.
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
+    :param holds: whether a request of the account is lost whose outcome the balance may still tell: nothing is claimed
+        then. Called before each claim of a send that reconciles.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
     :param sleep: waits for that many seconds.
     """
@@ -92,128 +102,81 @@ class Sender:
         post: Callable[[Sequence[Outgoing]], SendResponse],
         *,
         post_seconds: float,
-        ask: Callable[[], object] | None = None,
         options: SendingOptions,
         stop: StopFlag,
-        reconciliation: Reconciliation | None = None,
-        counts: SendCounts | None = None,
+        ask: Callable[[], object] | None = None,
         stop_conditions: StopConditions | None = None,
-        planned: Callable[[Sequence[int]], Sequence[bool]] | None = None,
+        holds: Callable[[], bool] = lambda: False,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.counts = SendCounts() if counts is None else counts
         self.error: Exception | None = None
+        """The first error that ended the send."""
+        self.ledger_failed = False
+        self.has_posted = False
+        """Whether a request was given to a thread to be posted."""
+        self.lost: set[int] = set()
+        """Requests whose outcome is unknown, until somebody takes them."""
+        self.noted: set[int] = set()
+        """Claims of other live processes that hold messages of this send; likewise."""
         self.stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
         self._ledger = ledger
         self._post = post
         self._post_seconds = post_seconds
         self._ask = ask
         self._options = options
+        self._reconciles = options.on_unknown == "reconcile"
         self._stop = stop
-        self._planned = planned
+        self._holds = holds
         self._monotonic = monotonic
         self._sleep = sleep
         self._scheduler = RequestScheduler(
-            self.stop_conditions,
-            chunk_size=options.chunk_size,
-            concurrency=options.concurrency,
-            max_per_second=options.max_requests_per_second,
+            self.stop_conditions, concurrency=options.concurrency, max_per_second=options.max_requests_per_second
         )
-        self._results = ResponseHandler(
-            self.counts,
-            self.stop_conditions,
-            options.backoff,
-            claiming=lambda: self._claiming,
-            resend_unknown=options.resend_unknown,
-            reconciles=reconciliation is not None,
-            monotonic=monotonic,
-        )
-        self._lost = LostRequests(reconciliation, self.counts, self.stop_conditions.caution)
+        self._outcomes = Outcomes(self.stop_conditions, options.backoff, self._reconciles, monotonic)
         # Not a SimpleQueue: if its timeout passes before it begins to wait, on a busy machine, it waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
-        self._in_flight = 0
+        self._in_flight: dict[int, InFlightRequest] = {}
         self._unrecorded: list[Outcome] = []
-        self._ledger_failed = False
         self._busy = 0
         """How often in a row a commit was kept waiting by other processes."""
 
-    def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
-        """Send every message, and return when every request has an outcome that is recorded.
-
-        Afterwards, what went wrong is in ``error``, and the counts are in ``counts``: both are needed when sending ends
-        early. If it was stopped, or the ledger failed, blocks may be left unread, and are then not counted.
-
-        :param blocks: the messages; read only as fast as they go out.
-        :param guard: called before anything is claimed; when it raises, nothing is.
-        """
-        pending = PendingMessages(
-            blocks,
-            self._ledger,
-            self.counts,
-            resend=self._options.resends,
-            adopts=self._lost.adopts,
-            planned=self._planned,
-        )
-        try:
-            if guard is not None:
-                guard()
-            with WorkerPool(self._options.concurrency, self._post_one) as workers:
-                while self._in_flight or (self._claiming and self._has_more(pending)):
-                    self._step(pending, workers)
-            if self._claiming:
-                self.stop_conditions.all_read()
-        except Exception as error:  # noqa: BLE001  # whatever it is, the rest is counted
-            self._fail(error)
-        self._flush()
-        self._settle_last(pending)
-        self._count_remaining(pending)
-        if self._claiming and self.counts.unplanned:
-            self._fail(
-                UnplannedError(
-                    f"{counted(self.counts.unplanned, 'message')} may be sent now, and could not when the plan was "
-                    "made. They count as not sent: the next attempt plans them"
-                )
-            )
-
-    def _has_more(self, pending: PendingMessages) -> bool:
-        return bool(self._scheduler.waiting) or not pending.empty or self._lost.any
-
-    def _step(self, pending: PendingMessages, workers: WorkerPool[InFlightRequest]) -> None:
-        try:
-            self._collect(pending)
-            self._commit(pending, self._due_batches(pending), workers)
-            if self._claiming and not (self._in_flight or self._unrecorded):
-                self._settle(pending)
-        except Exception as error:  # noqa: BLE001  # nothing may keep the requests in flight from being recorded
-            self._fail(error)
+    @property
+    def taken(self) -> int:
+        """Messages that the service has taken."""
+        return self._outcomes.taken
 
     @property
-    def _claiming(self) -> bool:
+    def balance(self) -> float | None:
+        """Credits, as the last response stated them; None before it."""
+        return self._outcomes.balance
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the send may claim more."""
         return self.error is None and not self._stop.is_set() and self.stop_conditions.stop_reason is None
 
-    def _settle(self, pending: PendingMessages) -> None:
-        """Close requests whose response was lost by what the balance proves, while nothing is in flight."""
-        for request_id, messages in pending.take_adopted().items():
-            self._lost.adopt(request_id, messages)
-        self._lost.settle(pending)
-        if not self._lost.any and (outage := self.stop_conditions.caution.outage) is not None:
-            self._fail(outage)
+    def run(self, chunks: Chunks) -> bool:
+        """Make one pass; return whether its messages are used up. At its end every outcome is recorded.
 
-    def _settle_last(self, pending: PendingMessages) -> None:
-        """Close what the balance proves at the end of a send that ends early: the next attempt need not wait for it."""
+        It ends early if it may not go on, and with ``reconcile`` if an outcome is unknown. What went wrong is in
+        ``error``.
+        """
         try:
-            while self._lost.any and not (self._stop.is_set() or self._ledger_failed):
-                if isinstance(self.error, (NotSentError, OutageError)):
-                    break  # a service that cannot be reached tells no balance
-                self._lost.settle(pending)
-                if self._lost.any:
-                    self._sleep(POLL_SECONDS)
-        except Exception as error:  # noqa: BLE001  # the counts are needed, whatever it is
-            self._fail(error)
-        self._lost.give_up()
+            workers = WorkerPool(self._options.concurrency, self._post_one)
+        except RuntimeError as error:
+            self.fail(error)
+            return False
+        with workers:
+            while self._in_flight or (self._claiming and self._has_more(chunks)):
+                self._step(chunks, workers)
+        self._flush()
+        is_over = self._claiming and not self._has_more(chunks)
+        if is_over:
+            self.stop_conditions.all_read()
+        return is_over
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Claim nothing more, because of the first error that calls for that; a ledger that has gone back is graver.
 
         A failover ends the connection first. That error alone would make Airflow try again, with a ledger that has
@@ -221,13 +184,37 @@ class Sender:
         """
         if self.error is None or isinstance(error, LedgerLostError):
             self.error = error
-        self._ledger_failed = self._ledger_failed or isinstance(error, LedgerError)
+        self.ledger_failed = self.ledger_failed or isinstance(error, LedgerError)
 
-    def _collect(self, pending: PendingMessages) -> None:
+    @property
+    def _claiming(self) -> bool:
+        if not self.goes_on or not self._reconciles:
+            return self.goes_on
+        try:
+            return not (self.lost or self._holds())
+        except Exception as error:  # noqa: BLE001  # of the ledger
+            self.fail(error)
+            return False
+
+    def _has_more(self, chunks: Chunks) -> bool:
+        try:
+            return bool(self._scheduler.waiting) or chunks.any
+        except Exception as error:  # noqa: BLE001  # of the file, or of the ledger
+            self.fail(error)
+            return False
+
+    def _step(self, chunks: Chunks, workers: WorkerPool[InFlightRequest]) -> None:
+        try:
+            self._collect(chunks)
+            self._commit(self._due_batches(chunks), workers)
+        except Exception as error:  # noqa: BLE001  # nothing may keep the requests in flight from being recorded
+            self.fail(error)
+
+    def _collect(self, chunks: Chunks) -> None:
         """Wait until there is something to do, and handle every POST that has ended."""
         ended: list[tuple[InFlightRequest, SendResponse | BaseException]] = []
         with suppress(queue.Empty):
-            ended.append(self._ended.get(timeout=self._patience(pending)))
+            ended.append(self._ended.get(timeout=self._patience(chunks)))
             while True:
                 ended.append(self._ended.get_nowait())
         repeated = self._repeated_events(ended)
@@ -235,24 +222,24 @@ class Sender:
             try:
                 # A connection can carry a response twice.
                 is_repeated = request.request_id in repeated
-                self._handle(request, UnknownOutcomeError(REPEATED_EVENT) if is_repeated else result, pending)
+                self._handle(request, UnknownOutcomeError(REPEATED_EVENT) if is_repeated else result)
             except Exception as error:  # noqa: BLE001  # the others must be recorded
-                self._fail(error)
+                self.fail(error)
 
-    def _patience(self, pending: PendingMessages) -> float:
-        if not self._claiming or self._lost.hold():
+    def _patience(self, chunks: Chunks) -> float:
+        if not self._claiming or self._waits_for_silent():
             return POLL_SECONDS
-        wakeup = self._scheduler.next_wakeup(self._monotonic(), self._in_flight, more=pending.ready)
+        wakeup = self._scheduler.next_wakeup(self._monotonic(), len(self._in_flight), more=chunks.any)
         return min(POLL_SECONDS, wakeup)
 
-    def _handle(
-        self,
-        request: InFlightRequest,
-        result: SendResponse | BaseException,
-        pending: PendingMessages,
-    ) -> None:
+    def _waits_for_silent(self) -> bool:
+        """Return whether a request has had no response for long: beside it, no charge could be told from its own."""
+        now = self._monotonic()
+        return self._reconciles and any(now - each.since >= SILENT_SECONDS for each in self._in_flight.values())
+
+    def _handle(self, request: InFlightRequest, result: SendResponse | BaseException) -> None:
         """Queue the outcome of a POST for the next commit, and apply the next step."""
-        self._in_flight -= 1
+        del self._in_flight[request.request_id]
         try:
             result = refuse_contradiction(result)
             outcome = outcome_of(request, result)
@@ -260,15 +247,13 @@ class Sender:
             result, outcome = error, failed(request.request_id, UNKNOWN, error)
         # First of all: no error in what follows may cost the record of a request.
         self._unrecorded.append(outcome)
-        step = self._results.handle(request, result, outcome)
+        if outcome.state == UNKNOWN:
+            self.lost.add(request.request_id)
+        step = self._outcomes.next_step(request, result, claiming=self.goes_on)
         if step.retry_at is not None:
             self._scheduler.retry(request.batch, step.retry_at)
-        for outgoing in step.resend:
-            pending.take_over(outgoing, request.request_id)
         if step.error is not None:
-            self._fail(step.error)
-        if outcome.state == UNKNOWN:
-            self._lost.add(request)
+            self.fail(step.error)
 
     def _repeated_events(self, ended: Iterable[tuple[InFlightRequest, SendResponse | BaseException]]) -> set[int]:
         """Return the requests that have ended with the event id of another request: one statement asks for all."""
@@ -279,24 +264,22 @@ class Sender:
         try:
             repeated |= self._ledger.known_events(events)
         except Exception as error:  # noqa: BLE001  # the responses must be recorded
-            self._fail(error)
+            self.fail(error)
         return repeated
 
-    def _due_batches(self, pending: PendingMessages) -> list[RequestBatch]:
+    def _due_batches(self, chunks: Chunks) -> list[RequestBatch]:
         batches: list[RequestBatch] = []
-        if self._lost.hold():
+        if self._waits_for_silent():
             return batches
         try:
-            batches.extend(self._scheduler.due(pending, self._monotonic(), self._in_flight, lambda: self._claiming))
-        except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
-            self._fail(error)
+            batches.extend(self._scheduler.due(chunks, self._monotonic(), len(self._in_flight), lambda: self._claiming))
+        except Exception as error:  # noqa: BLE001  # of the file, or of the ledger; outcomes must be recorded
+            self.fail(error)
         return batches
 
-    def _commit(
-        self, pending: PendingMessages, batches: list[RequestBatch], workers: WorkerPool[InFlightRequest]
-    ) -> None:
+    def _commit(self, batches: list[RequestBatch], workers: WorkerPool[InFlightRequest]) -> None:
         """Record and claim in one commit, and post what was claimed."""
-        if self._ledger_failed or not (self._unrecorded or batches):
+        if self.ledger_failed or not (self._unrecorded or batches):
             self._defer(batches)
             return
         alone, asks = self.stop_conditions.caution.on, self.stop_conditions.caution.asks
@@ -306,28 +289,31 @@ class Sender:
             claims = self._ledger.commit(outcomes=self._unrecorded, chunks=chunks, claim_seconds=seconds)
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
             if not self._tries_again(error):
-                self._fail(error)
-                self._ledger_failed = True
+                self.fail(error)
+                self.ledger_failed = True
             self._defer(batches)
             return
         self._unrecorded, self._busy = [], 0
-        self._report_texted_twice()
         if batches and self.stop_conditions.note_pause(self._ledger.paused):
             self._defer(batches)
             return
-        lost = [batch.keep(claim.won) for batch, claim in zip(batches, claims, strict=True)]
+        held = [key for batch, claim in zip(batches, claims, strict=True) for key in batch.keep(claim.won)]
+        now = self._monotonic()
         for batch, claim in zip(batches, claims, strict=True):
             if claim.request_id is not None:
-                lapses_at = self._ledger.lapses_at
-                request = InFlightRequest(claim.request_id, batch, claim.deadline, lapses_at, alone, asks)
+                request = InFlightRequest(
+                    claim.request_id, batch, claim.deadline, self._ledger.lapses_at, now, alone, asks
+                )
                 batch.attempt += 1
-                self._in_flight += 1
+                self._in_flight[claim.request_id] = request
+                self.has_posted = True
                 workers.submit(request)
         # Not before: an error must not leave claims unposted.
-        for batch, messages in zip(batches, lost, strict=True):
+        for batch in batches:
             self.stop_conditions.claimed(batch)
-            if messages:
-                self._reconcile(pending, messages, turned_away=batch.turned_away > 0)
+        if held:
+            holders = self._ledger.holders(held).values()
+            self.noted.update(each.request_id for each in holders if each.state == CLAIMED)
 
     def _tries_again(self, error: Exception) -> bool:
         """Return whether a commit that failed is tried again, because other processes have kept it waiting."""
@@ -341,14 +327,6 @@ class Sender:
         """Keep requests that were not claimed: they are tried again soon, if anything is."""
         for batch in batches:
             self._scheduler.retry(batch, self._monotonic() + DEFER_SECONDS)
-
-    def _reconcile(self, pending: PendingMessages, lost: list[Outgoing], *, turned_away: bool) -> None:
-        """Find out what became of messages that another process claimed first."""
-        try:
-            pending.reconcile(lost, turned_away=turned_away)
-        except LedgerError as error:
-            self._fail(error)
-            pending.put_back(lost)
 
     def _post_one(self, request: InFlightRequest) -> None:
         """Post, in one of the other threads, and hand back the result, whatever it is."""
@@ -398,55 +376,9 @@ class Sender:
 
     def _flush(self) -> None:
         """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""
-        if not (self._unrecorded or self._ledger_failed):
+        if not (self._unrecorded or self.ledger_failed):
             return
         if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep, self._monotonic)) is not None:
-            self._fail(error)
-        self._report_texted_twice()
-
-    def _report_texted_twice(self) -> None:
-        """Log and count messages that two requests have, once each."""
-        for twice in self._ledger.texted_twice[len(self.counts.texted_twice) :]:
-            self.counts.texted_twice.append(twice)
-            log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)
-
-    def _count_remaining(self, pending: PendingMessages) -> None:
-        """Count every message that was not sent, each looked up first; a stopped send has only seconds for that."""
-        until = math.inf
-
-        def may_look_up() -> bool:
-            nonlocal until
-            if self._stop.is_set():
-                until = min(until, self._monotonic() + STOP_SECONDS)
-            return self._monotonic() < until and not self._ledger_failed
-
-        for batch in self._scheduler.waiting:
-            pending.count_unsent(batch.messages, batch.take_over)
-        try:
-            pending.count_remaining(may_look_up)
-        except Exception as error:  # noqa: BLE001  # the counts are then of the messages that were read
-            self._fail(error)
-
-
-@dataclass(frozen=True, slots=True)
-class SendingOptions:
-    """How to send.
-
-    :param chunk_size: messages per request, 1 to 100.
-    :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: None means no limit.
-    :param resend_unknown: post messages whose outcome is unknown again: at least once instead of at most once.
-    :param resent: the unknown messages that this attempt has posted again: once in an attempt is enough.
-    :param backoff: waits between the POSTs of a request that was surely not processed.
-    """
-
-    chunk_size: int = 100
-    concurrency: int = 4
-    max_requests_per_second: float | None = None
-    resend_unknown: bool = False
-    resent: frozenset[bytes] = frozenset()
-    backoff: Backoff = field(default_factory=Backoff)
-
-    def resends(self, key: bytes) -> bool:
-        """Return whether an unknown message is posted again."""
-        return self.resend_unknown and key not in self.resent
+            self.fail(error)
+        else:
+            self._unrecorded = []

@@ -1,18 +1,19 @@
-"""What is done about requests whose response was lost, while nothing is in flight: the account's balance is read.
+"""Settling, between two passes of a send and with nothing of it in flight: what was lost, and what others hold.
 
-With ``on_unknown="reconcile"`` a send closes what the balance decides, and claims nothing before. At once, whatever
-``on_unknown`` is, a lost response makes its request unknown, and the send slower:
-:mod:`~airflow_provider_sms.sending.response_handler`.
+Claims of others are awaited. Requests whose outcome is unknown stay so with ``on_unknown="fail"``; with ``"reconcile"``
+they are closed by what the account's balance decides, and nothing is claimed before; with ``"resend"`` they are
+superseded, so that their messages may be sent again.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.decimal_context import own_decimals
-from airflow_provider_sms.exceptions import LedgerError, OutageError, ServiceError
-from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED
+from airflow_provider_sms.exceptions import LedgerError, NotSentError, OutageError, ServiceError
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED
 from airflow_provider_sms.ledger.balances import (
     lost_lately,
     note_evidence,
@@ -21,29 +22,32 @@ from airflow_provider_sms.ledger.balances import (
     still_unknown,
 )
 from airflow_provider_sms.ledger.decisions import close_by_balance
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
-from airflow_provider_sms.ledger.request_queries import requests_among
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.sending.evidence import Verdict, judge, late_charges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.messages.outgoing import Outgoing
-    from airflow_provider_sms.sending.counts import SendCounts
-    from airflow_provider_sms.sending.pending import PendingMessages
-    from airflow_provider_sms.sending.request_batch import InFlightRequest
+    from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.sending.stop_conditions import Caution
     from airflow_provider_sms.service.responses import Balance
+    from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
 
+POLL_SECONDS = 0.2
+"""Seconds between two looks at the stop signal, and at the claims of others."""
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the lost requests of the account's other tasks, and at least between two readings."""
 QUIET_SECONDS = 60.0
 """Seconds for which a quiet balance is waited for, once a lost request is settled."""
 UNREADABLE_SECONDS = 10.0
 """Seconds between two attempts to read the balance where it cannot be read."""
+MAX_WAIT_SECONDS = 600.0
+"""Seconds of one wait, by a clock that nobody sets: a set clock makes claims younger, and tasks of an account that lose
+responses again and again leave no quiet balance."""
 MAX_UNREADABLE = 4
 """Failed attempts in a row to read the balance that end the send."""
 _POST_PAID = Verdict(UNDECIDED, "The account is post-paid, so its balance does not tell what became of the request.")
@@ -81,6 +85,8 @@ class Reconciliation:
         self._key = key
         self._read_balance = read_balance
         self._is_post_paid = False
+        self.reconciled = 0
+        """Messages of the requests that it closed."""
         self._warned: set[str] = set()
 
     def observe(self) -> Balance:
@@ -125,6 +131,7 @@ class Reconciliation:
         states = {each: ACCEPTED if verdict.outcome == CHARGED else NOT_SENT for each, verdict in decided.items()}
         kept = {each: (states[each], verdict.kept(now)) for each, verdict in decided.items()}
         closed = close_by_balance(self._store, self._campaign_name, kept)
+        self.reconciled += sum(closed.values())
         told = {each: verdict for each, verdict in found.items() if each in closed or each not in decided}
         self._note({each: verdict for each, verdict in told.items() if each not in closed})
         for verdict in told.values():
@@ -161,165 +168,137 @@ class Reconciliation:
         found = weigh(self._store, self._key, recent) if recent else {}
         return max((each.settles_at for each in found.values() if each.settles_at is not None), default=None)
 
-    def is_accepted(self, request_id: int) -> bool:
-        """Return whether the ledger has a request as accepted, whoever decided it.
 
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            found = requests_among(connection, [request_id], self._store.clock())
-        return any(each.state == ACCEPTED for each in found)
+class Settle:
+    """Settles what a pass left open: claims of other processes, and requests whose outcome is unknown.
 
-
-class _Lost(NamedTuple):
-    """A request whose response was lost.
-
-    :param parts: SMS parts of its messages; None where that is not known.
-    :param is_mine: whether this send made it, and has counted it.
+    :param reconciliation: reads the account's balance.
+    :param on_unknown: what becomes of a request whose outcome is unknown, see :class:`.SendingOptions`.
+    :param stop: ends every wait.
+    :param sleep: waits for that many seconds.
+    :param monotonic: seconds from any start.
     """
 
-    messages: Sequence[Outgoing]
-    parts: int | None
-    is_mine: bool
-
-
-class LostRequests:
-    """The requests of a send whose response was lost, until the balance has told what became of them.
-
-    Not thread-safe: the sender's thread owns it.
-
-    :param reconciliation: closes requests; None means that they stay unknown.
-    :param caution: is told of requests that the service took after all.
-    """
-
-    def __init__(self, reconciliation: Reconciliation | None, counts: SendCounts, caution: Caution) -> None:
+    def __init__(
+        self,
+        ledger: CampaignLedger,
+        reconciliation: Reconciliation,
+        on_unknown: str,
+        stop: StopFlag,
+        sleep: Callable[[float], None] = time.sleep,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger = ledger
         self._reconciliation = reconciliation
-        self._counts = counts
-        self._caution = caution
-        self._lost: dict[int, _Lost] = {}
-        self._undecided: set[int] = set()
-        self._due = 0.0
-        """When the balance is read next, seconds since the epoch by the ledger's clock."""
-        self._unreadable = 0
-        """How often in a row the balance could not be read."""
-        self._in_doubt: float | None = None
-        """When a lost request of another task is settled that keeps this one from claiming; None where none does."""
+        self._on_unknown = on_unknown
+        self._stop = stop
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._unknown: set[int] = set()
+        """Unknown requests that the balance may decide, or whose messages may be sent again."""
         self._look_at = 0.0
+        self._doubt: float | None = None
 
-    @property
-    def any(self) -> bool:
-        """Whether there are requests without a verdict."""
-        return bool(self._lost)
-
-    def hold(self) -> bool:
+    def holds(self) -> bool:
         """Return whether nothing may be claimed: a request of the account is lost that a balance may still decide.
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        if self._lost or self._reconciliation is None:
-            return bool(self._lost)
         if (now := self._reconciliation.now()) >= self._look_at:
-            self._in_doubt, self._look_at = self._reconciliation.in_doubt(), now + LOOK_SECONDS
-        return self._in_doubt is not None
+            self._doubt, self._look_at = self._reconciliation.in_doubt(), now + LOOK_SECONDS
+        return self._doubt is not None
 
-    def adopts(self, request_id: int) -> bool:
-        """Return whether an unknown request of another attempt may still be closed."""
-        return self._reconciliation is not None and request_id not in self._undecided
+    def run(self, sender: Sender) -> bool:
+        """Settle what the last pass left open, and return whether messages became free.
 
-    def add(self, request: InFlightRequest) -> None:
-        """Keep a request of this send whose response was lost."""
-        if self._reconciliation is not None:
-            messages = request.batch.messages
-            parts = sum(each.parts or 0 for each in messages) or None
-            self._keep(request.request_id, _Lost(messages, parts, is_mine=True))
-
-    def adopt(self, request_id: int, messages: Sequence[Outgoing]) -> None:
-        """Keep an unknown request of another attempt, or of an earlier leg of this one, whose claim has lapsed."""
-        kept = self._lost[request_id].messages if request_id in self._lost else ()
-        self._keep(request_id, _Lost([*kept, *messages], None, is_mine=False))
-
-    def _keep(self, request_id: int, lost: _Lost) -> None:
-        self._lost[request_id] = lost
-        self._due = 0.0
-
-    def settle(self, pending: PendingMessages) -> None:
-        """Close what the balance proves: at once what was charged for, and the rest once it is settled.
-
-        Call this repeatedly, while nothing is in flight and every outcome is recorded. Messages that are given back go
-        to ``pending``.
-
-        :raises OutageError: the balance cannot be read.
-        :raises LedgerError: when the ledger cannot be read, or does not take the outcome.
+        :raises LedgerError: when the ledger cannot be read or written to.
+        :raises OutageError: the balance cannot be read, or too many responses in a row were lost.
         """
-        if self._reconciliation is None or not self.hold():
-            return
-        now = self._reconciliation.now()
-        if now < (self._due if self._lost else max(self._due, self._in_doubt or 0.0)):
-            return
-        self._due, self._look_at = 0.0 if self._lost else now + LOOK_SECONDS, 0.0
-        try:
-            found = self._reconciliation.close(list(self._lost))
-        except ServiceError as error:
-            self._due, self._unreadable = now + UNREADABLE_SECONDS, self._unreadable + 1
-            log.warning("The balance cannot be read, so nothing tells what became of lost requests: %s", error)
-            if self._unreadable >= MAX_UNREADABLE:
-                raise OutageError(
-                    "responses were lost, and the balance that tells what became of their requests cannot be read: "
-                    f"{error}. The next attempt reads it again, and sends the rest"
-                ) from error
-        else:
-            self._unreadable = 0
-            self._apply(found, pending, self._reconciliation)
+        self._unknown |= sender.lost
+        noted, sender.lost, sender.noted = sender.noted, set(), set()
+        if self._stop.is_set() or sender.ledger_failed:
+            return False
+        freed = self._await_others(noted) if sender.goes_on else False
+        if self._on_unknown == "resend" and sender.goes_on:
+            return self._supersede() or freed
+        # A service that cannot be reached tells no balance.
+        if self._on_unknown == "reconcile" and not isinstance(sender.error, (NotSentError, OutageError)):
+            caution = sender.stop_conditions.caution
+            freed |= self._reconcile(caution)
+            if caution.outage is not None:
+                raise caution.outage
+        return freed
 
-    def give_up(self) -> None:
-        """Leave the rest unknown."""
-        for request_id in list(self._lost):
-            self._leave(request_id)
+    def _await_others(self, noted: Collection[int]) -> bool:
+        """Wait until claims of others have an outcome or have lapsed: that saves a retry, and nothing rests on it."""
+        found, ends_at = self._ledger.states(noted), self._monotonic() + MAX_WAIT_SECONDS
+        while any(each.state == CLAIMED for each in found.values()) and not self._is_over(ends_at):
+            self._sleep(POLL_SECONDS)
+            found = self._ledger.states(noted)
+        self._unknown.update(each for each, standing in found.items() if standing.state == UNKNOWN)
+        return len(found) < len(noted) or any(each.state in (NOT_SENT, SUPERSEDED) for each in found.values())
 
-    def _apply(self, found: Mapping[int, Verdict], pending: PendingMessages, reconciliation: Reconciliation) -> None:
-        now = reconciliation.now()
-        for request_id, lost in list(self._lost.items()):
-            verdict = found.get(request_id)
-            if verdict is not None and verdict.outcome == UNDECIDED:
-                if verdict.settles_at is None or now > verdict.settles_at + QUIET_SECONDS:
-                    self._leave_open(request_id, pending)
-                else:
-                    self._due = max(self._due, verdict.settles_at if verdict.settles_at > now else now + LOOK_SECONDS)
+    def _is_over(self, ends_at: float) -> bool:
+        return self._stop.is_set() or self._monotonic() > ends_at
+
+    def _supersede(self) -> bool:
+        """Let messages be sent again, once in an attempt: the next attempt comes after Airflow's retry delay."""
+        if not self._unknown:
+            return False
+        found = self._ledger.states(self._unknown)
+        resent = self._ledger.resent([each for each, standing in found.items() if standing.mine])
+        # The process of the others may still record an outcome.
+        given_up = {each for each, standing in found.items() if not (standing.awaited or each in resent)}
+        self._unknown -= given_up
+        return self._ledger.supersede(sorted(given_up)) > 0
+
+    def _reconcile(self, caution: Caution) -> bool:
+        """Close what the balance decides: at once what was charged for, and the rest once it is settled."""
+        freed, failures, due, ends_at = False, 0, 0.0, self._monotonic() + MAX_WAIT_SECONDS
+        while not self._is_over(ends_at):
+            self._look_at = 0.0
+            if not (self.holds() or self._unknown):
+                break
+            now = self._reconciliation.now()
+            if now < (due if self._unknown else max(due, self._doubt or 0.0)):
+                self._sleep(POLL_SECONDS)
                 continue
-            is_charged = verdict is not None and verdict.outcome == CHARGED
-            is_of_earlier_leg = request_id in self._counts.lost_requests
-            # Without a verdict, a person or a late response was faster.
-            is_own = lost.is_mine or is_of_earlier_leg
-            is_taken = is_charged or (is_own and verdict is None and reconciliation.is_accepted(request_id))
-            del self._lost[request_id]
-            if lost.is_mine:
-                self._counts.remove_unknown(request_id, len(lost.messages), is_charged=is_taken)
-            elif is_of_earlier_leg and not is_taken:
-                self._counts.requests -= 1
-            if verdict is not None:
-                self._counts.reconciled += len(lost.messages)
-            if verdict is not None and is_charged:
-                self._caution.took_a_lost_one()
-                self._counts.add_charged(len(lost.messages), lost.parts, verdict.amount, is_mine=is_own)
-            else:
-                # Given back, or decided without the balance, as the ledger tells.
-                pending.reconcile(lost.messages, turned_away=True)
-
-    def _leave_open(self, request_id: int, pending: PendingMessages) -> None:
-        """Leave a request whose outcome the balance does not tell: its own process may still record it."""
-        self._undecided.add(request_id)
-        if not self._lost[request_id].is_mine:
             try:
-                pending.reconcile(self._lost[request_id].messages)
-            except LedgerError:
-                self._leave(request_id)
-                raise
-            del self._lost[request_id]
-        else:
-            self._leave(request_id)
+                found = self._reconciliation.close(self._unknown)
+            except ServiceError as error:
+                failures, due = failures + 1, now + UNREADABLE_SECONDS
+                log.warning("The balance cannot be read, so nothing tells what became of lost requests: %s", error)
+                if failures >= MAX_UNREADABLE:
+                    raise OutageError(
+                        "responses were lost, and the balance that tells what became of their requests cannot be read: "
+                        f"{error}. The next attempt reads it again, and sends the rest"
+                    ) from error
+                continue
+            failures, due = 0, now + LOOK_SECONDS
+            gave_back, settles_at = self._apply(found, caution)
+            freed, due = freed or gave_back, max(due, settles_at)
+        if self.holds() and not self._stop.is_set():
+            raise OutageError(
+                f"the account's balance has told nothing for {MAX_WAIT_SECONDS:g} seconds, since responses to its "
+                "tasks are lost again and again, or since a clock was set back. The next attempt sends the rest"
+            )
+        return freed
 
-    def _leave(self, request_id: int) -> None:
-        lost = self._lost.pop(request_id)
-        self._undecided.add(request_id)
-        if not lost.is_mine:
-            self._counts.add_unknown(request_id, len(lost.messages))
+    def _apply(self, found: Mapping[int, Verdict], caution: Caution) -> tuple[bool, float]:
+        """Forget the requests that are decided, or that no balance will decide.
+
+        :returns: whether messages became free, and when the last of the others is settled.
+        """
+        freed, settles_at, now = False, 0.0, self._reconciliation.now()
+        for request_id in list(self._unknown):
+            verdict = found.get(request_id)
+            if verdict is not None and verdict.settles_at is not None and now <= verdict.settles_at + QUIET_SECONDS:
+                settles_at = max(settles_at, verdict.settles_at)
+                continue
+            self._unknown.remove(request_id)
+            if verdict is None or verdict.outcome == NOT_CHARGED:
+                freed = True  # without a verdict, a person or a late response was faster
+            elif verdict.outcome == CHARGED:
+                caution.took_a_lost_one()
+        return freed, settles_at

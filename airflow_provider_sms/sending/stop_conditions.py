@@ -3,7 +3,7 @@
 Hours and credit are looked at before a send as well as before each of its claims. What they allow is decided here
 alone, by :func:`closed_for_all`, :func:`covers` and :func:`is_out_of_credit`, so that a task that has waited for them
 does not meet a different rule in mid-send. What each response means, a 403 or a lost one included, is decided in
-:mod:`~airflow_provider_sms.sending.response_handler`, which tells these conditions of it. The error rate is known only
+:mod:`~airflow_provider_sms.sending.outcomes`, which tells these conditions of it. The error rate is known only
 while the service responds. A pause takes effect in the claim itself: :mod:`airflow_provider_sms.ledger.pauses`.
 """
 
@@ -201,12 +201,9 @@ class Credit:
         self._planned -= self._in_flight.pop(id(batch), Decimal(0))
         self.balance = response.remaining_balance
 
-    def lost(self, batch: RequestBatch, resend: Sequence[Outgoing]) -> None:
-        """Record a request whose outcome is unknown.
-
-        :param resend: those of its messages that are posted again.
-        """
-        self._planned -= self._in_flight.pop(id(batch), Decimal(0)) - self._cost(resend)
+    def lost(self, batch: RequestBatch) -> None:
+        """Record a request whose outcome is unknown."""
+        self._planned -= self._in_flight.pop(id(batch), Decimal(0))
 
     def needed(self, batch: RequestBatch) -> Decimal:
         """Return the balance that covers this request and all others that may still be posted.
@@ -329,13 +326,10 @@ class StopConditions:
             return True
         return False
 
-    def lost(self, batch: RequestBatch, resend: Sequence[Outgoing]) -> None:
-        """Record a request whose outcome is unknown.
-
-        :param resend: those of its messages that are posted again.
-        """
+    def lost(self, batch: RequestBatch) -> None:
+        """Record a request whose outcome is unknown."""
         if self._credit is not None:
-            self._credit.lost(batch, resend)
+            self._credit.lost(batch)
 
     def all_read(self) -> None:
         """Make the send wait for the hours of messages that were too late, once all others have gone out."""

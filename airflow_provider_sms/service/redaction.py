@@ -14,9 +14,7 @@ from airflow_provider_sms.service.echoes import blanker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-FAULT_KEYS = "sms_ledger_fault_keys"
-"""A field that only the ledger's copy of a redacted response has: for each fault, the key of its message in hex; None
-where it names no number of the request. The row report needs it: two recipients can have the same masked number."""
+    from airflow_provider_sms.service.responses import ErrorReport
 
 _DEEPEST = 20
 """Levels of a fault that are read: a deeper value becomes stars, since recursion must not cost the record of a send."""
@@ -25,6 +23,24 @@ _DEEPEST = 20
 def storable(text: str) -> str:
     """Return a text of the service in a form that every database takes: half an emoji and NUL become question marks."""
     return text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def shown(name: str) -> str:
+    """Return a name that the service chose as summaries and logs show it."""
+    return mask_numbers_in(storable(name))[:30]
+
+
+def reported(report: ErrorReport) -> dict[str, int]:
+    """Return an error report as counts only, since its faults hold numbers; further names are the service's words."""
+    counts = {
+        "NoNetwork": report.no_network,
+        "Duplicates": report.duplicates,
+        "OptedOuts": report.opted_outs,
+        "Faults": len(report.faults),
+    }
+    for name, count in report.other.items():
+        counts[shown(name)] = counts.get(shown(name), 0) + count
+    return counts
 
 
 def redacted_response(response: Mapping[str, Any], texts: Iterable[str] = ()) -> dict[str, Any]:
@@ -51,7 +67,7 @@ def _without_people(fields: Mapping[str, Any], clean: Callable[[str], str]) -> d
     def cleaned(value: Any) -> Any:
         return _cleaned(value, clean)
 
-    kept = {key: value for key, value in fields.items() if key.lower() != "sample" and key != FAULT_KEYS}
+    kept = {key: value for key, value in fields.items() if key.lower() != "sample"}
     kept = {key: cleaned(value) if key.lower() == "errors" else value for key, value in kept.items()}
     return _with_field("errorreport", lambda report: _with_field("faults", cleaned, report), kept)
 

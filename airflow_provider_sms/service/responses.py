@@ -31,9 +31,6 @@ _MAX_EXPONENT = 100
 """The largest exponent of an amount, and its most decimals: written without an exponent, ``1e-800000000`` takes a
 gigabyte."""
 
-_MAX_DIGITS = 15
-"""Digits of the longest number (ITU-T E.164)."""
-
 MAX_COUNTER = 999_999
 """The largest counter of an error report, in messages: no request has as many, and a phone number has more digits."""
 
@@ -164,17 +161,6 @@ def is_counter(value: object) -> bool:
     """Return whether a value of an error report counts messages; a larger integer may be a phone number."""
     count = _whole(value)
     return isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_COUNTER
-
-
-def faulted_number(fault: Mapping[str, Any]) -> int | None:
-    """Return the number that a fault names, as digits with country code; None where it names none."""
-    fields = {key.lower(): value for key, value in fault.items()}
-    for name in ("scrubbeddestination", "rawdestination"):
-        value = fields.get(name)
-        digits = "".join(filter(str.isdecimal, str(value))) if isinstance(value, (str, int)) else ""
-        if 0 < len(digits) <= _MAX_DIGITS and (number := int(digits)):
-            return number
-    return None
 
 
 def _not_of_the_contract(what: str) -> UnknownOutcomeError:

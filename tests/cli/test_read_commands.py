@@ -36,6 +36,7 @@ def test_show_shows_the_state_of_a_campaign(ledger, sent):
         "requests_unknown": "1",
         "requests_under_way": "1",
         "requests_not_sent": "1",
+        "requests_superseded": "0",
         "parts": "3",
         "cost": "at least 1.10, and nothing is known of 1 request",
         "first_activity": "2023-11-14T22:13:20+00:00",
@@ -68,18 +69,19 @@ def test_show_names_the_ledger_in_its_commands(ledger, sent, monkeypatch):
 
 
 def test_show_counts_the_unknown_requests_that_unknown_lists(ledger, store):
-    """A request whose messages were all sent again needs no decision: the hint leaves it out, as the list does."""
-    (one,), take_over = people(1), {}
+    """A request whose messages were sent again needs no decision: the hint leaves it out, as the list does."""
+    (one,) = people(1)
     sending = CampaignLedger(store, "spring", claimant())
     note_progress(store, "spring", 1, "failed")
-    for _ in range(2):
-        chunk = Chunk([one.key], [one.destination], take_over)
-        (claim,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
+    for again in (True, False):
+        (claim,) = sending.commit(chunks=[Chunk([one.key], [one.destination])], claim_seconds=60.0)
         sending.commit(outcomes=[Outcome(claim.request_id, UNKNOWN)])
-        take_over = {one.key: claim.request_id}
+        if again:
+            assert sending.supersede([claim.request_id]) == 1
     said = ledger("show", "spring", "-o", "json")
-    assert [row["request"] for row in ledger("unknown", "-o", "json").data] == [str(claim.request_id)]
-    assert (said.data[0]["requests_unknown"], said.data[0]["messages_unknown"]) == ("1", "1")
+    assert [row["request"] for row in ledger("unknown", "-o", "json").data] == ["2"]
+    found = said.data[0]
+    assert (found["requests_unknown"], found["requests_superseded"], found["messages_unknown"]) == ("1", "1", "1")
     assert "What became of 1 request is unknown." in said.err
     assert "List it with airflow-sms unknown --campaign=spring; close it with" in said.err
 

@@ -197,8 +197,8 @@ def statements(name):
     return [each.strip() for each in code.split(";") if each.strip()]
 
 
-def claim(ledger, messages, take_over=None, seconds=60.0):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+def claim(ledger, messages, seconds=60.0):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
     return ledger.commit(chunks=[chunk], claim_seconds=seconds)[0].request_id
 
 
@@ -323,7 +323,7 @@ def test_the_query_of_unknown_requests(server, store):
     claim(ledger, people(4, 50), seconds=-1.0)
     (row,) = (each for each in server.query("unknown") if each["campaign"] == "spring")
     assert (row["requests"], row["messages"]) == (2, 7)
-    claim(ledger, people(3, 20), {message.key: lost for message in people(3, 20)})
+    ledger.supersede([lost])
     (row,) = (each for each in server.query("unknown") if each["campaign"] == "spring")
     assert (row["requests"], row["messages"]) == (1, 4)
 

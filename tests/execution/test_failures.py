@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
-from support.sending import claimant
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -14,11 +15,12 @@ from airflow_provider_sms.exceptions import (
     RefusedError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.failures import cause_of, describe, failure, is_permanent
+from airflow_provider_sms.execution.failures import Unsettled, cause_of, describe, failure, is_permanent
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import LAPSED, UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.request_queries import RequestRow
-from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.reporting.row_counts import RowCounts
+from airflow_provider_sms.reporting.summary import Sums
 
 
 @pytest.mark.parametrize(
@@ -69,75 +71,80 @@ def test_an_error_of_the_service_names_the_connection(attempts, where):
     assert describe(error) == f"not sent: Connection refused {where}"
 
 
+def failed(counts=None, *, sums=None, unsettled=None, error=None, campaign="spring", **given):
+    options = {"stopped": False, "on_unknown": "fail", **given}
+    return failure(campaign, counts or RowCounts(), sums or Sums(), unsettled or Unsettled(), error, **options)
+
+
+def unknown(held, awaited=()):
+    """Counts of messages that requests without an outcome hold."""
+    return RowCounts(unknown=sum(held.values()), unsettled=held, awaited=frozenset(awaited))
+
+
+def request(
+    request_id, evidence=None, messages=1, reason="no response in time", task=("d", "t", "r", -1), try_number=1
+):
+    """A request as the ledger has it."""
+    of_request = (request_id, "spring", "bulk", UNKNOWN, messages, None, messages, 0.0, 1.0, None, reason)
+    return RequestRow(*of_request, *task, try_number, evidence=evidence)
+
+
+def told(verdict, words):
+    return KeptEvidence(verdict, words, 1_700_000_000.0)
+
+
+TWICE = Unsettled(twice=[TextedTwice(4, 12, is_sure=True, messages=3)])
+
+
 def test_a_send_that_went_well_does_not_fail():
     """Neither sent messages nor those that the service left out make a task fail."""
-    assert (
-        failure("spring", SendCounts(accepted=9, not_sent=1, partial=1), None, stopped=False, resend_unknown=False)
-        is None
-    )
+    assert failed(RowCounts(accepted=9), sums=Sums(left_out=3)) is None
 
 
-@pytest.mark.parametrize(("resend", "permanent"), [(False, True), (True, False)])
-def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent):
+@pytest.mark.parametrize(("on_unknown", "permanent"), [("fail", True), ("reconcile", True), ("resend", False)])
+def test_unknown_messages_fail_for_good_unless_they_are_resent(on_unknown, permanent):
     """No retry can make known what is unknown; one that resends can get it through."""
-    failed = failure(
-        "spring", SendCounts(unknown=7, unknown_requests={3, 5}), None, stopped=False, resend_unknown=resend
-    )
-    assert failed.permanent is permanent
-    assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in failed.words
+    found = failed(unknown({5: 3, 3: 4}), on_unknown=on_unknown)
+    assert found.permanent is permanent
+    assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in found.words
 
 
 @pytest.mark.parametrize(
-    ("arguments", "command"),
+    ("options", "command"),
     [
-        ({}, "airflow-sms unknown --campaign 'spring sale', then airflow-sms resolve"),
-        ({"reconciles": True}, "airflow-sms unknown --campaign 'spring sale' --read-balance, then"),
+        ({}, "unknown --campaign 'spring sale', then airflow-sms resolve; or"),
+        ({"on_unknown": "reconcile"}, "unknown --campaign 'spring sale' --read-balance, then airflow-sms resolve; or"),
         (
-            {"ledger_conn_id": "sms_ledger"},
-            "airflow-sms unknown --campaign 'spring sale' --ledger-conn-id sms_ledger, then",
+            {"ledger_conn_id": "l"},
+            "unknown --campaign 'spring sale' --ledger-conn-id l, then airflow-sms resolve --ledger-conn-id l; or",
         ),
+        ({"campaign": "--spring"}, "unknown --campaign=--spring, then airflow-sms resolve; or"),
     ],
     ids=str,
 )
-def test_the_error_for_unknown_messages_names_the_command_and_the_page(arguments, command):
-    """The command can be pasted: it has the campaign's name, and the connection of a ledger that is not the usual."""
-    counts = SendCounts(unknown=1, unknown_requests={3})
-    words = failure("spring sale", counts, None, stopped=False, resend_unknown=False, **arguments).words
-    assert f"It is not sent again. A person decides: with {command}" in words
+def test_the_error_for_unknown_messages_names_the_commands_and_the_page(options, command):
+    """They can be pasted: with the campaign's name, dashes and all, and the connection of a ledger not the usual."""
+    words = failed(unknown({3: 1}), **{"campaign": "spring sale", **options}).words
+    assert f"It is not sent again. A person decides: with airflow-sms {command}" in words
     assert "or on the campaign's page, under SMS in Airflow's navigation" in words
-    assert ("on_unknown='reconcile'" in words) is not arguments.get("reconciles", False)
-
-
-def test_the_second_command_leads_to_the_same_ledger():
-    """Without the connection, it would close another request of the same number in the configured ledger."""
-    counts = SendCounts(unknown=1, unknown_requests={3})
-    words = failure("spring", counts, None, stopped=False, resend_unknown=False, ledger_conn_id="sms_ledger").words
-    assert "then airflow-sms resolve --ledger-conn-id sms_ledger; or" in words
-
-
-def test_the_command_takes_a_name_with_a_dash_for_a_name():
-    """Not for an option: the command can be pasted for every campaign."""
-    counts = SendCounts(unknown=1, unknown_requests={3})
-    words = failure("--spring", counts, None, stopped=False, resend_unknown=False).words
-    assert "airflow-sms unknown --campaign=--spring, then" in words
+    assert ("on_unknown='reconcile'" in words) is (options.get("on_unknown") != "reconcile")
 
 
 def test_one_message_is_said_in_the_singular():
     """Whatever became of it."""
-    as_before = {"stopped": False, "resend_unknown": True}
-    refused = failure("spring", SendCounts(none_taken=1), None, **as_before).words
+    refused = failed(RowCounts(not_sent=1), sums=Sums(none_taken=1)).words
     assert "1 message is not sent, since the service took nothing of its request (" in refused
-    lost = failure("spring", SendCounts(unknown=1, unknown_requests={3}), None, **as_before).words
+    lost = failed(unknown({3: 1}), on_unknown="resend").words
     assert "1 message in the ledger's request 3 may have been sent" in lost
     assert "The next attempt sends it again" in lost
 
 
 def test_groups_of_which_nobody_was_taken_have_no_table():
     """The advice is about the groups at the service, and names neither a source nor a list of suppressed numbers."""
-    counts = SendCounts(none_taken=1, error_report={"OptedOuts": 3})
-    failed = failure("spring", counts, None, stopped=False, resend_unknown=False, to_groups=True)
-    assert failed.permanent is True
-    assert failed.words == (
+    sums = Sums(none_taken=1, error_report=Counter(OptedOuts=3))
+    found = failed(RowCounts(not_sent=1), sums=sums, to_groups=True)
+    assert found.permanent is True
+    assert found.words == (
         "Campaign spring: the text is not sent, since the service took nothing of its request (OptedOuts 3 in its "
         "error reports). Clearing the task sends it again, which helps only once the reason is gone: check at the "
         "service that the groups have members"
@@ -146,84 +153,69 @@ def test_groups_of_which_nobody_was_taken_have_no_table():
 
 def test_what_another_task_has_not_recorded_is_worth_a_retry():
     """The error names the other attempts, and does not say that a response was lost, which nobody knows."""
-    other = claimant(2, dag_id="news", task_id="send", run_id="monday", map_index=3, host="worker-2")
-    counts = SendCounts(unknown=7, unrecorded={5: 3, 3: 2, 9: 2})
-    failed = failure(
-        "spring", counts, None, stopped=False, resend_unknown=False, claimants={3: other, 5: other, 9: claimant()}
-    )
-    assert failed.permanent is False
-    assert failed.words == (
+    news = {"task": ("news", "send", "monday", 3), "try_number": 2}
+    awaited = [request(3, **news), request(5, **news), request(9)]
+    found = failed(unknown({5: 3, 3: 2, 9: 2}, {3, 5, 9}), unsettled=Unsettled(awaited=awaited))
+    assert found.permanent is False
+    assert found.words == (
         "Campaign spring: 7 messages are claimed by another process that has recorded no outcome: requests 3, 5 by "
-        "attempt 2 of task send of DAG news, run monday, map index 3, on host worker-2; request 9 by attempt 1 of task "
-        "t of DAG d, run r, on host h. They may have been sent. The next attempt finds the outcome, or treats requests "
-        "without one by then as unknown"
+        "attempt 2 of task send of DAG news, run monday, map index 3; request 9 by attempt 1 of task t of DAG d, run r."
+        " They may have been sent. The next attempt finds the outcome, or treats requests without one by then as "
+        "unknown"
     )
 
 
 def test_what_is_lost_and_what_is_unrecorded_are_told_apart():
-    """Each with its own count; the retry that one is worth ends without the other's being guessed."""
-    counts = SendCounts(unknown=3, unknown_requests={4}, unrecorded={5: 1})
-    failed = failure("spring", counts, None, stopped=False, resend_unknown=False)
-    assert failed.permanent is False
-    assert "2 messages in the ledger's request 4 may have been sent: the sending process ended or" in failed.words
-    assert "1 message is claimed by another process that has recorded no outcome: request 5 by an" in failed.words
+    """Each with its own count; what is lost needs a person, whatever the other's outcome will be."""
+    awaited = Unsettled(awaited=[request(5)])
+    found = failed(unknown({4: 2, 5: 1}, {5}), unsettled=awaited)
+    assert found.permanent is True
+    assert "2 messages in the ledger's request 4 may have been sent: the sending process ended or" in found.words
+    assert "1 message is claimed by another process that has recorded no outcome: request 5 by attempt 1" in found.words
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        SendCounts(unknown=1, unrecorded={5: 1}, none_taken=1),
-        SendCounts(unknown=1, unrecorded={5: 1}, texted_twice=[TextedTwice(4, 12, is_sure=True, messages=3)]),
-    ],
-    ids=["none taken", "texted twice"],
-)
-def test_what_needs_a_person_needs_one_at_once(counts):
+@pytest.mark.parametrize("needs", [{"sums": Sums(none_taken=1)}, {"unsettled": TWICE}], ids=["none taken", "twice"])
+def test_what_needs_a_person_needs_one_at_once(needs):
     """A retry would hide it, or be wasted."""
-    assert failure("spring", counts, None, stopped=False, resend_unknown=False).permanent is True
+    counts = RowCounts(unknown=1, not_sent=1, unsettled={5: 1}, awaited=frozenset({5}))
+    assert failed(counts, **needs).permanent is True
+
+
+def test_messages_that_another_process_gave_back_are_left_to_the_next_attempt():
+    """They were not free when the table was checked, so this attempt did not send them."""
+    found = failed(RowCounts(accepted=9, not_sent=2))
+    assert found.permanent is False
+    assert "2 messages that another process held are free now, and not sent. The next attempt sends them" in found.words
 
 
 def test_an_error_and_unknown_messages_are_both_said():
     """The end of a send says all that is wrong with it."""
-    failed = failure("spring", SendCounts(unknown=7), NotSentError("no route"), stopped=False, resend_unknown=False)
-    assert (failed.permanent, "no route" in failed.words, "7 messages" in failed.words) == (False, True, True)
+    found = failed(unknown({3: 7}), error=NotSentError("no route"))
+    assert (found.permanent, "no route" in found.words, "7 messages" in found.words) == (False, True, True)
 
 
 def test_a_stopped_send_can_be_retried():
     """A task that was told to stop goes on in its next try."""
-    assert failure("spring", SendCounts(), None, stopped=True, resend_unknown=False).permanent is False
+    assert failed(RowCounts(not_sent=1), stopped=True).permanent is False
 
 
 def test_an_error_that_is_not_ours_is_named_not_quoted():
     """The words of a foreign error may hold a number."""
-    failed = failure("spring", SendCounts(), ValueError("27821234567"), stopped=False, resend_unknown=False)
-    assert ("27821234567" in failed.words, "ValueError" in failed.words) == (False, True)
+    found = failed(error=ValueError("27821234567"))
+    assert ("27821234567" in found.words, "ValueError" in found.words) == (False, True)
 
 
 def test_people_who_were_texted_twice_fail_the_task_by_request():
     """It is the one thing that never passes in silence."""
-    tally = SendCounts(accepted=9, texted_twice=[TextedTwice(4, 12, is_sure=True, messages=3)])
-    failed = failure("spring", tally, None, stopped=False, resend_unknown=False)
-    assert (failed.permanent, "texted twice" in failed.words, "went out with request 12, too" in failed.words) == (
-        True,
-        True,
-        True,
-    )
-
-
-def told(verdict, words):
-    return KeptEvidence(verdict, words, 1_700_000_000.0)
-
-
-def lost(request_id, evidence=None, messages=1, reason="no response in time"):
-    """A request as the ledger has it."""
-    times, task = (0.0, 1.0), ("d", "t", "r", -1)
-    row = RequestRow(request_id, "spring", "bulk", UNKNOWN, messages, None, messages, *times, None, reason, *task, 1)
-    return row._replace(evidence=evidence)
+    found = failed(RowCounts(accepted=9), unsettled=TWICE)
+    assert found.permanent is True
+    assert "request 4, texted twice: 3 of its messages went out with request 12, too" in found.words
 
 
 def words_of(*requests, rows=None):
-    counts = SendCounts(unknown=rows or len(requests), unknown_requests={each.request_id for each in requests})
-    return failure("spring", counts, None, stopped=False, resend_unknown=False, requests=requests).words
+    rows = rows or len(requests)
+    counts = RowCounts(unknown=rows, unsettled={each.request_id: rows // len(requests) for each in requests})
+    return failed(counts, unsettled=Unsettled(requests)).words
 
 
 def test_the_failure_says_what_the_balance_says():
@@ -233,30 +225,30 @@ def test_the_failure_says_what_the_balance_says():
     assert (
         "the service's response was lost. The balance fell by 6: requests 3 and 5 were taken. No balance is known "
         "before it. They are not sent again"
-    ) in words_of(lost(3, both), lost(5, both), lost(7), lost(8, doubt))
+    ) in words_of(request(3, both), request(5, both), request(7), request(8, doubt))
 
 
 @pytest.mark.parametrize("evidence", [None, told("undecided", "")])
 def test_without_evidence_the_failure_is_as_ever(evidence):
     """A post-paid account gives none."""
-    assert "the service's response was lost. It is not sent again" in words_of(lost(3, evidence))
+    assert "the service's response was lost. It is not sent again" in words_of(request(3, evidence))
 
 
 def test_of_a_process_that_ended_nobody_says_that_a_response_was_lost():
     """Whether it was posted at all is not known, as the ledger says."""
-    words = words_of(lost(3), lost(5, reason=LAPSED))
+    words = words_of(request(3), request(5, reason=LAPSED))
     assert "may have been sent: the sending process ended or lost the response. They are not" in words
 
 
 def test_only_messages_of_the_table_are_counted():
     """Of a request, the table may have a few messages only."""
-    words = words_of(*(lost(each, messages=100) for each in range(1, 5)), rows=40)
+    words = words_of(*(request(each, messages=100) for each in range(1, 5)), rows=40)
     assert "Campaign spring: 40 messages in the ledger's requests 1, 2, 3, 4 may have been sent" in words
 
 
 def test_the_failure_has_three_sentences_of_the_balance_at_most():
     """A log line that names every request would be read by nobody; it says where all of them are."""
-    requests = [lost(number, told("charged", f"Request {number} was taken.")) for number in range(1, 6)]
+    requests = [request(number, told("charged", f"Request {number} was taken.")) for number in range(1, 6)]
     found = words_of(*requests)
     assert "Request 3 was taken. And 2 more: see airflow-sms unknown. They are" in found
     assert "more: see" not in words_of(*requests[:3])

@@ -63,7 +63,7 @@ def claims(store, who, count, *, campaign="c"):
 
 def begun(store, who):
     """Begin an attempt, up to the moment at which it holds its campaign."""
-    return LedgerSession(store, who, register(store, who), resumed=False)
+    return LedgerSession(store, who, register(store, who))
 
 
 def who(try_number, **changes):

@@ -4,7 +4,6 @@ import json
 import logging
 import sqlite3
 from contextlib import closing
-from decimal import Decimal
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -21,8 +20,8 @@ from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
-from airflow_provider_sms.reporting.summary import COUNTS, summarise
-from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
+from airflow_provider_sms.reporting.summary import Sums, summarise
 
 
 def read(path, query):
@@ -55,11 +54,6 @@ def counts(note):
 
 
 # Tasks
-
-
-def told_of(note):
-    """Count the messages of which the service has named the network."""
-    return sum(line["quantity"] for line in note["figures"]["cost_breakdown"].values())
 
 
 def test_the_last_note_is_of_the_end(send, people, notes):
@@ -148,10 +142,10 @@ def test_a_wait_is_the_last_that_its_part_says(send, people, sandbox, notes):
         ran = send(people(400), on_low_balance="wait", cost_per_part=0.5, concurrency=1)
     waited, went_on = notes()
     assert ran.state == "success"
-    assert counts(waited) == {"state": "waiting for credit", "total": 400, "done": 200, "not_sent": 0, "invalid": 0}
-    assert (waited["figures"]["balance_needed"], told_of(waited)) == (100.0, 200)
+    assert counts(waited) == {"state": "waiting for credit", "total": 400, "done": 200, "not_sent": None, "invalid": 0}
+    assert waited["figures"] == {"balance_needed": 100.0}
     assert counts(went_on) == {"state": "ended", "total": 400, "done": 400, "not_sent": 0, "invalid": 0}
-    assert (went_on["figures"]["accepted"], told_of(went_on)) == (400, 400)
+    assert went_on["figures"] == ran.summary
 
 
 @pytest.mark.slow
@@ -203,9 +197,9 @@ def test_progress_of_a_table_that_was_sent_is_whole_at_once(sms_default, ledger_
     done = []
     begin = Progress.begin
 
-    def beginning(self, counts, total):
-        done.append((counts.settled, counts.already_sent, total))
-        begin(self, counts, total)
+    def beginning(self, total, settled, figures):
+        done.append((settled, figures["already_sent"], total))
+        begin(self, total, settled, figures)
 
     source = people(30)
     for _ in range(2):
@@ -222,7 +216,7 @@ def test_the_counters_add_up_to_the_summary(send, people, metrics):
     """Every count of the summary is a counter, tagged with DAG, task and connection, and every request has its time."""
     numbers = [str(27_820_000_000 + n) for n in range(250)]
     numbers[7], numbers[9] = "12", numbers[8]
-    ran = send(people(250, destination=numbers), "Hi", on_invalid="skip")
+    ran = send(people(250, destination=numbers), "Hi", on_invalid="skip", concurrency=1)
     assert metrics.counts() == named(ran) == {"sms.accepted": 248, "sms.invalid": 1, "sms.duplicate": 1}
     assert len(metrics.values("sms.request_duration")) == ran.summary["requests"] == 3
     assert all(milliseconds > 0 for milliseconds in metrics.values("sms.request_duration"))
@@ -295,12 +289,22 @@ def told(ledger_path, clock):
 
 
 @pytest.fixture
-def after(told, clock):
+def sender(told):
+    """What the attempt has sent, as its sender counts it for others to see."""
+    sender = SimpleNamespace(taken=0, balance=None, stop_conditions=SimpleNamespace(paused=None))
+    told.sends(sender)
+    return sender
+
+
+@pytest.fixture
+def after(told, clock, sender):
     """Let seconds pass while the attempt sends."""
 
-    def after(seconds=10.0, *, paused=False):
+    def after(seconds=10.0, *, taken=None, paused=False):
         clock.now += seconds
-        told.beat(paused=paused)
+        sender.taken = sender.taken if taken is None else taken
+        sender.stop_conditions.paused = "a pause" if paused else None
+        told.beat()
 
     return after
 
@@ -312,60 +316,36 @@ def lines(caplog):
 
 
 def test_a_note_says_how_far_sending_is(told, notes, after):
-    """The rate is that of this leg since it began to send; before the service has taken anything there is none."""
-    tally = SendCounts(accepted=100)
-    told.begin(tally, 1000)
+    """The rate is that of this process since it began; before the service has taken anything there is none."""
+    told.begin(1000, 100, {"accepted": 60, "duplicate": 15})
     assert (notes()[0]["done"], notes()[0]["rate"]) == (100, None)
-    tally.accepted, tally.unknown, tally.not_sent, tally.duplicate, tally.requests = 145, 20, 5, 15, 3
-    tally.cost_breakdown["MTN"] = (Decimal("9.5"), 110)
-    after()
+    after(taken=45)
     (note,) = notes()
-    assert counts(note) == {"state": "sending", "total": 1000, "done": 180, "not_sent": 5, "invalid": None}
-    assert note["rate"] == 4.5
-    assert {name: value for name, value in note["figures"].items() if isinstance(value, int)} == {
-        "accepted": 145,
-        "unknown": 20,
-        "duplicate": 15,
-        "already_sent": 0,
-        "requests": 3,
-    }
-    assert note["figures"]["cost_breakdown"] == {"MTN": {"cost": 9.5, "quantity": 110}}
+    assert counts(note) == {"state": "sending", "total": 1000, "done": 145, "not_sent": None, "invalid": None}
+    assert (note["rate"], note["figures"]) == (4.5, {"accepted": 105, "duplicate": 15})
 
 
 def test_after_a_note_that_failed_the_next_one_is_tried(told, notes, after, monkeypatch, caplog):
     """A database that is locked for a moment costs no note but its own, and is logged once."""
-    tally = SendCounts()
     with monkeypatch.context() as patched:
         patched.setattr(progress, "note_progress", Mock(side_effect=LedgerError("locked")))
-        told.begin(tally, 100)
+        told.begin(100, 0, {})
         after()
     assert (caplog.text.count("does not take notes"), notes()) == (1, [])
-    tally.accepted = 1
-    after()
+    after(taken=1)
     assert notes()[0]["done"] == 1
-
-
-def test_what_the_service_left_out_is_not_for_a_later_try(told, notes, after):
-    """It is held by the request that it was left out of, so nobody is asked to clear a task for it."""
-    tally = SendCounts(accepted=95, not_sent=5, partial=3)
-    told.begin(tally, 100)
-    assert (notes()[0]["done"], notes()[0]["not_sent"]) == (98, 2)
-    told.ended("ended", summarise("spring", 100, 0, tally))
-    assert (notes()[0]["done"], notes()[0]["not_sent"]) == (98, 2)
 
 
 def test_a_try_that_came_to_look_at_nothing_notes_no_counts(told, notes):
     """Nothing is not known; it is not none."""
-    told.ended("failed", summarise("spring", 0, 0, SendCounts()))
+    told.ended("failed", summarise("spring", RowCounts(), Sums()))
     assert (notes()[0]["state"], notes()[0]["total"], notes()[0]["not_sent"]) == ("failed", None, None)
 
 
 def test_a_pause_leaves_the_rate_as_it_was(told, notes, after):
     """How fast it was until then; meanwhile it would only fall."""
-    tally = SendCounts()
-    told.begin(tally, 1000)
-    tally.accepted = 50
-    after()
+    told.begin(1000, 0, {})
+    after(taken=50)
     after(1000.0, paused=True)
     assert (notes()[0]["state"], notes()[0]["rate"]) == ("paused", 5.0)
 
@@ -378,38 +358,19 @@ def test_an_interruption_gets_through(told, monkeypatch):
 
 
 def test_the_log_says_done_total_rate_and_time_left(told, after, lines):
-    """A line says how many messages are done, of how many, how fast this leg sends, and how long it will take."""
-    tally = SendCounts(accepted=200)
-    told.begin(tally, 1000)
-    tally.accepted, tally.already_sent = 450, 250
-    after()
+    """A line says how many messages are done, of how many, how fast this process sends, and how long it will take."""
+    told.begin(1000, 450, {})
+    after(taken=250)
     assert lines() == ["700 of 1000 messages done, 25 a second, 12 s left"]
 
 
-def test_one_message_is_logged_in_the_singular(told, after, lines):
-    """The send of one message."""
-    told.begin(SendCounts(), 1)
-    after()
-    assert lines() == ["0 of 1 message done, 0 a second, no estimate yet"]
-
-
-def test_the_log_gets_a_line_every_few_seconds(told, after, lines):
-    """It is not filled with progress."""
-    tally = SendCounts()
-    told.begin(tally, 1000)
-    for second in range(1, 21):
-        tally.accepted = second
-        after(1.0)
-    assert [line.partition(" ")[0] for line in lines()] == ["5", "10", "15", "20"]
-
-
-def test_the_log_says_nothing_again_where_nothing_has_changed(told, after, lines, notes):
+def test_the_log_gets_a_line_every_few_seconds_if_anything_has_changed(told, after, lines, notes):
     """A service that is down for a minute takes one line, and what others read of the send is noted all the same."""
-    tally, at = SendCounts(), []
-    told.begin(tally, 10)
-    for done, paused in [(0, False), (0, False), (5, False), (5, False), (5, True), (5, True)]:
-        tally.accepted = done
-        after(5.0, paused=paused)
+    at = []
+    told.begin(10, 0, {})
+    for taken, paused in [(0, False), (0, False), (5, False), (5, False), (5, True), (5, True)]:
+        after(2.5, paused=paused)
+        after(2.5, taken=taken, paused=paused)
         at.append(notes()[0]["updated_at"])
     assert lines() == [
         "0 of 10 messages done, 0 a second, no estimate yet",
@@ -419,28 +380,26 @@ def test_the_log_says_nothing_again_where_nothing_has_changed(told, after, lines
     assert len(set(at)) == 6
 
 
-def test_messages_that_are_left_for_their_recipients_hours_are_not_done(told, after, lines):
-    """While a task waits, they count as not sent."""
-    told.begin(SendCounts(accepted=100, not_sent=200, requests=1), 300)
+def test_one_message_is_logged_in_the_singular(told, after, lines):
+    """The send of one message."""
+    told.begin(1, 0, {})
     after()
-    assert lines()[0].startswith("100 of 300 messages done")
+    assert lines() == ["0 of 1 message done, 0 a second, no estimate yet"]
 
 
 def test_what_is_accepted_is_counted_while_a_try_sends(told, after, metrics):
-    """Each beat tells what this leg has sent since the last one; the end tells the rest."""
-    tally = SendCounts(accepted=40)
-    told.begin(tally, 300)
-    for tally.accepted in (140, 140, 290):
-        after(0.5)
+    """Each beat tells what this process has sent since the last one; the end tells the rest."""
+    told.begin(300, 40, {"accepted": 40})
+    for taken in (100, 100, 250):
+        after(0.5, taken=taken)
     assert metrics.values("sms.accepted") == [100, 150]
-    tally.duplicate = 2
-    told.ended("ended", summarise("spring", 300, 3, tally))
+    told.ended("ended", summarise("spring", RowCounts(accepted=290, duplicate=2, invalid=3, not_sent=5), Sums()))
     assert metrics.counts() == {"sms.accepted": 250, "sms.duplicate": 2, "sms.invalid": 3, "sms.not_sent": 5}
 
 
-def test_a_leg_that_ends_before_it_sends_counts_nothing_as_accepted(told, metrics):
-    """The leg before it has counted that."""
-    told.ended("failed", summarise("spring", 100, 0, SendCounts(accepted=60, unknown=40)))
+def test_a_process_that_ends_before_it_sends_counts_nothing_as_accepted(told, metrics):
+    """The one before its wait has counted that."""
+    told.ended("failed", summarise("spring", RowCounts(accepted=60, unknown=40), Sums()))
     assert metrics.counts() == {"sms.unknown": 40}
 
 
@@ -453,15 +412,14 @@ def test_a_request_takes_its_time_however_it_ends(told, clock, metrics):
 
     with pytest.raises(TimeoutError):
         told.timed(lose)([])
-    told.beat(paused=False)
+    told.beat()
     assert metrics.values("sms.request_duration") == [500.0]
 
 
-def test_the_balance_is_told_when_it_changes(told, after, metrics):
+def test_the_balance_is_told_when_it_changes(told, after, metrics, sender):
     """It is a gauge; and 1000000 is a post-paid account's, which has none."""
-    tally = SendCounts()
-    told.begin(tally, 10)
-    for balance in (None, 5, 5, 4, 1_000_000):
-        tally.remaining_balance = None if balance is None else Decimal(balance)
+    told.begin(10, 0, {})
+    for balance in (None, 5.0, 5.0, 4.0, 1_000_000.0):
+        sender.balance = balance
         after(0.5)
     assert metrics.values("sms.balance") == [5.0, 4.0]

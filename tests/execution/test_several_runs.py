@@ -61,7 +61,7 @@ def test_the_plan_has_the_warning(sms_default, ledger_path, monkeypatch):
     make = {"task_id": "send", "source": [{"destination": "27820000001"}], "message": "Hi", "dry_run": True}
     assert "warning" not in run_task(lambda: BulkSmsOperator(**make)).xcoms["plan"]
     monkeypatch.setattr(
-        "airflow_provider_sms.execution.attempt.several_runs_in_words", lambda *_: "Each of its runs texts"
+        "airflow_provider_sms.execution.bulk.several_runs_in_words", lambda *_: "Each of its runs texts"
     )
     ran = run_task(lambda: BulkSmsOperator(**make))
     assert ("Each of its runs texts" in ran.log, ran.xcoms["plan"]["warning"]) == (True, "Each of its runs texts")

@@ -6,12 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sms.execution.xcom import RESPONSES, for_xcom, push_responses
-from airflow_provider_sms.service.redaction import FAULT_KEYS
-
-
-def test_a_field_that_the_ledger_added_is_in_no_xcom():
-    """The message keys of faults are not the service's."""
-    assert for_xcom(f'{{"Cost": 1, "{FAULT_KEYS}": [null]}}') == {"Cost": 1}
 
 
 def test_any_response_can_be_an_xcom():

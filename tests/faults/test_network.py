@@ -5,7 +5,7 @@ from support.faults.arena import Arena
 from support.faults.network import idle, one, run
 from support.faults.verdict import Figures
 
-from airflow_provider_sms.sending import response_handler
+from airflow_provider_sms.sending import outcomes
 from airflow_provider_sms.service import connections
 
 
@@ -57,7 +57,7 @@ def test_a_client_that_keeps_every_connection_is_caught(ledgers, monkeypatch):
 
 def test_a_sender_that_guesses_is_caught(ledgers, monkeypatch):
     """Whoever takes a lost answer for a request that was not sent texts people twice, and is found out."""
-    monkeypatch.setattr(response_handler, "surely_not_sent", lambda error: True)
+    monkeypatch.setattr(outcomes, "surely_not_sent", lambda error: True)
     with Arena(ledgers) as arena:
         one(arena, "answer cut at nothing by RST", 2)
         one(arena, "request cut at nothing by RST", 2)

@@ -7,7 +7,7 @@ from support.faults import parts
 from support.faults.arena import Arena
 from support.faults.verdict import Figures
 
-from airflow_provider_sms.sending import pending
+from airflow_provider_sms.ledger import claims
 
 
 # Of a connection that is gone psycopg's server cursors cannot be closed, by anybody.
@@ -44,19 +44,9 @@ def test_each_part_goes_on_where_the_one_before_it_stopped(ledgers, place, accep
 
 def test_a_part_that_forgets_the_one_before_it_is_caught(ledgers, monkeypatch):
     """Whoever calls what the same try sent another's tells less than it sent, and is found out."""
-    monkeypatch.setattr(pending.PendingMessages, "_count", _forgetting(pending.PendingMessages._count))
+    monkeypatch.setattr(claims, "claimants_of_try", lambda store, who, claimant_id: {claimant_id})
     with Arena(ledgers) as arena:
         campaign = arena.campaign()
         arena.look(campaign, parts.Whole(arena)(campaign))
         arena.resume("forgetting", campaign)
     assert arena.figures.lost > 0
-
-
-def _forgetting(count):
-    def forgetting(self, outgoing, holder, **others):
-        if holder.of_earlier_leg:
-            self._counts.already_sent += 1
-        else:
-            count(self, outgoing, holder, **others)
-
-    return forgetting

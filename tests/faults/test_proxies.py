@@ -16,7 +16,7 @@ from support.faults.table import PARTS, main
 from support.faults.tries import Ledgers
 from support.faults.verdict import Figures
 
-from airflow_provider_sms.sending import response_handler
+from airflow_provider_sms.sending import outcomes
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_what_a_proxy_repeats_is_told_from_what_we_repeat(ledgers, repeating):
 
 def test_a_sender_that_guesses_is_caught(ledgers, repeating, monkeypatch):
     """A sender that repeats what a proxy may have passed on texts people twice, and the proxy is not blamed."""
-    monkeypatch.setattr(response_handler, "surely_not_sent", lambda error: True)
+    monkeypatch.setattr(outcomes, "surely_not_sent", lambda error: True)
     assert through(ledgers, Nginx, repeating, [("stops at body of the answer, RST", 2, 1)]).duplicates > 0
 
 

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import select
-from support.sending import outgoing, people
+from support.sending import chunk_of, outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.schema import message, request
 
 CLAIM_SECONDS = 60.0
@@ -16,12 +16,8 @@ DEADLINE = 1_000_060.0
 AFTER = DEADLINE + 1
 
 
-def chunk(messages, take_over=None):
-    return Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
-
-
-def claim(ledger, messages, take_over=None):
-    return ledger.commit(chunks=[chunk(messages, take_over)], claim_seconds=CLAIM_SECONDS)[0]
+def claim(ledger, messages):
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=CLAIM_SECONDS)[0]
 
 
 def record(ledger, claimed, state, **fields):
@@ -101,56 +97,6 @@ def test_an_outcome_is_final(enter):
     assert state_of(ledger, people(1)[0]) == ACCEPTED
 
 
-def test_unknown_messages_are_taken_over_once(enter):
-    """Of two tries that send unknown messages again, one wins each of them."""
-    first = enter(1)
-    claimed = claim(first, people(2))
-    record(first, claimed, UNKNOWN)
-    take = {m.key: claimed.request_id for m in people(2)}
-    assert list(claim(enter(2), people(2), take).won) == [0, 1]
-    assert claim(enter(3), people(2), take).request_id is None
-
-
-def test_what_was_taken_over_and_not_sent_is_unknown_again(enter):
-    """A message that may have been sent once is never called free because a second request for it was not sent."""
-    first, second = enter(1), enter(2)
-    lost = claim(first, people(2))
-    record(first, lost, UNKNOWN)
-    again = claim(second, people(3), {m.key: lost.request_id for m in people(2)})
-    record(second, again, NOT_SENT)
-    holders = second.holders([m.key for m in people(3)])
-    assert {holder.request_id for holder in holders.values()} == {lost.request_id}
-    assert [state_of(second, message) for message in people(3)] == [UNKNOWN, UNKNOWN, None]
-
-
-@pytest.mark.parametrize("state", ["claimed", ACCEPTED])
-def test_only_unknown_messages_are_taken_over(enter, state):
-    """What was accepted, or may still be answered, is not sent again even by the policy that resends."""
-    first = enter(1)
-    claimed = claim(first, people(1))
-    if state == ACCEPTED:
-        record(first, claimed, ACCEPTED)
-    assert claim(enter(2), people(1), {people(1)[0].key: claimed.request_id}).request_id is None
-
-
-def test_a_lapsed_claim_is_taken_over(enter, clock):
-    """A claim past its deadline is unknown, so that the policy that resends may take it."""
-    claimed = claim(enter(1), people(1))
-    clock.now = AFTER
-    assert list(claim(enter(2), people(1), {people(1)[0].key: claimed.request_id}).won) == [0]
-
-
-def test_a_message_whose_first_request_was_not_sent_is_free_when_the_second_was_not_either(enter, clock):
-    """A zombie that learns late that it had not posted leaves nothing unknown behind it."""
-    zombie, other = enter(1), enter(2)
-    first = claim(zombie, people(2))
-    clock.now = AFTER
-    second = claim(other, people(2), {m.key: first.request_id for m in people(2)})
-    record(zombie, first, NOT_SENT)
-    record(other, second, NOT_SENT)
-    assert other.holders([m.key for m in people(2)]) == {}
-
-
 def test_claims_whose_commit_raised_are_given_back_at_the_end(enter):
     """Finishing releases claims that nothing was posted under, since their commit raised; all others stay claims."""
     mine, other = enter(1), enter(2)
@@ -163,7 +109,8 @@ def test_claims_whose_commit_raised_are_given_back_at_the_end(enter):
     assert [state_of(other, message) for message in people(4)] == [ACCEPTED, "claimed", "claimed", None]
 
 
-def test_claims_whose_commit_raised_are_given_back_though_another_task_called_them_unknown(enter, clock):
+@pytest.mark.parametrize("supersedes", [False, True])
+def test_claims_whose_commit_raised_are_given_back_though_another_task_called_them_unknown(enter, clock, supersedes):
     """They lapsed while the ledger did not answer, and nothing was posted under them; what was posted stays unknown."""
     mine, other = enter(1), enter(2)
     claim(mine, people(1))
@@ -171,8 +118,11 @@ def test_claims_whose_commit_raised_are_given_back_though_another_task_called_th
         claim(mine, people(1, 1))
     clock.now = AFTER
     other.lapse()
+    if supersedes:
+        other.supersede([other.holders([people(1, 1)[0].key])[people(1, 1)[0].key].request_id])
     mine.finish([])
     assert [state_of(other, message) for message in people(2)] == [UNKNOWN, None]
+    assert other.superseded([message.key for message in people(2)]) == set()
 
 
 def test_an_event_id_is_known_where_another_request_has_it(enter):
@@ -250,30 +200,17 @@ def test_a_failed_commit_keeps_nothing(enter, breaking):
     first, second, third = people(3)
     ledger = breaking(enter(), third.destination)
     claimed = claim(ledger, [first])
-    chunks, outcome = [chunk([second]), chunk([third])], Outcome(claimed.request_id, ACCEPTED)
+    chunks, outcome = [chunk_of([second]), chunk_of([third])], Outcome(claimed.request_id, ACCEPTED)
     with pytest.raises(LedgerError):
         ledger.commit(outcomes=[outcome], chunks=chunks, claim_seconds=CLAIM_SECONDS)
     assert state_of(ledger, first) == "claimed"
     assert ledger.holders([second.key, third.key]) == {}
 
 
-def test_what_is_not_in_a_chunk_is_not_taken_over(enter):
-    """Of a batch that lost a message at its first claim, the next one moves only what is posted under it."""
-    lost, kept = people(2)
-    first = enter(1)
-    unknown = claim(first, [lost, kept])
-    record(first, unknown, UNKNOWN)
-    both = {lost.key: unknown.request_id, kept.key: unknown.request_id}
-    ledger = enter(2)
-    won = claim(ledger, [kept], both)
-    assert list(won.won) == [0]
-    assert ledger.holders([lost.key])[lost.key].request_id == unknown.request_id
-
-
 def test_chunks_of_one_commit_may_share_a_message(enter):
     """Of two chunks that claim the same message at once, the first wins it."""
     messages = people(5)
-    claims = enter().commit(chunks=[chunk(messages[:3]), chunk(messages[2:])], claim_seconds=CLAIM_SECONDS)
+    claims = enter().commit(chunks=[chunk_of(messages[:3]), chunk_of(messages[2:])], claim_seconds=CLAIM_SECONDS)
     assert [list(claimed.won) for claimed in claims] == [[0, 1, 2], [1, 2]]
     assert [claimed.request_id for claimed in claims] == sorted({claimed.request_id for claimed in claims})
 
@@ -282,7 +219,7 @@ def test_chunks_of_one_commit_may_be_of_any_size(enter, store):
     """Each message is under its own chunk's request, with its own number, and each request says how many it has."""
     ledger, messages = enter(), people(12)
     parts = [messages[:3], messages[3:4], messages[4:11], messages[11:]]
-    claims = ledger.commit(chunks=[chunk(part) for part in parts], claim_seconds=CLAIM_SECONDS)
+    claims = ledger.commit(chunks=[chunk_of(part) for part in parts], claim_seconds=CLAIM_SECONDS)
     of_message, of_request = select(message.c.message_key, message.c.destination), select(request.c.submitted)
     with store.read() as connection:
         for part, claimed in zip(parts, claims, strict=True):
@@ -306,11 +243,34 @@ def test_errors_of_the_ledger_show_no_number(enter, breaking):
     assert person.destination not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_campaign_knows_of_unknown_requests_that_others_took_over(enter):
-    """A send is careful where answers were lost before, also where their messages are sent again."""
+def test_a_campaign_knows_of_unknown_requests(enter):
+    """A send is careful where answers were lost before, whoever lost them."""
     first, second = enter(1), enter(2)
+    lost = claim(first, people(1))
     assert not second.has_unknown()
-    unknown = claim(first, people(1))
-    record(first, unknown, UNKNOWN)
-    again = claim(second, people(1), {people(1)[0].key: unknown.request_id})
-    assert (again.request_id is not None, second.has_unknown()) == (True, True)
+    record(first, lost, UNKNOWN)
+    assert second.has_unknown()
+    second.supersede([lost.request_id])
+    assert not second.has_unknown()
+
+
+def test_what_a_process_has_sent_is_counted_by_its_accepted_requests(enter):
+    """In this campaign, by this process: neither what is unknown, nor what others sent."""
+    ledger, other = enter(1), enter(2)
+    for each, start, state in ((ledger, 0, ACCEPTED), (ledger, 10, UNKNOWN), (other, 20, ACCEPTED)):
+        record(each, claim(each, people(3, start)), state)
+    claim(ledger, people(3, 30))
+    assert (ledger.count_accepted(), other.count_accepted(), enter(1).count_accepted()) == (3, 3, 0)
+
+
+def test_requests_stand_as_others_see_them(enter, clock):
+    """One that is not there is missing; a claim that has lapsed is unknown, and may still be recorded."""
+    ledger, other = enter(1), enter(2)
+    sent, open_ = claim(ledger, people(1)), claim(ledger, people(1, 1))
+    record(ledger, sent, ACCEPTED)
+    clock.now = AFTER
+    found = other.states([sent.request_id, open_.request_id, 99])
+    assert {each: (holder.state, holder.mine, holder.awaited) for each, holder in found.items()} == {
+        sent.request_id: (ACCEPTED, False, False),
+        open_.request_id: (UNKNOWN, False, True),
+    }

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
-from support.sending import claimant, people
+from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import decisions
@@ -17,7 +17,7 @@ from airflow_provider_sms.ledger.decisions import (
     require_unknown,
     resolve,
 )
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome, TextedTwice
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.ledger.statistics import counts_of, status, total
 
@@ -26,9 +26,8 @@ PRICED = PROOF._replace(amount="3.3")
 UNDECIDED_SUM = PRICED._replace(verdict="undecided")
 
 
-def claim(ledger, messages, take_over=None):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
-    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
+def claim(ledger, messages):
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0]
 
 
 @pytest.fixture
@@ -117,13 +116,11 @@ def test_a_request_that_is_not_there(store):
         resolve(store, 77, ACCEPTED, "ann")
 
 
-def test_messages_that_were_taken_over_go_back_to_what_is_unknown(store, enter, unknown):
-    """Not sent the second time leaves open whether they were sent the first time."""
-    ledger = enter(2)
-    second = claim(ledger, people(3), {m.key: unknown for m in people(3)})
-    ledger.commit(outcomes=[Outcome(second.request_id, UNKNOWN)])
-    resolve(store, second.request_id, NOT_SENT, "ann")
-    assert {holder.request_id for holder in ledger.holders([m.key for m in people(3)]).values()} == {unknown}
+def test_a_superseded_request_is_not_up_to_anybody(store, first, unknown):
+    """Its messages were sent again, or will be."""
+    first.supersede([unknown])
+    with pytest.raises(InputError, match="sent again"):
+        resolve(store, unknown, ACCEPTED, "ann")
 
 
 @pytest.mark.parametrize("said", [ACCEPTED, NOT_SENT])
@@ -240,24 +237,22 @@ def test_an_outcome_is_better_founded_than_the_balance(store, first, unknown, st
 def test_a_late_response_is_better_founded_than_the_balance(store, first, unknown, said, column):
     """What the service says at last is recorded, with its messages and its cost."""
     close_by_balance(store, "c", {unknown: (said, PRICED)})
-    chunk = Chunk([m.key for m in people(3)], [m.destination for m in people(3)])
     told = {"messages": 3, "cost": "3", "response": "{}"}
-    first.commit(outcomes=[Outcome(unknown, ACCEPTED, chunk=chunk, **told)])
+    first.commit(outcomes=[Outcome(unknown, ACCEPTED, **told)])
     names = ("state", "cost", "reason", "response")
     assert [column(f"SELECT {name} FROM sms_request")[0] for name in names] == [ACCEPTED, "3", None, "{}"]
     assert column("SELECT request_id FROM sms_message") == [unknown] * 3
-    assert first.texted_twice == []
+    assert first.texted_twice() == []
 
 
-def test_a_late_response_says_who_was_texted_twice(store, enter, first, unknown, column):
+def test_a_late_response_says_who_was_texted_twice(store, enter, first, unknown):
     """Where the balance had freed messages, and another request has sent them since."""
     close_by_balance(store, "c", {unknown: (NOT_SENT, PROOF)})
     second = enter(2)
     again = claim(second, people(3)).request_id
     second.commit(outcomes=[Outcome(again, ACCEPTED, response="{}")])
-    chunk = Chunk([m.key for m in people(3)], [m.destination for m in people(3)])
-    first.commit(outcomes=[Outcome(unknown, ACCEPTED, chunk=chunk, response="{}")])
-    assert [(each.request_id, each.other_id, each.messages) for each in first.texted_twice] == [(unknown, again, 3)]
+    first.commit(outcomes=[Outcome(unknown, ACCEPTED, response="{}")])
+    assert first.texted_twice() == [TextedTwice(unknown, again, is_sure=True, messages=3)]
 
 
 def test_what_was_closed_before_an_error_stays_closed(store, first, monkeypatch, column):

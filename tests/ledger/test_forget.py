@@ -2,20 +2,19 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import text
-from support.sending import people
+from support.sending import chunk_of, people
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.forget import find_number, forget_number
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.request_queries import texted
 
 PERSON, *OTHERS = people(4)
 NUMBER = PERSON.destination
 
 
-def claim(ledger, messages, take_over=None):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
-    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].request_id
+def claim(ledger, messages):
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
 
 
 def send(ledger, people, state=ACCEPTED):
@@ -77,18 +76,23 @@ def test_a_request_that_is_open_gets_its_outcome_as_before(enter, forget):
     assert ledger.holders([PERSON.key]) == {}
 
 
-def test_an_unknown_request_can_be_decided_and_sent_again(store, enter, forget, rows):
-    """The decision counts the message; one that is sent again keeps no number of before."""
+@pytest.mark.parametrize("is_superseded", [True, False])
+def test_a_number_goes_out_of_what_was_superseded_or_decided(store, enter, forget, rows, is_superseded):
+    """Those messages are on record with their numbers; once forgotten, they are still free, and return as before."""
     ledger = enter()
-    lost = send(ledger, [PERSON], UNKNOWN)
-    forget()
-    again = enter(2)
-    taken = claim(again, [PERSON], {PERSON.key: lost})
-    assert rows("SELECT destination, request_id, taken_from FROM sms_message") == [(0, taken, lost)]
-    again.commit(outcomes=[Outcome(taken, NOT_SENT)])
-    assert rows("SELECT destination, request_id FROM sms_message") == [(0, lost)]
-    assert resolve(store, lost, NOT_SENT, "ann") == 1
-    assert rows("SELECT count(*) FROM sms_message") == [(0,)]
+    lost = send(ledger, [PERSON, *OTHERS], UNKNOWN)
+    if is_superseded:
+        ledger.supersede([lost])
+    else:
+        resolve(store, lost, NOT_SENT, "ann")
+    again = send(enter(2), [PERSON])
+    traces, gone = forget()
+    assert (traces.messages, gone) == (2, 2)
+    assert rows("SELECT request_id FROM sms_superseded WHERE destination = 0") == [(lost,)]
+    assert rows("SELECT destination, request_id FROM sms_message") == [(0, again)]
+    ledger.commit(outcomes=[Outcome(lost, ACCEPTED)])
+    assert ledger.holders([PERSON.key, OTHERS[0].key])[OTHERS[0].key].request_id == lost
+    assert find_number(store, NUMBER).messages == 0
 
 
 def test_a_retry_of_the_same_table_finds_nothing_changed(enter, forget):

@@ -5,12 +5,12 @@ import time
 
 import pytest
 from sqlalchemy import create_engine, text
-from support.sending import claimant, people
+from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.locks import campaign_lock
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 
 LOCK = campaign_lock("spring")
@@ -33,9 +33,8 @@ def store(postgres_url):
     store.close()
 
 
-def chunk(first, last, take_over=None):
-    messages = people(last - first, first)
-    return Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+def chunk(first, last):
+    return chunk_of(people(last - first, first))
 
 
 def entered(store, **options):
@@ -59,23 +58,21 @@ def release(ledger, request_id):
     ledger.commit(outcomes=[Outcome(request_id, NOT_SENT)])
 
 
-def take_over(ledger, request_id):
-    again = chunk(0, 2)
-    again.take_over.update(dict.fromkeys(again.keys, request_id))
-    ledger.commit(chunks=[again], claim_seconds=60.0)
+def supersede(ledger, request_id):
+    ledger.supersede([request_id])
 
 
 def come_late(ledger, request_id):
-    ledger.commit(outcomes=[Outcome(request_id, ACCEPTED, event_id=1, messages=2, chunk=chunk(0, 2))])
+    ledger.commit(outcomes=[Outcome(request_id, ACCEPTED, event_id=1, messages=2)])
 
 
 def finish(ledger, request_id):
     ledger.finish([Outcome(request_id, ACCEPTED, event_id=1, messages=2)])
 
 
-@pytest.mark.parametrize("write", [release, take_over, come_late, finish])
+@pytest.mark.parametrize("write", [release, supersede, come_late, finish])
 def test_what_touches_rows_of_other_requests_goes_alone(store, another, write, monkeypatch):
-    """Messages that are released, taken over or taken back are nobody else's to claim meanwhile."""
+    """Messages that are released, superseded or taken back are nobody else's to claim meanwhile."""
     monkeypatch.setattr("airflow_provider_sms.ledger.claims.FINISH_PATIENCE", 0.3)
     ledger = entered(store)
     request_id = claim(ledger, 0, 2)
@@ -101,8 +98,7 @@ def test_the_same_people_in_any_order_are_claimed_once(postgres_url, another):
     won = []
 
     def run(store, messages):
-        wanted = Chunk([m.key for m in messages], [m.destination for m in messages])
-        won.append(len(entered(store).commit(chunks=[wanted], claim_seconds=60.0)[0].won))
+        won.append(len(entered(store).commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].won))
 
     entered(another)
     threads = [threading.Thread(target=run, args=pair) for pair in zip(stores, orders, strict=True)]

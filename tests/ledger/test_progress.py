@@ -17,8 +17,8 @@ from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.progress import connections_of, failed_on_unknown, note_progress, of_summary
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
-from airflow_provider_sms.reporting.summary import summarise
-from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.reporting.row_counts import RowCounts
+from airflow_provider_sms.reporting.summary import Sums, summarise
 
 NUMBER = "27820000001"
 
@@ -111,8 +111,8 @@ def test_a_claim_waits_for_no_note(two_stores):
 
 
 def test_a_campaign_that_is_forgotten_meanwhile_is_made_anew(store, notes):
-    """A try that goes on after a purge is of a campaign again."""
-    who = register(store, claimant())
+    """A try that has begun since the purge's moment goes on, and is of a campaign again."""
+    who = register(store, claimant(), lambda: store.clock() + 60)
     note_progress(store, "c", who, "waiting for credit")
     later = store.clock() + 1
     purge(store, old_campaigns(store, later, include_waiting=True), later)
@@ -138,10 +138,10 @@ def test_a_request_has_the_connection_of_its_attempt(store):
 
 def test_a_summary_is_noted_without_what_the_service_may_have_made_up(store, notes):
     """Neither names and values of counters that nobody knows, nor a number in a network's name."""
-    tally = SendCounts(accepted=3, requests=1, cost=Decimal("3.50"))
-    tally.cost_breakdown = {"Local": (Decimal(2), 2), f"of {NUMBER}": (Decimal("1.50"), 1)}
-    tally.error_report |= {"OptedOuts": 2, "Text to Ann": int(NUMBER)}
-    noted = of_summary(summarise("c", 5, 2, tally))
+    sums = Sums(requests=1, cost=Decimal("3.50"))
+    sums.cost_breakdown = {"Local": (Decimal(2), 2), f"of {NUMBER}": (Decimal("1.50"), 1)}
+    sums.error_report.update({"OptedOuts": 2, "Text to Ann": int(NUMBER)})
+    noted = of_summary(summarise("c", RowCounts(accepted=3, invalid=2), sums))
     assert noted["cost_breakdown"] == {
         "Local": {"cost": 2.0, "quantity": 2},
         "of 2782*****01": {"cost": 1.5, "quantity": 1},

@@ -6,27 +6,25 @@ from contextlib import closing, suppress
 
 import pytest
 from sqlalchemy import text
-from support.sending import claimant, people
+from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger import purge as purging
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.purge import kept_words, old_campaigns, purge
-from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
-TABLES = ("sms_campaign", "sms_request", "sms_message", "sms_decision", "sms_claimant")
+TABLES = ("sms_campaign", "sms_request", "sms_message", "sms_decision", "sms_claimant", "sms_superseded")
 LATER = 2_000_000.0
 
 
-def claim(ledger, messages, take_over=None):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
-    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].request_id
+def claim(ledger, messages):
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
 
 
 def send(ledger, messages, state=ACCEPTED):
@@ -52,14 +50,14 @@ def test_an_old_campaign_is_forgotten_wholly(store, enter, counts):
     send(ledger, people(3))
     resolve(store, send(ledger, people(2, 10), UNKNOWN), ACCEPTED, "ann")
     send(ledger, people(2, 20), NOT_SENT)
-    assert counts() == (1, 3, 5, 1, 1)
+    assert counts() == (1, 3, 5, 1, 1, 0)
     with store.write(1) as connection:
         connection.execute(text("UPDATE sms_decision SET decided_at = 1000000"))
     (old,) = old_campaigns(store, LATER)
     assert (old.name, old.messages, old.keep) == ("c", 5, None)
     purged = purge(store, [old], LATER)
     assert (purged.campaigns, purged.messages, purged.attempts) == (1, 5, 1)
-    assert counts() == (0, 0, 0, 0, 0)
+    assert counts() == (0, 0, 0, 0, 0, 0)
 
 
 def test_what_is_forgotten_may_be_sent_again(store, enter):
@@ -135,7 +133,7 @@ def test_the_notes_of_a_campaign_are_forgotten_with_it(store, counts):
     assert purge(store, [], LATER).attempts == 0
     later = store.clock() + 1
     first, _ = old_campaigns(store, later)
-    assert (purge(store, [first], later).attempts, counts()) == (1, (1, 0, 0, 0, 1))
+    assert (purge(store, [first], later).attempts, counts()) == (1, (1, 0, 0, 0, 1, 0))
     with store.read() as connection:
         assert connection.execute(text("SELECT claimant_id FROM sms_progress")).scalars().all() == tried[1:]
 
@@ -186,16 +184,18 @@ def test_a_campaign_with_an_open_request_is_to_be_kept(store, enter, counts, sta
     assert (purge(store, found, LATER).campaigns, counts()) == (0, before)
 
 
-def test_a_request_whose_messages_were_sent_again_keeps_no_campaign(store, enter, counts):
-    """It stays unknown for ever, but nobody has to decide about it any more."""
-    lost = send(enter(), people(3), UNKNOWN)
-    ledger = enter(2)
-    again = claim(ledger, people(3), {m.key: lost for m in people(3)})
-    ledger.commit(outcomes=[Outcome(again, ACCEPTED)])
-    assert unknown_requests(store) == []
+@pytest.mark.parametrize("sent_again", [True, False])
+def test_a_superseded_request_keeps_no_campaign_and_is_forgotten_with_its_record(store, enter, counts, sent_again):
+    """Nobody has to decide about it any more."""
+    ledger = enter()
+    lost = send(ledger, people(3), UNKNOWN)
+    ledger.supersede([lost])
+    if sent_again:
+        send(enter(2), people(3))
     (old,) = old_campaigns(store, LATER)
-    assert purge(store, [old], LATER).messages == 3
-    assert counts()[:3] == (0, 0, 0)
+    assert (old.keep, counts()[5]) == (None, 3)
+    purge(store, [old], LATER)
+    assert (*counts()[:3], counts()[5]) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("state", [ACCEPTED, NOT_SENT, None])
@@ -240,9 +240,8 @@ def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
     monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
     ledger, messages = enter(), people(1)
     lost = send(ledger, messages, UNKNOWN)
-    second = enter(2)
-    again = claim(second, messages, {messages[0].key: lost})
-    second.commit(outcomes=[Outcome(again, ACCEPTED)])
+    ledger.supersede([lost])
+    send(enter(2), messages)
     ledger.commit(outcomes=[Outcome(lost, ACCEPTED)])
     send(ledger, people(2, 10))
     (old,) = old_campaigns(store, LATER)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from support.sending import people
+from support.sending import chunk_of, people
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests, texted, unknown_requests
 from airflow_provider_sms.ledger.statistics import status
 
@@ -19,9 +19,8 @@ def clock():
     return time.time
 
 
-def claim(ledger, messages, take_over=None):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
-    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].request_id
+def claim(ledger, messages):
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
 
 
 def close(ledger, request_id, state=ACCEPTED, **fields):
@@ -86,12 +85,16 @@ def test_a_number_is_found_in_every_campaign(store, enter):
 
 
 def test_a_message_that_was_sent_anew_may_have_gone_out_twice(store, enter):
-    """Of a message that was taken from an unknown request, both requests may have texted the number."""
+    """Of a message that a superseded request had, both requests may have texted the number."""
     ledger, messages = enter(), people(1)
     lost = claim(ledger, messages)
     close(ledger, lost, UNKNOWN)
-    again = claim(enter(2), messages, {messages[0].key: lost})
-    assert [row.request_id for row in texted(store, messages[0].destination)] == [lost, again]
+    ledger.supersede([lost])
+    again = claim(enter(2), messages)
+    assert [(row.request_id, row.state, row.messages) for row in texted(store, messages[0].destination)] == [
+        (lost, SUPERSEDED, 1),
+        (again, CLAIMED, 1),
+    ]
 
 
 def test_what_was_not_sent_texted_nobody(store, enter):
@@ -156,34 +159,35 @@ def sent(ledger, them, state=ACCEPTED, **fields):
     return request_id
 
 
-def test_the_requests_of_earlier_parts_come_in_order(enter):
-    """All parts before this one, the campaign's only, and nothing that was surely not sent."""
+def test_the_requests_of_an_attempt_are_those_of_all_its_processes(enter):
+    """Those in the campaign, up to this process, and nothing that was surely not sent unless the service refused it."""
     first = enter(2)
-    one = sent(first, people(3), messages=2, response='{"EventId": 1}')
-    lost = sent(first, people(1, 10), UNKNOWN)
+    sent(first, people(3), messages=2, response='{"EventId": 1}')
+    sent(first, people(1, 10), UNKNOWN)
     sent(first, people(1, 11), NOT_SENT)
+    sent(first, people(1, 12), NOT_SENT, response='{"EventId": 2}')
     sent(enter(2, campaign="other"), people(2, 20))
     sent(enter(1), people(1, 30))
-    two = sent(enter(2, resumed=True), people(1, 40))
-    resumed = enter(2, resumed=True)
-    sent(resumed, people(1, 50))
-    found = [
-        (row.request_id, row.state, row.submitted, row.taken, row.response)
-        for row in resumed.requests_of_earlier_legs()
-    ]
-    assert found == [
-        (one, ACCEPTED, 3, 2, '{"EventId": 1}'),
-        (lost, UNKNOWN, 1, None, None),
-        (two, ACCEPTED, 1, None, None),
+    sent(enter(2), people(1, 40))
+    last = enter(2)
+    claim(last, people(1, 50))
+    sent(enter(2), people(1, 60))
+    found = [(row.state, row.submitted, row.taken, row.response) for row in last.sent_requests()]
+    assert sorted(found, key=str) == [
+        (ACCEPTED, 1, None, None),
+        (ACCEPTED, 3, 2, '{"EventId": 1}'),
+        (CLAIMED, 1, None, None),
+        (NOT_SENT, 1, None, '{"EventId": 2}'),
+        (UNKNOWN, 1, None, None),
     ]
 
 
-def test_requests_are_written_while_those_of_earlier_legs_are_read(enter):
+def test_requests_are_written_while_those_of_an_attempt_are_read(enter):
     """Reading answers one after the other keeps no claim waiting, and does not show what is claimed meanwhile."""
-    first = enter(2)
-    earlier = [sent(first, people(1, n)) for n in range(150)]
-    resumed = enter(2, resumed=True)
-    requests = resumed.requests_of_earlier_legs()
-    found = [next(requests).request_id]
-    sent(resumed, people(1, 500))
-    assert found + [each.request_id for each in requests] == earlier
+    ledger = enter(2)
+    for n in range(150):
+        sent(ledger, people(1, n))
+    requests = ledger.sent_requests()
+    next(requests)
+    sent(ledger, people(1, 500))
+    assert len(list(requests)) == 149

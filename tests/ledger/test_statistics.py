@@ -4,11 +4,11 @@ import time
 from decimal import Decimal
 
 import pytest
-from support.sending import Clock, people
+from support.sending import Clock, chunk_of, people
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.statistics import Counts, SendingTask, counts_of, seconds_per_request, status, total
 
@@ -21,9 +21,8 @@ def clock():
     return time.time
 
 
-def claim(ledger, messages, take_over=None):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
-    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].request_id
+def claim(ledger, messages):
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
 
 
 def close(ledger, request_id, state=ACCEPTED, **fields):
@@ -48,17 +47,18 @@ def test_every_message_and_request_is_in_one_state(store, enter):
     assert found.requests == {ACCEPTED: 1, UNKNOWN: 1, NOT_SENT: 1, CLAIMED: 1}
 
 
-def test_an_unknown_request_whose_messages_were_all_sent_again_is_not_counted(store, enter):
-    """Nobody has to decide about it, and the list of unknown requests does not show it either."""
+def test_messages_of_a_superseded_request_count_as_unknown_until_they_are_sent_again(store, enter):
+    """They may have been sent, and the next attempt sends them; nobody has to decide about the request."""
     ledger = enter()
-    first, second = claim(ledger, people(2)), claim(ledger, people(2, 10))
-    close(ledger, first, UNKNOWN)
-    close(ledger, second, UNKNOWN)
-    resent = claim(ledger, people(3), {m.key: first for m in people(2)} | {people(1, 10)[0].key: second})
-    assert status(store, "c").requests == {UNKNOWN: 1, CLAIMED: 1}
-    close(ledger, resent, UNKNOWN)
-    assert status(store, "c").requests == {UNKNOWN: 2}
-    assert [row.request_id for row in unknown_requests(store)] == [second, resent]
+    lost = claim(ledger, people(3))
+    close(ledger, lost, UNKNOWN)
+    ledger.supersede([lost])
+    found = status(store, "c")
+    assert (found.counts, found.requests) == (Counts(unknown=3, of_unknown_cost=1, again=3), {SUPERSEDED: 1})
+    claim(ledger, people(1))
+    found = status(store, "c")
+    assert (found.counts.unknown, found.counts.again, found.counts.under_way) == (2, 2, 1)
+    assert unknown_requests(store) == []
 
 
 def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):

@@ -1,10 +1,26 @@
 from __future__ import annotations
 
+import random
+from collections import Counter
+
 import pytest
 from sqlalchemy import select, true
+from support.sending import chunk_of, outgoing, people
 
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk
-from airflow_provider_sms.ledger.schema import request
+from airflow_provider_sms.ledger import claims
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import (
+    ACCEPTED,
+    CLAIMED,
+    NOT_SENT,
+    SUPERSEDED,
+    UNKNOWN,
+    Chunk,
+    Outcome,
+    TextedTwice,
+)
+from airflow_provider_sms.ledger.request_queries import named_requests, texted
+from airflow_provider_sms.ledger.schema import message, request, superseded
 from airflow_provider_sms.ledger.transitions import (
     LAPSED,
     current_state,
@@ -79,3 +95,188 @@ def test_an_outcome_may_be_recorded_for_a_while_past_the_deadline(finished_at, l
 def test_an_event_id_belongs_to_the_first_request_that_has_it():
     """Of several responses with one event id, all but the first are repeated; no event id is no repeat."""
     assert repeated_events({1: 5, 2: None, 3: 5, 4: None, 5: 6, 6: 5}) == {3, 6}
+
+
+# Messages that move
+
+
+PEOPLE = people(3)
+FIRST, *REST = PEOPLE
+
+
+def claim(ledger, messages=PEOPLE):
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
+
+
+def close(ledger, request_id, state=ACCEPTED):
+    ledger.commit(outcomes=[Outcome(request_id, state)])
+    return request_id
+
+
+@pytest.fixture
+def ledger(enter):
+    return enter()
+
+
+@pytest.fixture
+def lost(ledger):
+    """A request of three messages whose outcome is unknown."""
+    return close(ledger, claim(ledger), UNKNOWN)
+
+
+@pytest.fixture
+def rows(store):
+    """Give the requests that hold messages, and those that held them before: each with its number of messages."""
+
+    def rows():
+        with store.read() as connection:
+            held = [connection.execute(select(each.c.request_id)).scalars() for each in (message, superseded)]
+            return tuple(dict(Counter(each)) for each in held)
+
+    return rows
+
+
+def decide(ledger, store, request_id):
+    resolve(store, request_id, NOT_SENT, "ann")
+
+
+def supersede(ledger, store, request_id):
+    ledger.supersede([request_id])
+
+
+def refuse(ledger, store, request_id):
+    close(ledger, request_id, NOT_SENT)
+
+
+@pytest.mark.parametrize(
+    ("gives_back", "on_record", "may_have_been_sent"),
+    [(decide, {1: 3}, False), (supersede, {1: 3}, True), (refuse, {}, False)],
+)
+def test_a_decision_moves_messages_and_their_poster_deletes_them(
+    ledger, store, lost, rows, gives_back, on_record, may_have_been_sent
+):
+    """All are free; who was texted perhaps stays on record, unless the poster itself knows that nobody was."""
+    gives_back(ledger, store, lost)
+    assert rows() == ({}, on_record)
+    assert ledger.superseded([m.key for m in PEOPLE]) == ({m.key for m in PEOPLE} if may_have_been_sent else set())
+    assert ledger.superseded([FIRST.key, outgoing(1).key]) == ({FIRST.key} if may_have_been_sent else set())
+    assert len(texted(store, FIRST.destination)) == len(on_record)
+
+
+@pytest.mark.parametrize("gives_back", [decide, supersede])
+def test_a_late_response_takes_back_what_is_free(ledger, enter, store, lost, rows, gives_back):
+    """What another request has claimed meanwhile stays with it, and may go out twice."""
+    gives_back(ledger, store, lost)
+    other = enter(2)
+    taken = claim(other, [FIRST])
+    close(ledger, lost)
+    assert rows() == ({lost: 2, taken: 1}, {lost: 1})
+    for each, is_sure in ((CLAIMED, False), (UNKNOWN, False), (ACCEPTED, True)):
+        if each != CLAIMED:
+            close(other, taken, each)
+        twice = [TextedTwice(lost, taken, is_sure, 1)]
+        assert (ledger.texted_twice(), other.texted_twice(), enter(3).texted_twice()) == (twice, twice, [])
+
+
+@pytest.mark.parametrize("gives_back", [decide, supersede, refuse])
+def test_what_an_accepted_request_had_returns_to_it(ledger, enter, store, lost, rows, gives_back):
+    """Nobody whom it texted is texted again, whatever became of the request that had claimed them since."""
+    ledger.supersede([lost])
+    other = enter(2)
+    taken = close(other, claim(other, [FIRST]), UNKNOWN)
+    close(ledger, lost)
+    gives_back(other, store, taken)
+    assert rows() == ({lost: 3}, {} if gives_back is refuse else {taken: 1})
+    assert (ledger.texted_twice(), claim(enter(3))) == ([], None)
+
+
+@pytest.mark.parametrize("late", [(0, 1), (1, 0), (0,), (1,)])
+def test_of_several_requests_that_were_accepted_late_one_gets_the_messages(ledger, store, rows, late):
+    """A person who was texted by either is texted by no third one."""
+    both = []
+    for _ in range(2):
+        both.append(close(ledger, claim(ledger), UNKNOWN))
+        ledger.supersede(both[-1:])
+    for place in late:
+        close(ledger, both[place])
+    (held, _) = rows()
+    assert held == {both[late[0]]: 3}
+    assert [each[:3] for each in ledger.texted_twice()] == ([(both[late[1]], both[late[0]], True)] if late[1:] else [])
+
+
+@pytest.mark.parametrize("gives_back", [decide, supersede])
+def test_a_late_refusal_of_a_superseded_request_leaves_nothing(ledger, enter, store, lost, rows, gives_back):
+    """Its poster knows that it texted nobody: whoever has its messages now keeps them, and no other is unknown."""
+    gives_back(ledger, store, lost)
+    taken = claim(enter(2), [FIRST])
+    close(ledger, lost, NOT_SENT)
+    assert (rows(), ledger.superseded([m.key for m in PEOPLE])) == (({taken: 1}, {}), set())
+    assert named_requests(store, [lost])[0].state == NOT_SENT
+
+
+@pytest.mark.parametrize(("state", "freed"), [(None, 0), (ACCEPTED, 0), (NOT_SENT, 0), (UNKNOWN, 3), (LAPSED, 3)])
+def test_only_unknown_requests_are_superseded_and_once(ledger, clock, state, freed):
+    """A live claim may be posted yet; a lapsed one is unknown, whether or not that is written down."""
+    request_id = claim(ledger)
+    if state == LAPSED:
+        clock.now += 61
+    elif state is not None:
+        close(ledger, request_id, state)
+    assert (ledger.supersede([request_id]), ledger.supersede([request_id])) == (freed, 0)
+
+
+@pytest.mark.parametrize("outcome", [UNKNOWN, CLAIMED])
+def test_a_late_doubt_leaves_a_superseded_request_as_it_is(ledger, lost, rows, outcome):
+    """Its poster's own *unknown* is written only over *claimed*; and nothing but the poster refuses or accepts it."""
+    ledger.supersede([lost])
+    if outcome == UNKNOWN:
+        close(ledger, lost, UNKNOWN)
+    else:
+        ledger.lapse()
+    assert (ledger.states([lost])[lost].state, rows()) == (SUPERSEDED, ({}, {lost: 3}))
+
+
+def test_many_requests_are_superseded_in_pieces(ledger, monkeypatch):
+    """Others of the campaign wait for a fraction of a second."""
+    monkeypatch.setattr(claims, "REQUESTS_AT_ONCE", 2)
+    ids = [close(ledger, claim(ledger, [each]), UNKNOWN) for each in PEOPLE]
+    assert ledger.supersede(ids) == 3
+    assert {each.state for each in ledger.states(ids).values()} == {SUPERSEDED}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_order_outcomes_decisions_and_resends_come_in(enter, store, clock, seed):
+    """Nobody whom an accepted request texted is free; each text beyond the first is told; what may be is unknown."""
+    everybody = people(9)
+    chance, ledgers, had, silent = random.Random(seed), [enter(1), enter(2)], {}, {}
+    for _ in range(50):
+        ledger = chance.choice(ledgers)
+        step = chance.choice(["claim", "claim", "claim", "end", "lapse", "lapse", "decide", "supersede", "supersede"])
+        if step == "claim":
+            some = chance.sample(everybody, 3)
+            (won,) = ledger.commit(chunks=[chunk_of(some)], claim_seconds=60.0)
+            if won.request_id is not None:
+                had[won.request_id] = [some[place].key for place in won.won]
+                silent[won.request_id] = ledger
+        elif step == "end" and silent:
+            request_id = min(silent)  # so that many responses are late
+            close(silent.pop(request_id), request_id, chance.choice([ACCEPTED, ACCEPTED, NOT_SENT, UNKNOWN]))
+        elif step == "lapse":
+            clock.now += 61
+            ledger.lapse()
+        elif step in ("decide", "supersede"):
+            open_ = [each for each, standing in ledger.states(had).items() if standing.state == UNKNOWN]
+            if open_ and step == "decide":
+                resolve(store, chance.choice(open_), chance.choice([ACCEPTED, NOT_SENT, NOT_SENT]), "ann")
+            ledger.supersede(open_ if step == "supersede" else [])
+        states = {each: standing.state for each, standing in ledger.states(had).items()}
+        holders = {key: each.request_id for key, each in ledger.holders([m.key for m in everybody]).items()}
+        assert all(states[each] in (CLAIMED, UNKNOWN, ACCEPTED) and key in had[each] for key, each in holders.items())
+        texts = Counter(key for each, keys in had.items() if states[each] == ACCEPTED for key in keys)
+        assert texts.keys() <= holders.keys()
+        twice = {each for one in ledgers for each in one.texted_twice()}
+        told = sum(each.messages for each in twice if each.is_sure)
+        assert told == sum(count - 1 for key, count in texts.items() if states[holders[key]] == ACCEPTED)
+        free = [m.key for m in everybody if m.key not in holders]
+        again = {key for each, keys in had.items() if states[each] == SUPERSEDED for key in keys}
+        assert ledger.superseded(free) == again & set(free)

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import insert, update
+from support.sending import people
 from support.told import tell
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
-from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
-from airflow_provider_sms.ledger.schema import decision, request
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import list_campaigns
 from airflow_provider_sms.monitoring.requests import requests, texted_twice, unknown_requests
 
@@ -30,10 +31,11 @@ def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger)
 @pytest.mark.parametrize(
     ("state", "found"),
     [
-        (None, [5, 4, 3, 2, 1]),
+        (None, [6, 5, 4, 3, 2, 1]),
         ("accepted", [2]),
         ("claimed", [5]),
         ("not_sent", [4]),
+        ("superseded", [6]),
         ("unknown", [3, 1]),
         ("no such state", []),
     ],
@@ -41,8 +43,10 @@ def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger)
 def test_requests_are_found_by_the_state_that_they_are_in(store, ledger, state, found):
     """A request past its deadline is unknown and not claimed, whatever state is stored."""
     tell(store, claims=[(1, "claimed")], clock=lambda: 1_000.0)
-    claims = [(1, "accepted"), (1, "unknown"), (1, "not_sent"), (1, "claimed")]
-    tell(store, try_number=2, claims=claims, first=10)
+    claims = [(1, "accepted"), (1, "unknown"), (1, "not_sent"), (1, "claimed"), (1, "unknown")]
+    ids = tell(store, try_number=2, claims=claims, first=10)
+    with store.write(1) as connection:
+        supersede(connection, 1, ids[-1:], store.clock())
     assert [line.id for line in requests(ledger, number(ledger), state=state)] == found
     assert [line.id for line in requests(ledger, number(ledger), state=state, limit=1)] == found[:1]
 
@@ -65,23 +69,21 @@ def test_unknown_requests_have_what_the_balance_tells_of_them(store, ledger):
     assert [each.evidence for each in unknown_requests(ledger, number(ledger))] == [evidence, None]
 
 
-def test_a_request_that_a_person_or_the_balance_calls_accepted_texted_nobody_twice(store, ledger):
-    """Its reason is why it was unknown, or what the balance told, whatever somebody answered before."""
-    first, second = tell(store, claims=[(2, "unknown"), (2, "unknown")])
-    with store.write(1) as connection:
-        connection.execute(insert(decision).values(request_id=first, decision="fail", decided_by="bob", decided_at=1.0))
-    resolve(store, first, "accepted", "ann")
-    close_by_balance(store, "spring", {second: ("accepted", KeptEvidence("charged", "It was taken.", 1.0))})
-    assert texted_twice(ledger, number(ledger)) == []
-
-
-def test_requests_that_texted_people_twice_are_reported(store, ledger):
-    """A request that was accepted after a person had freed its messages is named."""
-    first, _ = tell(store, claims=[(2, "unknown"), (2, "accepted")])
-    resolve(store, first, "not_sent", "ann")
-    with store.write(1) as connection:
-        its = update(request).where(request.c.id == first)
-        connection.execute(its.values(state="accepted", reason="texted twice: 2 of its messages are with another"))
-    assert texted_twice(ledger, number(ledger)) == [
-        f"Request {first}: texted twice: 2 of its messages are with another."
+def test_requests_that_texted_people_twice_are_reported(enter, store, open_reader):
+    """A request that was accepted after a person had freed its messages is named, with the one that has them."""
+    ledger = enter()
+    (first,) = claim(ledger, people(2))
+    ledger.commit(outcomes=[Outcome(first, UNKNOWN)])
+    resolve(store, first, NOT_SENT, "ann")
+    (second,) = claim(ledger, people(2))
+    ledger.commit(outcomes=[Outcome(second, ACCEPTED)])
+    assert texted_twice(open_reader(), 1) == []
+    ledger.commit(outcomes=[Outcome(first, ACCEPTED)])
+    assert texted_twice(open_reader(), 1) == [
+        f"Request {first}: texted twice: 2 of its messages went out with request {second}, too."
     ]
+
+
+def claim(ledger, messages):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    return [each.request_id for each in ledger.commit(chunks=[chunk], claim_seconds=60.0)]

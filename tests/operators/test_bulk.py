@@ -320,7 +320,7 @@ def test_resending_the_unknown_is_at_least_once(send, people, sandbox, witnessed
 
 
 def test_people_who_opted_out_are_counted(airflow_home, ledger_path, people, monkeypatch):
-    """A request taken in part is counted in part, with the service's reasons, and fails no task."""
+    """A request taken in part is accepted, says how many it left out and why, and fails no task."""
     from airflow_provider_sms.sandbox.config import SandboxConfig
     from airflow_provider_sms.sandbox.server import running_sandbox
 
@@ -332,7 +332,7 @@ def test_people_who_opted_out_are_counted(airflow_home, ledger_path, people, mon
         task = {"task_id": "send", "source": source, "message": "Hi"}
         ran = run_task(lambda: BulkSmsOperator(**task), retries=1)
     assert (ran.state, ran.tries) == ("success", 1)
-    assert counts(ran) == {"accepted": 198, "not_sent": 2}
+    assert (counts(ran), ran.summary["left_out"]) == ({"accepted": 200}, 2)
     assert ran.summary["error_report"]["OptedOuts"] == 2
     assert "the service took 99 of 100 messages" in ran.log
 
@@ -572,21 +572,19 @@ def taken_in_part(sandbox):
     return lambda: sandbox.state.set_faults([step])
 
 
-def test_responses_hold_no_text_and_no_number_by_default(send, people, taken_in_part, ledger_path, tmp_path):
-    """XComs and ledger leave out the sample and mask the faults; the row report still finds the message left out."""
+def test_responses_hold_no_text_and_no_number_by_default(send, people, taken_in_part, ledger_path):
+    """XComs and ledger leave out the sample and mask the faults."""
     taken_in_part()
-    ran = send(people(5), campaign="spring", report=str(tmp_path / "rows.parquet"))
+    ran = send(people(5), campaign="spring")
     fault = {"rawDestination": "2782*****03", "errorMessage": "blocked: 0820*****03"}
     fields = {key: value for key, value in PARTLY["sendResponse"].items() if key != "sample"}
     shown = {**PARTLY, "sendResponse": {**fields, "eventId": "7", "errorReport": {"faults": [fault]}}}
     assert json.dumps(ran.xcoms["responses"]) == json.dumps([shown])
     assert [words for words in ("Dear Ann", "27820000003", "0820000003") if words in kept(ledger_path)] == []
-    rows = pq.read_table(tmp_path / "rows.parquet").to_pylist()
-    assert [(row["row"], row["reason"]) for row in rows if row["status"] == "not_sent"] == [(3, "blocked: 0820*****03")]
 
 
 def test_a_text_that_a_fault_repeats_is_nowhere(send, people, sandbox, ledger_path, tmp_path):
-    """Neither in XComs and ledger nor in the row report, which has the words around it."""
+    """Neither in the row report nor in XComs and ledger, which have the words around it."""
     words = "Content 'Your parcel 17 arrives on Monday' holds signs"
     fault = {"rawDestination": "27820000003", "errorMessage": words}
     body = {"Cost": 4, "RemainingBalance": 9, "EventId": 7, "Messages": 4, "Parts": 4}
@@ -595,7 +593,8 @@ def test_a_text_that_a_fault_repeats_is_nowhere(send, people, sandbox, ledger_pa
     ran = send(people(5), message="Your parcel 17 arrives on Monday", report=str(tmp_path / "rows.parquet"))
     report = str(pq.read_table(tmp_path / "rows.parquet").to_pylist())
     del ran.xcoms["plan"]  # it has the text's template, for a person who approves it
-    for place in (json.dumps(ran.xcoms), kept(ledger_path), report):
+    assert "parcel" not in report
+    for place in (json.dumps(ran.xcoms), kept(ledger_path)):
         assert ("parcel" in place, "Content '***' holds signs" in place) == (False, True)
 
 

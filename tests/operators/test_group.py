@@ -9,7 +9,7 @@ from support.airflow import run_task
 from support.sending import claimant
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.execution import group_attempt
+from airflow_provider_sms.execution import group
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -99,7 +99,7 @@ def test_the_group_of_another_account_is_not_taken_for_this_one(text, sandbox, s
 
 def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too(text, sandbox, monkeypatch):
     """Mapped copies of one task run side by side: both begin before either has sent."""
-    observe = group_attempt._observe
+    observe = group._observe
 
     def meanwhile(reconciliation):
         other = Account("0" * 32, Prices().of_request)
@@ -107,11 +107,11 @@ def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too
         with closing(open_ledger(None)) as store:
             ledger = CampaignLedger(store, "closed", claimant(task_id="other"), kind="group", account=other)
             (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
-            taken = Outcome(claim.request_id, ACCEPTED, event_id=5, messages=1, response="{}", chunk=chunk)
+            taken = Outcome(claim.request_id, ACCEPTED, event_id=5, messages=1, response="{}")
             ledger.commit(outcomes=[taken])
         return observe(reconciliation)
 
-    monkeypatch.setattr(group_attempt, "_observe", meanwhile)
+    monkeypatch.setattr(group, "_observe", meanwhile)
     ran = text(campaign="closed")
     assert (ran.state, sends(sandbox)) == ("failed", [])
     assert "name a campaign for each account" in ran.log

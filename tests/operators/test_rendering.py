@@ -7,7 +7,6 @@ from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor
-from airflow_provider_sms.service.client import SmsClient
 
 ROWS = [{"destination": "27820000001", "first_name": "Ann"}]
 
@@ -39,40 +38,6 @@ def test_a_text_that_ends_like_a_file_is_a_text(sms_default, ledger_path, witnes
     """No file is looked for."""
     run_task(lambda: BulkSmsOperator(task_id="send", source=ROWS, message=text, campaign="c.txt"))
     assert set(witnessed()) == {("27820000001", text)}
-
-
-def test_a_task_that_renders_objects_gets_lists_and_options(sms_default, ledger_path, monkeypatch):
-    """Groups and Send Options of the run's configuration need no text form."""
-    posted, send = [], SmsClient.send_group
-
-    def posting(self, message, groups, *, send_options=None):
-        posted.append((groups, send_options))
-        return send(self, message, groups, send_options=send_options)
-
-    monkeypatch.setattr(SmsClient, "send_group", posting)
-    given = {"groups": ["1e5", "7"], "options": {"SenderId": "12345", "ValidityPeriod": 2}}
-    run_task(
-        lambda: GroupSmsOperator(
-            task_id="text", message="Hi", groups="{{ params.groups }}", send_options="{{ params.options }}"
-        ),
-        render_template_as_native_obj=True,
-        params=given,
-    )
-    assert posted == [(given["groups"], given["options"])]
-
-
-@pytest.mark.parametrize("written", ["1e5", "[1, 2]", "{{ params.value }}", "{{ nobody }}"])
-@pytest.mark.parametrize("argument", ["message", "campaign"])
-def test_a_text_that_became_an_object_is_refused(sms_default, ledger_path, sandbox, written, argument):
-    """Nobody can tell whether 100000.0 was written 1e5: the error names the argument, and nothing is sent."""
-    arguments = {"message": "Hi", argument: written}
-    ran = run_task(
-        lambda: BulkSmsOperator(task_id="send", source=ROWS, **arguments),
-        render_template_as_native_obj=True,
-        params={"value": 1e5},
-    )
-    assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
-    assert f"{argument} must be text, not " in ran.log
 
 
 @pytest.mark.parametrize(

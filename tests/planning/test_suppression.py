@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
+from decimal import Decimal
 
 import phonenumbers
 import pyarrow as pa
@@ -16,6 +18,7 @@ from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import SCHEMA
 
+NO_COLUMN = "^suppress: the list has no column 'destination', and"
 NO_CODE = "no country code that makes a possible number: set default_region, or store numbers with their country code"
 
 
@@ -200,10 +203,18 @@ def test_no_rows_suppress_nobody(read):
     ("table", "words"),
     [
         (
-            {"mobile": ["27821234567"], "landline": [None]},
-            "^suppress: the list has several columns, and not one named 'destination'; it has 'mobile', 'landline'",
+            {"mobile": ["27821234567"], "landline": [None], "id": [1234567890]},
+            NO_COLUMN + " several columns that could hold its numbers; it has 'mobile', 'landline', 'id'. Name the "
+            "column with the numbers 'destination', or pass it alone$",
         ),
-        ({"Destination": ["27821234567"], "DESTINATION": ["27821234567"]}, "and not one named 'destination'"),
+        (
+            {"name": ["Ann"], "day": ["2026-03-01"]},
+            f"{NO_COLUMN} no column that could hold its numbers; it has 'name', 'day'",
+        ),
+        (
+            {"Destination": ["27821234567"], "DESTINATION": ["27821234567"]},
+            f"{NO_COLUMN} several columns",
+        ),
         ({"destination": [True]}, "^suppress: 'destination' is of type bool"),
     ],
 )
@@ -218,11 +229,22 @@ def test_the_column_must_be_there(read, table, words):
     [
         ({"mobile": ["27821234567"]}, None),
         ({"Destination ": ["27821234567"], "mobile": ["27829999999"]}, None),
+        ({"name": ["Ann"], "mobile": ["082 123 4567"], "since": ["2026-03-01"], "at": ["01/03/2026 10:00"]}, "ZA"),
+        ({"id": [17], "mobile": [27821234567.0], "share": [0.5], "on": [True], "ref": ["A1234567"]}, None),
+        ({"mobile": [27821234567], "opted_out": [dt.datetime(2026, 3, 1, tzinfo=dt.timezone.utc)]}, None),
+        ({"mobile": [Decimal("27821234567.00"), None], "amount": [Decimal("12.50"), Decimal("250000.00")]}, None),
     ],
 )
 def test_a_list_may_name_its_numbers_otherwise(read, table, region):
-    """Numbers are in the column of the recipients' name, else in the only one."""
+    """Numbers are in the column of the recipients' name, else the only one, else the only one that could hold any."""
     assert masked(read(pa.table(table), default_region=region), "27821234567", "27829999999") == [True, False]
+
+
+def test_no_column_of_a_list_is_taken_by_its_first_rows(read):
+    """A second column of numbers that begins late is seen too: from the first alone, somebody would be texted."""
+    late = [None] * 20_000 + ["27821234568"]
+    with pytest.raises(ColumnError, match="several columns that could hold its numbers"):
+        read(pa.table({"mobile": ["27821234567"] * 20_001, "landline": late}))
 
 
 def test_the_numbers_of_a_report_are_its_own(read):

@@ -5,13 +5,13 @@ import pytest
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.request_queries import RequestRow
-from airflow_provider_sms.reporting.row_status import ALREADY_SENT, LONGEST_REASON, RequestStatuses, RowStatus, short
+from airflow_provider_sms.reporting.row_status import ALREADY_SENT, LONGEST_REASON, RowStatus, short, status_of
 
 
 def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
     """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
     record = RequestRow(7, "c", "bulk", NOT_SENT, 1, None, 0, 1.5, 2.5, None, "refused", "d", "t", "r", -1, 1)
-    assert RequestStatuses(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
+    assert status_of(record) == RowStatus(NOT_SENT, "refused", 7, None, None)
 
 
 @pytest.mark.parametrize(("mine", "status"), [(True, ACCEPTED), (False, ALREADY_SENT)])
@@ -20,14 +20,14 @@ def test_a_message_of_which_the_balance_told_says_so(mine, status):
     words = "The balance fell by 100, exactly what request 7 costs: it was taken."
     record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, words, "d", "t", "r", -1, 1, mine)
     told = record._replace(evidence=KeptEvidence("charged", words, 3.0))
-    assert RequestStatuses(told).of("27820000000") == RowStatus(status, words, 7, None, 2_500_000)
+    assert status_of(told) == RowStatus(status, words, 7, None, 2_500_000)
 
 
 def test_a_message_that_a_person_called_sent_has_no_reason():
     """Whatever the balance told: the reason in the ledger is still why the request was unknown."""
     record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, "timeout", "d", "t", "r", -1, 1)
     for evidence in (None, KeptEvidence("undecided", "No balance is known before it.", 3.0)):
-        assert RequestStatuses(record._replace(evidence=evidence)).of("27820000000").reason is None
+        assert status_of(record._replace(evidence=evidence)).reason is None
 
 
 def test_a_reason_is_short_and_names_nobody():
@@ -40,4 +40,4 @@ def test_a_recorded_reason_keeps_its_figures():
     """Its numbers were masked before it was recorded: a status beside a code is no number of a person."""
     reason = "bulkmessages: the service refused the request (HTTP 400, 10042): no route to 2782*****01"
     record = RequestRow(7, "c", "bulk", UNKNOWN, 1, None, 0, 1.5, 2.5, None, reason, "d", "t", "r", -1, 1)
-    assert RequestStatuses(record).of("27820000001").reason == reason
+    assert status_of(record).reason == reason

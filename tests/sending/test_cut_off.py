@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import closing
 
 import pytest
 from support.forwarder import Forwarder
 from support.sending import claimant, people
 
-from airflow_provider_sms.execution.failures import failure
+from airflow_provider_sms.execution.failures import Unsettled, failure
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.request_queries import claimants_of
+from airflow_provider_sms.ledger.request_queries import named_requests
+from airflow_provider_sms.reporting.summary import Sums
 from airflow_provider_sms.sending import sender
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
-from airflow_provider_sms.stop_flag import StopFlag
 
+pytestmark = pytest.mark.parametrize("ledger_place", ["postgresql"], indirect=True)
 COUNT, CHUNK = 50, 10
 PATIENCE = 60.0
 """Seconds after which this test gives up; no wait is as long."""
@@ -36,7 +37,16 @@ def way(postgres_ledger_url):
 
 
 @pytest.fixture
-def cut_off(postgres_ledger_url, way, service):
+def send(sender):
+    def send(store, task_id, try_number=1, **options):
+        ledger = CampaignLedger(store, "c", claimant(try_number, task_id=task_id, host=f"worker-{task_id}"))
+        return sender(ledger, post_seconds=0.5, chunk_size=CHUNK, concurrency=1, monotonic=time.monotonic, **options)
+
+    return send
+
+
+@pytest.fixture
+def cut_off(postgres_ledger_url, way, service, send):
     """Run a task whose network falls silent once its third request is answered; return its sender and thread."""
     url = postgres_ledger_url.set(host=way.host, port=way.port, query={"connect_timeout": "3"})
     silent = threading.Event()
@@ -51,7 +61,7 @@ def cut_off(postgres_ledger_url, way, service):
 
     def cut_off():
         opened.append(open_postgres(url, wait_seconds=1.0))
-        sending = sender_of(CampaignLedger(opened[0], "c", claimant(task_id="cut", host="worker-1")), post)
+        sending = send(opened[0], "cut", post=post)
         thread = threading.Thread(target=sending.run, args=([people(COUNT)],))
         thread.start()
         assert silent.wait(PATIENCE)
@@ -63,27 +73,22 @@ def cut_off(postgres_ledger_url, way, service):
         each.close()
 
 
-def sender_of(ledger, post):
-    options = SendingOptions(chunk_size=CHUNK, concurrency=1)
-    return Sender(ledger, post, post_seconds=0.5, options=options, stop=StopFlag())
-
-
 def test_a_task_that_meets_another_ones_lapsed_claims_is_named_and_worth_a_retry(
-    postgres_ledger_url, way, service, cut_off
+    postgres_ledger_url, way, cut_off, service, send
 ):
     """The one that was cut off records its outcome once the network is back, and then nobody is unknown or twice."""
     first, thread = cut_off()
     with closing(open_postgres(postgres_ledger_url)) as store:
-        second = sender_of(CampaignLedger(store, "c", claimant(task_id="healthy")), service)
+        second = send(store, "healthy")
         second.run([people(COUNT)])
-        claimants = claimants_of(store, second.counts.unrecorded)
+        counts, awaited = second.counts, named_requests(store, second.counts.awaited)
         way.speak()
         thread.join(PATIENCE)
-        again = sender_of(CampaignLedger(store, "c", claimant(2, task_id="healthy")), service)
+        again = send(store, "healthy", 2)
         again.run([people(COUNT)])
-    assert (second.error, second.counts.accepted, second.counts.unrecorded) == (None, 20, {3: CHUNK})
-    failed = failure("c", second.counts, None, stopped=False, resend_unknown=False, claimants=claimants)
-    assert (failed.permanent, "task cut of DAG d, run r, on host worker-1" in failed.words) == (False, True)
+    assert (second.error, counts.accepted, counts.unsettled, counts.awaited) == (None, 20, {3: CHUNK}, {3})
+    failed = failure("c", counts, Sums(), Unsettled(awaited=awaited), None, stopped=False, on_unknown="fail")
+    assert (failed.permanent, "by attempt 1 of task cut of DAG d" in failed.words) == (False, True)
     assert (first.counts.accepted, first.counts.unknown) == (30, 0)
     assert (again.error, again.counts.already_sent, again.counts.unknown) == (None, COUNT, 0)
     assert (len(service.taken), service.duplicates) == (COUNT, 0)

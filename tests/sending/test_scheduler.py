@@ -5,24 +5,12 @@ from decimal import Decimal
 
 from support.sending import people
 
+from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
+from airflow_provider_sms.sending.request_batch import Chunks
 from airflow_provider_sms.sending.scheduler import RateLimiter, RequestScheduler
 from airflow_provider_sms.sending.stop_conditions import Credit, StopConditions
-
-
-class Pending:
-    """Chunks of messages, and those that are kept back for longer than the send."""
-
-    def __init__(self, *chunks):
-        self.chunks = list(chunks)
-        self.unsent = []
-
-    def next_chunk(self, size):
-        return (self.chunks.pop(0) if self.chunks else [], {})
-
-    def count_unsent(self, late, take_over):
-        self.unsent += late
 
 
 def test_without_a_limit_all_may_go():
@@ -54,27 +42,25 @@ def test_a_request_whose_hours_have_ended_frees_its_credit():
     """A request waits until nobody in it may be texted any more: what it would have cost is there for others."""
     now = [datetime(2026, 1, 14, 17, 50, tzinfo=timezone.utc).timestamp()]
     window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
-    credit = Credit(Prices(1), Decimal(10), Decimal(5))
-    scheduler = RequestScheduler(
-        StopConditions(window, clock=lambda: now[0], credit=credit), chunk_size=5, concurrency=2, max_per_second=None
-    )
+    conditions = StopConditions(window, clock=lambda: now[0], credit=Credit(Prices(1), Decimal(10), Decimal(5)))
+    scheduler = RequestScheduler(conditions, concurrency=2, max_per_second=None)
     britons = [m._replace(destination=f"44770090000{n}") for n, m in enumerate(people(5, 10))]
-    pending = Pending(people(5), britons)
-    (waiting,) = scheduler.due(pending, 0.0, 1, lambda: True)
+    chunks = Chunks([Block.of(people(5) + britons)], 5)
+    (waiting,) = scheduler.due(chunks, 0.0, 1, lambda: True)
     scheduler.retry(waiting, 1.0)
     now[0] += 15 * 60.0  # the hours of South Africa have ended
-    (next_one,) = scheduler.due(pending, 1.0, 0, lambda: True)
-    assert (pending.unsent, next_one.messages) == (people(5), britons)
+    (next_one,) = scheduler.due(chunks, 1.0, 0, lambda: True)
+    assert (list(waiting.messages), next_one.chunk.keys) == ([], [m.key for m in britons])
 
 
-def test_no_request_goes_before_one_that_was_deferred():
+def test_no_request_goes_before_one_that_waits():
     """Of rows with the same key values the first one is sent, also where a pause or a busy ledger kept it back."""
-    scheduler = RequestScheduler(StopConditions(), chunk_size=5, concurrency=3, max_per_second=None)
-    first, second = people(5), people(5, 10)
-    pending = Pending(first)
-    (deferred,) = scheduler.due(pending, 0.0, 0, lambda: True)
-    scheduler.retry(deferred, 1.0)
-    pending.chunks.append(second)
-    assert list(scheduler.due(pending, 0.5, 0, lambda: True)) == []
-    assert scheduler.next_wakeup(0.5, 0, more=True) == 0.5
-    assert [batch.messages for batch in scheduler.due(pending, 1.0, 0, lambda: True)] == [first, second]
+    scheduler = RequestScheduler(StopConditions(), concurrency=3, max_per_second=None)
+    chunks = Chunks([Block.of(people(10))], 5)
+    (first, second) = scheduler.due(chunks, 0.0, 0, lambda: True)
+    scheduler.retry(first, 1.0)
+    assert list(scheduler.due(Chunks([Block.of(people(5))], 5), 0.5, 1, lambda: True)) == []
+    assert (scheduler.next_wakeup(0.5, 1, more=True), second.chunk.keys) == (0.5, [m.key for m in people(10)[5:]])
+    again = scheduler.due(Chunks([Block.of(people(5))], 5), 1.0, 1, lambda: True)
+    assert next(again) is first
+    assert len(list(again)) == 1

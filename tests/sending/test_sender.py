@@ -12,7 +12,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import delete, select, update
 from support.later import later
-from support.sending import claimant, failing, outgoing, people
+from support.sending import between_lookup_and_claim, chunk_of, claimant, counted, failing, outgoing, people
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -29,23 +29,20 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome, TextedTwice
 from airflow_provider_sms.ledger.schema import claimant as claimant_table
 from airflow_provider_sms.ledger.schema import message, request
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.counts import SendCounts
-from airflow_provider_sms.sending.response_handler import outcome_of
+from airflow_provider_sms.messages.blocks import Block
+from airflow_provider_sms.sending.outcomes import outcome_of
+from airflow_provider_sms.sending.request_batch import Chunks
+from airflow_provider_sms.sending.sender import MARGIN_SECONDS
 from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.stop_flag import StopFlag
 
 LOST = UnknownOutcomeError("the answer was lost")
 DOWN = NotSentError("connection refused")
-
-
-def counts(tally):
-    names = ("accepted", "unknown", "not_sent", "duplicate", "already_sent")
-    return {name: getattr(tally, name) for name in names if getattr(tally, name)}
+THROTTLED = ThrottledError("429", retry_after=0.001)
 
 
 def states(ledger, messages):
@@ -56,20 +53,19 @@ def states(ledger, messages):
 
 def hold(ledger, messages, state=None, deadline=None):
     """Let another try claim messages, and record what became of them."""
-    deadline = time.time() + 60 if deadline is None else deadline
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
-    request_id = ledger.commit(chunks=[chunk], claim_seconds=deadline - time.time())[0].request_id
+    seconds = 60.0 if deadline is None else deadline - time.time()
+    (claim,) = ledger.commit(chunks=[chunk_of(messages)], claim_seconds=seconds)
     if state is not None:
-        ledger.commit(outcomes=[Outcome(request_id, state)])
-    return request_id
+        ledger.commit(outcomes=[Outcome(claim.request_id, state)])
+    return claim.request_id
 
 
 def test_everyone_is_texted_once_in_full_requests(sender, service):
-    """Messages go out in requests of the chunk size, whatever the blocks that they came in."""
+    """Messages go out in requests of the chunk size, but for the last one."""
     send = sender()
-    send.run([people(3), people(14, 3), people(8, 17)])
+    send.run([people(25)])
     assert sorted(map(len, service.requests)) == [5, 10, 10]
-    assert (counts(send.counts), send.error) == ({"accepted": 25}, None)
+    assert (counted(send), send.error) == ({"accepted": 25}, None)
     assert set(service.taken.values()) == {1}
 
 
@@ -93,7 +89,7 @@ def test_a_second_run_sends_nothing(sender, service, enter):
     sender(enter(1)).run([people(30)])
     again = sender(enter(2))
     again.run([people(30)])
-    assert (counts(again.counts), again.counts.requests) == ({"already_sent": 30}, 0)
+    assert (counted(again), again.sums.requests) == ({"already_sent": 30}, 0)
     assert len(service.requests) == 3
 
 
@@ -104,45 +100,45 @@ def test_a_lost_answer_is_unknown_and_not_sent_again(sender, service, enter):
     first.run([people(30)])
     retry = sender(enter(2))
     retry.run([people(30)])
-    assert counts(first.counts) == {"accepted": 20, "unknown": 10}
-    assert counts(retry.counts) == {"already_sent": 20, "unknown": 10}
-    assert first.counts.unknown_requests == retry.counts.unknown_requests
-    assert (len(first.counts.unknown_requests), service.duplicates) == (1, 0)
+    assert counted(first) == {"accepted": 20, "unknown": 10}
+    assert counted(retry) == {"already_sent": 20, "unknown": 10}
+    assert first.counts.unsettled == retry.counts.unsettled == {1: 10}
+    assert service.duplicates == 0
 
 
 def test_a_lost_answer_is_sent_again_where_asked_for(sender, service):
     """The policy that resends posts what is unknown once more in the same try: at least once, and said so."""
     service.script = [failing(LOST)]
-    send = sender(resend_unknown=True)
+    send = sender(on_unknown="resend")
     send.run([people(30)])
-    assert counts(send.counts) == {"accepted": 30}
+    assert counted(send) == {"accepted": 30}
     assert set(service.taken.values()) == {1}
 
 
 def test_an_answer_lost_twice_is_left_to_the_next_try(sender, service, enter):
     """The policy that resends does so once in a try, and again in the next one."""
     service.script = [failing(LOST), failing(LOST)]
-    first = sender(enter(1), resend_unknown=True, concurrency=1)
+    first = sender(enter(1), on_unknown="resend", concurrency=1)
     first.run([people(10)])
-    assert (counts(first.counts), len(service.requests)) == ({"unknown": 10}, 2)
-    retry = sender(enter(2), resend_unknown=True)
+    assert (counted(first), len(service.requests)) == ({"unknown": 10}, 2)
+    retry = sender(enter(2), on_unknown="resend")
     retry.run([people(10)])
-    assert counts(retry.counts) == {"accepted": 10}
+    assert counted(retry) == {"accepted": 10}
 
 
-@pytest.mark.parametrize("error", [DOWN, ThrottledError("429", retry_after=0.001), ThrottledError("503")])
+@pytest.mark.parametrize("error", [DOWN, THROTTLED, ThrottledError("503")])
 def test_what_was_surely_not_processed_is_posted_again(sender, service, error):
     """Refused connections, 429 and 503 are ridden out: nothing lost, nothing twice."""
     service.script = [failing(error)] * 3
     send = sender()
     send.run([people(30)])
-    assert (counts(send.counts), send.error) == ({"accepted": 30}, None)
+    assert (counted(send), send.error) == ({"accepted": 30}, None)
     assert set(service.taken.values()) == {1}
 
 
 def test_a_wait_that_is_over_before_it_begins_ends(sender):
     """On a busy machine a short wait is over before it begins; a SimpleQueue would then wait for an answer for ever."""
-    kind = type(sender()._ended)
+    kind = type(sender().sender._ended)
 
     def wait_often():
         for _ in range(5000):
@@ -176,14 +172,14 @@ def test_one_request_that_is_turned_away_holds_the_others_back(sender, service):
 
     def take_after_that(service, messages, number):
         until = time.monotonic() + 10
-        while not send._scheduler.waiting and time.monotonic() < until:
+        while not send.sender._scheduler.waiting and time.monotonic() < until:
             time.sleep(0.001)
         return service.take(messages, number)
 
     service.script = [turn_away, take_after_that]
     service.before_each = lambda messages: times.append(time.monotonic())
     send.run([people(40)])
-    assert (counts(send.counts), len(service.requests)) == ({"accepted": 40}, 5)
+    assert (counted(send), len(service.requests)) == ({"accepted": 40}, 5)
     assert times[3] - times[1] >= 0.2
 
 
@@ -191,8 +187,8 @@ def test_giving_up_sends_nothing_more_and_says_what_was_not_sent(sender, service
     """A service that stays away ends the send; what was not posted is free for the next try."""
     service.script = [failing(DOWN)] * 100
     send = sender(concurrency=1)
-    send.run([people(30), people(10)])
-    assert (counts(send.counts), send.error) == ({"not_sent": 40}, DOWN)
+    send.run([people(40)])
+    assert (counted(send), send.error) == ({"not_sent": 40}, DOWN)
     assert (len(service.requests), states(enter(2), people(30))) == (4, {NOT_SENT: 30})
 
 
@@ -201,7 +197,7 @@ def test_a_service_that_throttles_is_not_given_up(sender, service):
     service.script = [failing(DOWN), failing(DOWN), None] * 20
     send = sender(concurrency=2)
     send.run([people(100)])
-    assert (counts(send.counts), send.error) == ({"accepted": 100}, None)
+    assert (counted(send), send.error) == ({"accepted": 100}, None)
 
 
 def test_a_request_that_is_always_turned_away_ends_the_send(sender, service):
@@ -225,10 +221,10 @@ def test_a_refusal_ends_the_send(sender, service, enter, error):
     service.script = [failing(error)]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert (counts(send.counts), send.error, len(service.requests)) == ({"not_sent": 30}, error, 1)
+    assert (counted(send), send.error, len(service.requests)) == ({"not_sent": 30}, error, 1)
     retry = sender(enter(2))
     retry.run([people(30)])
-    assert counts(retry.counts) == {"accepted": 30}
+    assert counted(retry) == {"accepted": 30}
 
 
 def test_after_a_refusal_the_rest_is_still_looked_up(sender, service, enter):
@@ -237,7 +233,7 @@ def test_after_a_refusal_the_rest_is_still_looked_up(sender, service, enter):
     service.script = [failing(RefusedError("403"))]
     send = sender(enter(2), concurrency=1)
     send.run([people(20), people(20, 20), people(5, 40)])
-    assert counts(send.counts) == {"not_sent": 25, "already_sent": 20}
+    assert counted(send) == {"not_sent": 25, "already_sent": 20}
 
 
 def test_fewer_messages_than_submitted_are_counted(sender, service, enter):
@@ -245,11 +241,11 @@ def test_fewer_messages_than_submitted_are_counted(sender, service, enter):
     service.script = [lambda s, messages, number: s.take(messages, number, left_out=3)]
     send = sender()
     send.run([people(20)])
-    assert (counts(send.counts), send.counts.partial) == ({"accepted": 17, "not_sent": 3}, 3)
-    assert send.counts.error_report["OptedOuts"] == 3
+    assert (counted(send), send.sums.left_out) == ({"accepted": 20}, 3)
+    assert send.sums.error_report["OptedOuts"] == 3
     retry = sender(enter(2))
     retry.run([people(20)])
-    assert counts(retry.counts) == {"already_sent": 20}
+    assert counted(retry) == {"already_sent": 20}
 
 
 def test_no_answer_costs_the_record_of_a_send(sender, service, enter):
@@ -269,22 +265,21 @@ def test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send(sender, servi
     service.script = [failing(bug)]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert (counts(send.counts), send.error) == ({"unknown": 10, "not_sent": 20}, bug)
+    assert (counted(send), send.error) == ({"unknown": 10, "not_sent": 20}, bug)
 
 
-def test_a_source_that_fails_midway_ends_the_send(sender, service, enter):
-    """What was claimed before the source failed is sent and recorded; the error is kept."""
+def test_a_table_that_cannot_be_read_ends_the_pass(sender, service, enter):
+    """What was claimed before is sent and recorded; the error is kept."""
     error = SourceError("the file is gone")
 
     def blocks():
-        yield people(20)
+        yield Block.of(people(20))
         raise error
 
-    send = sender()
-    send.run(blocks())
-    assert (send.error, service.duplicates) == (error, 0)
-    assert states(enter(2), people(20)).get(ACCEPTED, 0) == send.counts.accepted
-    assert send.counts.settled == 20
+    send = sender().sender
+    assert not send.run(Chunks(blocks(), 10))
+    assert (send.error, len(service.taken)) == (error, 20)
+    assert states(enter(2), people(20)) == {ACCEPTED: 20}
 
 
 def test_an_error_after_a_commit_keeps_no_claim_from_being_posted(sender, enter, monkeypatch):
@@ -308,7 +303,7 @@ def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, serv
     service.before_each = lambda messages: stop.set()
     send = sender(ledger, stop=stop, concurrency=1)
     send.run([people(30), people(30, 30)])
-    assert (counts(send.counts), len(service.requests), len(claimed)) == ({"accepted": 10, "not_sent": 50}, 1, 1)
+    assert (counted(send), len(service.requests), len(claimed)) == ({"accepted": 10, "not_sent": 50}, 1, 1)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
 
 
@@ -345,31 +340,30 @@ def test_stopping_gives_back_what_waits_to_be_posted_again(sender, service, ente
     send = sender(stop=stop, concurrency=1)
     service.before_each = lambda messages: threading.Timer(0.05, stop.set).start()
     send.run([people(10)])
-    assert (counts(send.counts), states(enter(2), people(10))) == ({"not_sent": 10}, {NOT_SENT: 10})
+    assert (counted(send), states(enter(2), people(10))) == ({"not_sent": 10}, {NOT_SENT: 10})
 
 
 def test_what_another_live_process_holds_is_awaited(sender, service, enter):
     """Messages in another process's hands are neither sent nor called sent until it has recorded an outcome."""
     other = enter(1)
     request_id = hold(other, people(10))
-    timer = threading.Timer(0.3, lambda: other.commit(outcomes=[Outcome(request_id, ACCEPTED)]))
-    timer.start()
-    send = sender(enter(2))
-    send.run([people(30)])
-    timer.join()
-    assert counts(send.counts) == {"accepted": 20, "already_sent": 10}
+    with later(lambda: other.commit(outcomes=[Outcome(request_id, ACCEPTED)]), lambda: len(service.taken) == 20):
+        send = sender(enter(2))
+        send.run([people(30)])
+    assert counted(send) == {"accepted": 20, "already_sent": 10}
 
 
-def test_what_another_live_process_gives_back_is_sent(sender, service, enter):
-    """Nobody is lost when the other process could not send: its messages are claimed here."""
+def test_what_was_held_when_the_table_was_checked_is_left_to_the_next_attempt(sender, service, enter):
+    """Plan and limits have counted it as somebody else's: it is not sent, and the count says so."""
     other = enter(1)
     request_id = hold(other, people(10))
-    timer = threading.Timer(0.3, lambda: other.commit(outcomes=[Outcome(request_id, NOT_SENT)]))
-    timer.start()
-    send = sender(enter(2))
-    send.run([people(30)])
-    timer.join()
-    assert counts(send.counts) == {"accepted": 30}
+    with later(lambda: other.commit(outcomes=[Outcome(request_id, NOT_SENT)]), lambda: len(service.taken) == 20):
+        send = sender(enter(2))
+        send.run([people(30)])
+    assert counted(send) == {"accepted": 20, "not_sent": 10}
+    retry = sender(enter(3))
+    retry.run([people(30)])
+    assert counted(retry) == {"accepted": 10, "already_sent": 20}
     assert set(service.taken.values()) == {1}
 
 
@@ -378,7 +372,7 @@ def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, servic
     hold(enter(1, clock=time.time), people(10), deadline=time.time() + 0.3)
     send = sender(enter(2, clock=time.time, patience=0.0))
     send.run([people(30)])
-    assert counts(send.counts) == {"accepted": 20, "unknown": 10}
+    assert counted(send) == {"accepted": 20, "unknown": 10}
 
 
 @pytest.mark.parametrize("failing_commit", range(1, 9))
@@ -389,7 +383,6 @@ def test_a_ledger_that_fails_once_sends_nothing_unclaimed(sender, service, enter
     send.run([people(30)])
     assert service.duplicates == 0
     assert states(enter(2), people(30)).get(ACCEPTED, 0) == sum(service.taken.values()) == send.counts.accepted
-    assert send.counts.settled == 30
     retry = sender(enter(2))
     retry.run([people(30)])
     assert (service.duplicates, len(service.taken)) == (0, 30)
@@ -400,7 +393,7 @@ def test_outcomes_are_recorded_once_the_ledger_answers_again(sender, service, en
     """A ledger that fails for a while costs no outcome: recording is tried again, and again."""
     send = sender(failing_ledger(enter(1), set(range(2, 2 + failures))), concurrency=1)
     send.run([people(30)])
-    assert (counts(send.counts), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerError)
+    assert (counted(send), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerError)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
@@ -412,7 +405,7 @@ def test_a_lock_that_is_not_had_is_waited_for_again(sender, service, enter, capl
     busy = set(range(first, first + 5))
     send = sender(failing_ledger(enter(1), busy, error=LedgerBusyError), concurrency=1)
     send.run([people(30)])
-    assert (counts(send.counts), send.error, service.duplicates) == ({"accepted": 30}, None, 0)
+    assert (counted(send), send.error, service.duplicates) == ({"accepted": 30}, None, 0)
     assert states(enter(2), people(30)) == {ACCEPTED: 30}
     assert "Trying again, 5 of 5 times" in caplog.text
 
@@ -421,7 +414,7 @@ def test_a_lock_that_is_kept_for_minutes_ends_the_send(sender, service, enter):
     """Whoever keeps it that long does not give it back; what was accepted is recorded once it is free."""
     send = sender(failing_ledger(enter(1), set(range(2, 8)), error=LedgerBusyError), concurrency=1)
     send.run([people(30)])
-    assert (counts(send.counts), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerBusyError)
+    assert (counted(send), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerBusyError)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
 
 
@@ -431,7 +424,7 @@ def test_waits_for_a_lock_are_counted_in_a_row(sender, service, enter):
     busy = {*range(1, 5), *range(6, 10), *range(11, 15)}
     send = sender(failing_ledger(enter(1), busy, error=LedgerBusyError), concurrency=1)
     send.run([people(30)])
-    assert (counts(send.counts), send.error) == ({"accepted": 30}, None)
+    assert (counted(send), send.error) == ({"accepted": 30}, None)
 
 
 def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service, enter, caplog):
@@ -443,7 +436,7 @@ def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service
     assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [
         "Not recorded in the ledger: request 1 is accepted, event id 9007199254740993"
     ]
-    assert (counts(send.counts), len(service.requests)) == ({"accepted": 10, "not_sent": 20}, 1)
+    assert (counted(send), len(service.requests)) == ({"unknown": 10, "not_sent": 20}, 1)
 
 
 def test_two_senders_at_once_send_each_message_once(sender, service, enter, open_store):
@@ -456,13 +449,12 @@ def test_two_senders_at_once_send_each_message_once(sender, service, enter, open
     for thread in threads:
         thread.join()
     assert (len(service.taken), service.duplicates) == (300, 0)
-    assert [s.counts.settled for s in senders] == [300, 300]
+    assert [s.counts.accepted + s.counts.already_sent for s in senders] == [300, 300]
     assert sum(s.counts.accepted for s in senders) == 300
 
 
-def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter):
+def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(sender, service, enter):
     """A process that slept between claim and POST gives the claim back unposted, and claims again."""
-    from airflow_provider_sms.sending.sender import Sender, SendingOptions
 
     class Sleeper:
         """A clock that is far ahead once, when the POST looks at it."""
@@ -474,22 +466,14 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter
             ahead, self.slept = (1000.0 if posting and not self.slept else 0.0), self.slept or posting
             return time.time() + ahead
 
-    send = Sender(
-        enter(clock=Sleeper()),
-        service,
-        post_seconds=5.0,
-        options=SendingOptions(backoff=Backoff(base=0.001)),
-        stop=StopFlag(),
-    )
+    send = sender(enter(clock=Sleeper()))
     send.run([people(5)])
-    assert (counts(send.counts), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
+    assert (counted(send), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
     assert enter(2).holders([people(1)[0].key])[people(1)[0].key].request_id == 2
 
 
-def test_a_post_is_told_when_its_claim_ends(service, enter, clock):
+def test_a_post_is_told_when_its_claim_ends(sender, service, enter, clock):
     """What the claim has left is counted by the client's clock, before anything is asked of the ledger's."""
-    from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender, SendingOptions
-
     told = []
 
     def post(messages):
@@ -498,8 +482,7 @@ def test_a_post_is_told_when_its_claim_ends(service, enter, clock):
 
     ledger = enter(clock=clock)
     ledger.elapsed = lambda: 700.0
-    send = Sender(ledger, post, post_seconds=5.0, options=SendingOptions(), stop=StopFlag())
-    send.run([people(5)])
+    sender(ledger, post=post).run([people(5)])
     assert told == [700.0 + 5.0 + MARGIN_SECONDS]
     assert latest_end() == float("inf")
 
@@ -515,17 +498,17 @@ def test_a_crash_while_waiting_to_post_again_makes_nothing_unknown(sender, servi
     while thread.is_alive():
         seen.append(states(witness, people(10)))
         time.sleep(0.02)
-    assert ({NOT_SENT: 10} in seen, counts(send.counts)) == (True, {"accepted": 10})
+    assert ({NOT_SENT: 10} in seen, counted(send)) == (True, {"accepted": 10})
 
 
 def test_what_is_unknown_stays_unknown_when_sending_it_again_is_refused(sender, service, enter):
-    """The policy that resends loses no knowledge: a refused second request leaves the first one unknown."""
-    request_id = hold(enter(1), people(10), UNKNOWN)
-    service.script = [failing(RefusedError("403", status=403))]
-    send = sender(enter(2), resend_unknown=True, concurrency=1)
+    """The policy that resends loses no knowledge: it frees the messages, and they count as unknown."""
+    hold(enter(1), people(10), UNKNOWN)
+    service.script = [None, failing(RefusedError("403", status=403))]
+    send = sender(enter(2), on_unknown="resend", concurrency=1)
     send.run([people(15)])
-    assert (counts(send.counts), send.counts.unknown_requests) == ({"unknown": 10, "not_sent": 5}, {request_id})
-    assert states(enter(3), people(15)) == {UNKNOWN: 10, NOT_SENT: 5}
+    assert (counted(send), len(service.requests)) == ({"unknown": 10, "accepted": 5}, 2)
+    assert states(enter(3), people(15)) == {NOT_SENT: 10, ACCEPTED: 5}
 
 
 def test_requests_are_paced(sender, service):
@@ -536,8 +519,8 @@ def test_requests_are_paced(sender, service):
     assert time.monotonic() - began >= 0.2
 
 
-def test_the_source_is_read_no_faster_than_requests_go_out(sender, service):
-    """Backpressure: while posts hang, what fills the slots is read, and nothing ahead of it."""
+def test_the_table_is_read_no_faster_than_requests_go_out(sender, service):
+    """Backpressure: while posts hang, what fills the slots is read, and one request ahead of it."""
     release = threading.Event()
     service.before_each = lambda messages: release.wait(10)
     read = []
@@ -545,18 +528,17 @@ def test_the_source_is_read_no_faster_than_requests_go_out(sender, service):
     def blocks():
         for start in range(0, 1000, 10):
             read.append(start)
-            yield people(10, start)
+            yield Block.of(people(10, start))
 
-    send = sender(concurrency=2)
-    thread = threading.Thread(target=send.run, args=(blocks(),))
+    thread = threading.Thread(target=sender(concurrency=2).sender.run, args=(Chunks(blocks(), 10),))
     thread.start()
-    while len(read) < 2:
+    while len(read) < 3:
         time.sleep(0.001)
     time.sleep(0.1)
     hanging = len(read)
     release.set()
     thread.join()
-    assert (hanging, len(read), send.counts.accepted) == (2, 100, 1000)
+    assert (hanging, len(read), len(service.taken)) == (3, 100, 1000)
 
 
 def test_at_most_concurrency_requests_are_open(sender, service, enter):
@@ -580,12 +562,23 @@ def test_no_number_or_text_is_logged(sender, service, caplog):
 
 def test_what_somebody_else_claimed_meanwhile_is_not_posted(sender, service, enter):
     """Between look-up and claim another copy may have claimed: only what this claim won is posted under it."""
-    other, ledger = enter(1), enter(2)
-    send = sender(between_lookup_and_claim(ledger, lambda: hold(other, people(5))), concurrency=1)
-    with later(send._stop.set, lambda: len(service.taken) >= 15):
+    other, stop = enter(1), StopFlag()
+    ledger = between_lookup_and_claim(enter(2), lambda: hold(other, people(5)))
+    send = sender(ledger, concurrency=1, stop=stop)
+    with later(stop.set, lambda: len(service.taken) >= 15):
         send.run([people(20)])
     assert not {m.destination for m in people(5)} & service.taken.keys()
-    assert counts(send.counts) == {"accepted": 15, "unknown": 5}
+    assert counted(send) == {"accepted": 15, "unknown": 5}
+
+
+def test_what_somebody_else_claimed_meanwhile_and_gave_back_is_sent(sender, service, enter):
+    """It was free when the table was checked, so that another pass sends it."""
+    other, held = enter(1), []
+    ledger = between_lookup_and_claim(enter(2), lambda: held.append(hold(other, people(5))))
+    send = sender(ledger, concurrency=1)
+    with later(lambda: other.commit(outcomes=[Outcome(held[0], NOT_SENT)]), lambda: len(service.taken) >= 15):
+        send.run([people(20)])
+    assert (counted(send), set(service.taken.values())) == ({"accepted": 20}, {1})
 
 
 def test_a_request_that_was_never_made_is_not_unknown(sender, service, enter):
@@ -594,7 +587,7 @@ def test_a_request_that_was_never_made_is_not_unknown(sender, service, enter):
     service.script = [failing(error)]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert (counts(send.counts), send.error) == ({"not_sent": 30}, error)
+    assert (counted(send), send.error) == ({"not_sent": 30}, error)
     assert states(enter(2), people(30)) == {NOT_SENT: 30}
 
 
@@ -607,7 +600,7 @@ def test_a_post_that_ends_like_no_other_is_unknown(sender, service):
     service.script = [failing(Panic())]
     send = sender(concurrency=1)
     send.run([people(20)])
-    assert counts(send.counts) == {"unknown": 10, "not_sent": 10}
+    assert counted(send) == {"unknown": 10, "not_sent": 10}
 
 
 def test_without_threads_nothing_is_claimed(sender, service, enter, monkeypatch):
@@ -620,7 +613,7 @@ def test_without_threads_nothing_is_claimed(sender, service, enter, monkeypatch)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         send.run([people(20)])
-    assert (counts(send.counts), type(send.error), service.requests) == ({"not_sent": 20}, RuntimeError, [])
+    assert (counted(send), type(send.error), service.requests) == ({"not_sent": 20}, RuntimeError, [])
     assert states(enter(2), people(20)) == {NOT_SENT: 20}
 
 
@@ -635,17 +628,17 @@ def test_an_error_of_our_own_never_gives_back_what_was_posted(sender, service, e
     monkeypatch.setattr("airflow_provider_sms.sending.sender.outcome_of", outcome)
     send = sender(concurrency=1)
     send.run([people(50)])
-    assert (type(send.error), counts(send.counts)) == (AttributeError, {"accepted": 10, "unknown": 10, "not_sent": 30})
+    assert (type(send.error), counted(send)) == (AttributeError, {"accepted": 10, "unknown": 10, "not_sent": 30})
     assert states(enter(2), people(50)) == {ACCEPTED: 10, UNKNOWN: 10, NOT_SENT: 30}
     retry = sender(enter(2))
     retry.run([people(50)])
-    assert (counts(retry.counts), service.duplicates) == ({"accepted": 30, "already_sent": 10, "unknown": 10}, 0)
+    assert (counted(retry), service.duplicates) == ({"accepted": 30, "already_sent": 10, "unknown": 10}, 0)
 
 
 def test_an_error_after_a_response_does_not_cost_the_record_of_its_request(sender, service, enter, monkeypatch):
-    """The outcome is kept for the ledger before it is counted: whoever was texted stays so, whatever fails then."""
+    """The outcome is kept for the ledger first of all: whoever was texted stays so, whatever fails then."""
     send = sender(concurrency=1)
-    monkeypatch.setattr(SendCounts, "add_accepted", lambda *_: 1 / 0)
+    monkeypatch.setattr(send.stop_conditions, "answered", lambda *_: 1 / 0)
     send.run([people(20)])
     assert (type(send.error), states(enter(2), people(20))) == (ZeroDivisionError, {ACCEPTED: 10, NOT_SENT: 10})
 
@@ -657,7 +650,7 @@ def test_a_clock_that_is_set_back_delays_nothing(sender, enter):
     send = sender(ledger, concurrency=1)
     began = time.monotonic()
     send.run([people(50)])
-    assert (counts(send.counts), time.monotonic() - began < 5.0) == ({"accepted": 50}, True)
+    assert (counted(send), time.monotonic() - began < 5.0) == ({"accepted": 50}, True)
 
 
 def test_a_commit_that_raises_although_it_is_durable_makes_nothing_unknown(sender, service, enter):
@@ -689,20 +682,7 @@ def test_waiting_for_the_last_posts_costs_no_processor(sender, service):
     spent = time.process_time() - before
     release.set()
     thread.join()
-    assert (spent < 0.25, send.counts.settled) == (True, 90)
-
-
-def between_lookup_and_claim(ledger, happens):
-    """Let something happen once in a ledger, just before a claim."""
-    waiting, commit = [happens], ledger.commit
-
-    def committing(**what):
-        if what["chunks"] and waiting:
-            waiting.pop()()
-        return commit(**what)
-
-    ledger.commit = committing
-    return ledger
+    assert spent < 0.25
 
 
 def failing_ledger(ledger, failing, *, durable=False, error=LedgerError):
@@ -728,7 +708,7 @@ def test_an_unknown_state_of_earlier_tries_is_named(sender, enter):
     request_id = hold(enter(1), people(10), UNKNOWN)
     send = sender(enter(2))
     send.run([people(30)])
-    assert send.counts.unknown_requests == {request_id}
+    assert send.counts.unsettled == {request_id: 10}
 
 
 # What an answer means
@@ -749,11 +729,11 @@ def test_a_request_of_which_nobody_was_taken_is_not_sent(sender, service, enter)
     service.script = [lambda s, messages, number: s.take(messages, number, left_out=len(messages))]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert counts(send.counts) == {"accepted": 20, "not_sent": 10}
-    assert (send.counts.none_taken, send.counts.error_report["OptedOuts"], send.counts.requests) == (10, 10, 2)
+    assert counted(send) == {"accepted": 20, "not_sent": 10}
+    assert (send.sums.none_taken, send.sums.error_report["OptedOuts"], send.sums.requests) == (10, 10, 2)
     again = sender(enter(2))
     again.run([people(30)])
-    assert counts(again.counts) == {"accepted": 10, "already_sent": 20}
+    assert counted(again) == {"accepted": 10, "already_sent": 20}
 
 
 def test_an_answer_that_took_nobody_and_charged_is_unknown(sender, service):
@@ -761,18 +741,16 @@ def test_an_answer_that_took_nobody_and_charged_is_unknown(sender, service):
     service.script = [lambda s, messages, number: replace(s.take(messages, number), messages=0)]
     send = sender(concurrency=1)
     send.run([people(20)])
-    assert counts(send.counts) == {"accepted": 10, "unknown": 10}
+    assert counted(send) == {"accepted": 10, "unknown": 10}
 
 
 def test_an_event_id_that_came_before_is_no_answer(sender, service, enter):
     """An answer that a connection carries twice is taken for one request only, also where an earlier try had it."""
     sender(enter(1)).run([people(10)])
-    first = enter(1).responses
     service.script = [lambda s, messages, number: replace(s.take(messages, 0), messages=len(messages))]
     send = sender(enter(2), concurrency=1)
     send.run([people(30)])
-    assert first is not None
-    assert counts(send.counts) == {"accepted": 10, "already_sent": 10, "unknown": 10}
+    assert counted(send) == {"accepted": 10, "already_sent": 10, "unknown": 10}
 
 
 @pytest.mark.parametrize("number", ["0." + "3" * 60, "-1E-400", "123456789.123456789012345678901234567890123456"])
@@ -783,7 +761,7 @@ def test_a_cost_that_no_column_holds_ends_no_send(sender, service, enter, store,
     send.run([people(10)])
     with store.read() as connection:
         (cost,) = connection.execute(select(request.c.cost)).scalars()
-    assert (send.error, counts(send.counts)) == (None, {"accepted": 10})
+    assert (send.error, counted(send)) == (None, {"accepted": 10})
     assert float(cost) == pytest.approx(float(number))
 
 
@@ -810,7 +788,7 @@ def test_a_ledger_that_loses_what_is_in_flight_ends_the_send(sender, service, en
     send = sender(concurrency=1)
     send.run([people(100)])
     assert isinstance(send.error, LedgerLostError)
-    assert (len(service.requests), send.counts.not_sent) == (2, 80)
+    assert (len(service.requests), counted(send)) == (2, {"accepted": 10, "unknown": 90})
     assert f"Not recorded in the ledger: request {lost[0]} is accepted" in caplog.text
 
 
@@ -874,139 +852,59 @@ def test_what_was_posted_is_never_given_back_at_the_end(enter, store):
 # An answer after a person's decision
 
 
-def late_answer(sender, enter, store, between, **options):
-    """Send to ten people by a request that is decided on before its answer comes."""
+def decided_before_its_answer(enter, store, said, between=lambda: None):
+    """Script a request that lapses and that a person decides on before the service takes it."""
 
-    def decided(s, messages, number):
+    def decided(service, messages, number):
         request_id = enter(9).holders([messages[0].key])[messages[0].key].request_id
         with store.write(0) as connection:
             connection.execute(update(request).values(deadline=0.0))
-        resolve(store, request_id, NOT_SENT, "ann")
-        between(request_id)
-        return s.take(messages, number)
+        resolve(store, request_id, said, "ann")
+        between()
+        return service.take(messages, number)
 
-    send = sender(enter(1), concurrency=1, **options)
-    send._post.script = [decided]
-    send.run([people(10)])
-    return send
+    return decided
 
 
 def test_an_answer_after_not_sent_takes_its_messages_again(sender, enter, store, service):
     """A person said that a request was not sent, and then the service took it: nobody is texted again."""
-    send = late_answer(sender, enter, store, lambda _: None)
-    assert (counts(send.counts), send.counts.texted_twice) == ({"accepted": 10}, [])
+    service.script = [decided_before_its_answer(enter, store, NOT_SENT)]
+    send = sender(enter(1), concurrency=1)
+    send.run([people(10)])
+    assert (counted(send), send.ledger.texted_twice()) == ({"accepted": 10}, [])
     again = sender(enter(2))
     again.run([people(10)])
-    assert (counts(again.counts), service.duplicates) == ({"already_sent": 10}, 0)
+    assert (counted(again), service.duplicates) == ({"already_sent": 10}, 0)
 
 
-def test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice(sender, enter, store, service, caplog):
-    """Where another request has the messages already, log, ledger and counts name both requests."""
-    others = []
-
-    def sent_again(_):
-        other = sender(enter(2))
-        service.script = []
-        other.run([people(4)])
-        others.append(enter(9).holders([people(1)[0].key])[people(1)[0].key].request_id)
-
-    send = late_answer(sender, enter, store, sent_again)
-    (twice,) = send.counts.texted_twice
-    assert (twice.other_id, twice.messages, service.duplicates) == (others[0], 4, 4)
-    assert f"Request {twice.request_id} was accepted after others could claim its messages: texted twice" in caplog.text
-    with store.read() as connection:
-        words = connection.execute(select(request.c.reason).where(request.c.id == twice.request_id)).scalar()
-    assert words == f"texted twice: 4 of its messages went out with request {others[0]}, too"
+def test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice(sender, enter, store, service):
+    """Where another request has the messages already, the ledger names both requests."""
+    sent_again = lambda: sender(enter(2)).run([people(4)])  # noqa: E731
+    service.script = [decided_before_its_answer(enter, store, NOT_SENT, sent_again)]
+    send = sender(enter(1), concurrency=1)
+    send.run([people(10)])
+    assert (send.ledger.texted_twice(), service.duplicates) == ([TextedTwice(1, 2, is_sure=True, messages=4)], 4)
+    assert counted(send) == {"accepted": 6, "already_sent": 4}
     again = sender(enter(3))
     again.run([people(10)])
-    assert (counts(again.counts), service.duplicates) == ({"already_sent": 10}, 4)
-
-
-# Messages that are sent again, and again
-
-
-def lost_chain(enter, count):
-    """Let requests take over from each other, each of them unknown; return the ledgers and the requests."""
-    ledgers, ids = [], []
-    for number in range(count):
-        ledger = enter(number + 1)
-        chunk = Chunk([m.key for m in people(2)], ["1", "2"], {m.key: ids[-1] for m in people(2)} if ids else {})
-        (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
-        ledger.commit(outcomes=[Outcome(claim.request_id, UNKNOWN)])
-        ledgers.append(ledger)
-        ids.append(claim.request_id)
-    return ledgers, ids
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])
-def test_a_message_that_was_taken_over_twice_is_free_only_when_nobody_may_have_sent_it(enter, store, order):
-    """Of three requests that had a message one after the other, each must be known not to have sent it."""
-    ledgers, ids = lost_chain(enter, 3)
-    for place in order[:2]:
-        resolve(store, ids[place], NOT_SENT, "ann")
-        assert states(ledgers[0], people(2)) == {UNKNOWN: 2}
-    resolve(store, ids[order[2]], NOT_SENT, "ann")
-    assert states(ledgers[0], people(2)) == {NOT_SENT: 2}
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0)])
-def test_what_a_person_calls_accepted_is_never_sent_again_whoever_took_it_over(enter, store, order):
-    """The first request was taken, the two that sent it again were not: in whatever order that is said, it is sent."""
-    ledgers, ids = lost_chain(enter, 3)
-    for place in order:
-        resolve(store, ids[place], ACCEPTED if place == 0 else NOT_SENT, "ann")
-        if place == 0:
-            # At once: else whoever sends again what is unknown would text them.
-            assert states(ledgers[0], people(2)) == {ACCEPTED: 2}
-    holders = ledgers[0].holders([m.key for m in people(2)]).values()
-    assert {(holder.request_id, holder.state) for holder in holders} == {(ids[0], ACCEPTED)}
-
-
-def test_a_claim_that_was_taken_over_and_is_given_up_leaves_its_messages_unknown(enter, store):
-    """A process that wakes too late gives its claim back: what an earlier request may have sent stays held."""
-    ledgers, ids = lost_chain(enter, 2)
-    third = enter(3)
-    chunk = Chunk([m.key for m in people(2)], ["1", "2"], {m.key: ids[1] for m in people(2)})
-    (claim,) = third.commit(chunks=[chunk], claim_seconds=60.0)
-    third.commit(outcomes=[Outcome(claim.request_id, NOT_SENT)])
-    ledgers[1].commit(outcomes=[Outcome(ids[1], NOT_SENT)])
-    holders = third.holders([m.key for m in people(2)]).values()
-    assert {(holder.request_id, holder.state) for holder in holders} == {(ids[0], UNKNOWN)}
-
-
-def test_an_answer_that_comes_late_takes_its_messages_from_an_unknown_request(enter, store):
-    """A request that was accepted after all is not sent again, though another one that took it over is unknown."""
-    ledgers, ids = lost_chain(enter, 2)
-    chunk = Chunk([m.key for m in people(2)], ["1", "2"])
-    late = Outcome(ids[0], ACCEPTED, event_id=5, messages=2, response="{}", chunk=chunk)
-    ledgers[0].commit(outcomes=[late])
-    holders = ledgers[0].holders([m.key for m in people(2)]).values()
-    assert {(holder.request_id, holder.state) for holder in holders} == {(ids[0], ACCEPTED)}
-    (twice,) = ledgers[0].texted_twice
-    assert (twice.other_id, twice.is_sure) == (ids[1], False)
-    resolve(store, ids[1], NOT_SENT, "ann")
-    assert states(ledgers[0], people(2)) == {ACCEPTED: 2}
+    assert (counted(again), service.duplicates) == ({"already_sent": 10}, 4)
 
 
 def test_what_a_person_calls_accepted_stays_so_when_it_was_not_processed(sender, enter, store, service):
     """In doubt nobody is texted: the service says late that it did not take them, and a person that it did."""
 
-    def turned_away(s, messages, number):
-        request_id = enter(9).holders([messages[0].key])[messages[0].key].request_id
-        with store.write(0) as connection:
-            connection.execute(update(request).values(deadline=0.0))
-        resolve(store, request_id, ACCEPTED, "ann")
-        raise ThrottledError("429", retry_after=0.001)
+    def turned_away(*request):
+        decided_before_its_answer(enter, store, ACCEPTED, lambda: failing(THROTTLED)(*request))(*request)
 
     service.script = [turned_away]
     send = sender(concurrency=1)
     send.run([people(10)])
-    assert (counts(send.counts), len(service.requests), send.error) == ({"already_sent": 10}, 1, None)
+    assert (counted(send), len(service.requests), send.error) == ({"accepted": 10}, 1, None)
 
 
 def test_what_is_sent_again_and_not_taken_is_unknown_still(sender, enter, service):
-    """Nobody knows of the first request, whatever becomes of the second: its messages are not free."""
+    """Nobody knows of the first request, whatever becomes of the second."""
     service.script = [failing(LOST), lambda s, m, n: s.take(m, n, left_out=len(m))]
-    send = sender(concurrency=1, resend_unknown=True)
+    send = sender(concurrency=1, on_unknown="resend")
     send.run([people(10)])
-    assert (counts(send.counts), states(enter(2), people(10))) == ({"unknown": 10}, {UNKNOWN: 10})
+    assert (counted(send), states(enter(2), people(10))) == ({"unknown": 10}, {NOT_SENT: 10})

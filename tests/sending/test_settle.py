@@ -7,29 +7,30 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Context, Decimal, localcontext
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import select
-from support.sending import Service, answer, claimant, failing, people
+from support.sending import KEY, Service, answer, chunk_of, claimant, counted, failing, people
 
 from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
-from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, KeptEvidence
+from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
-from airflow_provider_sms.ledger.schema import decision
+from airflow_provider_sms.ledger.schema import balance, decision
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
-from airflow_provider_sms.sending.settle import Reconciliation, weigh
+from airflow_provider_sms.sending import settle
+from airflow_provider_sms.sending.evidence import Verdict
+from airflow_provider_sms.sending.settle import MAX_WAIT_SECONDS, Reconciliation, Settle, weigh
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
 
 LOST = UnknownOutcomeError("the answer was lost")
 PRICE = Decimal("1.5")
-KEY = "0" * 32
 TAKEN = failing(LOST, accepted=True)
 NOT_TAKEN = failing(LOST)
 
@@ -91,34 +92,33 @@ def reconciliation(store, service):
 
 
 @pytest.fixture
-def send(service, ledger, reconciliation):
+def send(sender, service, ledger, reconciliation):
     """Send as a task does that reconciles: it reads the balance, and posts one request at a time."""
 
-    def send(count, *, stop=None, caution=None, into=None, sums=None, campaign="c", **options):
+    def send(count, *, caution=None, into=None, sums=None, campaign="c", **options):
         sums = sums or reconciliation(campaign)
         if not service.is_away:
             sums.observe()
         caution = caution or Caution(on=True, calm=CALM_RESPONSES)
-        sender = Sender(
+        sending = sender(
             into or ledger(),
-            service,
+            reconciliation=sums,
             post_seconds=0.3,
             ask=sums.observe,
-            options=SendingOptions(**{"chunk_size": 10, "backoff": Backoff(attempts=4, base=0.001), **options}),
-            stop=stop or StopFlag(),
-            reconciliation=sums,
+            on_unknown="reconcile",
             stop_conditions=StopConditions(caution=caution),
-            sleep=lambda seconds: time.sleep(min(seconds, 0.005)),
+            monotonic=time.monotonic,
+            **{"concurrency": 4, **options},
         )
-        sender.run([people(count)])
-        return sender
+        sending.run([people(count)])
+        return sending
 
     return send
 
 
-def counts(sender):
-    names = ("accepted", "unknown", "not_sent", "duplicate", "already_sent", "reconciled")
-    return {name: getattr(sender.counts, name) for name in names if getattr(sender.counts, name)}
+def counts(sending):
+    reconciled = sending.settle._reconciliation.reconciled
+    return {**counted(sending), **({"reconciled": reconciled} if reconciled else {})}
 
 
 def verdicts(store, *ids):
@@ -151,7 +151,7 @@ def test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt(send, se
     assert set(service.taken.values()) == {1}
     assert [row.state for row in named_requests(store, [2])] == [NOT_SENT]
     assert decisions(store) == [(2, "not_sent", "balance")]
-    assert sender.counts.requests == 3
+    assert sender.sums.requests == 3
 
 
 def test_a_request_that_was_taken_in_part_is_accepted_and_said_so(send, service, store):
@@ -164,7 +164,7 @@ def test_a_request_that_was_taken_in_part_is_accepted_and_said_so(send, service,
     service.script = [ok, taken_in_part]
     sender = send(20)
     assert counts(sender) == {"accepted": 20, "reconciled": 10}
-    assert sender.counts.cost == PRICE * 18
+    assert sender.sums.cost == PRICE * 18
     (row,) = named_requests(store, [2])
     assert (row.state, row.evidence.amount, row.reason) == (ACCEPTED, "12", row.evidence.words)
     assert "perhaps left some people out" in row.evidence.words
@@ -174,7 +174,7 @@ def test_costs_and_parts_of_a_charged_request_are_counted(send, service):
     """The summary's cost has what the balance shows, though no response told it."""
     service.script = [ok, TAKEN]
     sender = send(20)
-    assert (sender.counts.cost, sender.counts.parts, sender.counts.requests) == (PRICE * 20, 20, 2)
+    assert (sender.sums.cost, sender.sums.parts, sender.sums.requests) == (PRICE * 20, 20, 2)
 
 
 @pytest.mark.parametrize("losses", list(itertools.combinations(range(10), 3))[::8])
@@ -206,7 +206,7 @@ def test_what_no_sum_decides_stays_unknown_and_the_rest_is_sent(send, service, s
     assert counts(sender) == {"accepted": 30, "unknown": 20}
     assert set(service.taken.values()) == {1}
     assert verdicts(store, 1, 2) == [UNDECIDED, UNDECIDED]
-    assert sender.counts.unknown_requests == {1, 2}
+    assert sender.counts.unsettled == {1: 10, 2: 10}
 
 
 def test_somebody_else_who_spends_makes_it_undecided(send, service, store):
@@ -344,22 +344,19 @@ def test_a_request_of_a_killed_attempt_is_closed_once_it_has_lapsed(send, servic
     reconciliation().observe()
     killed = ledger(1)
     ten = people(10)
-    killed.commit(chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], parts=[1] * 10)], claim_seconds=0.3)
+    killed.commit(chunks=[chunk_of(ten, [1] * 10)], claim_seconds=0.3)
     service.take(ten)
     sender = send(30, into=ledger(2))
     assert counts(sender) == {"accepted": 20, "already_sent": 10, "reconciled": 10}
     assert set(service.taken.values()) == {1}
 
 
-def test_a_request_of_a_killed_attempt_that_was_not_posted_is_sent(send, service, ledger, reconciliation):
-    """The balance shows that it was not charged for, so its people are texted by the attempt that finds it."""
+def test_a_request_of_a_killed_attempt_that_was_not_posted_is_given_back(send, service, ledger, reconciliation):
+    """The balance shows that it was not charged for: the next attempt sends what was held when this one checked."""
     reconciliation().observe()
-    ten = people(10)
-    ledger(1).commit(
-        chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], parts=[1] * 10)], claim_seconds=0.3
-    )
-    sender = send(30, into=ledger(2))
-    assert counts(sender) == {"accepted": 30, "reconciled": 10}
+    ledger(1).commit(chunks=[chunk_of(people(10), [1] * 10)], claim_seconds=0.3)
+    assert counts(send(30, into=ledger(2))) == {"accepted": 20, "not_sent": 10, "reconciled": 10}
+    assert counts(send(30, into=ledger(3))) == {"accepted": 10, "already_sent": 20}
     assert Counter(service.taken.values()) == {1: 30}
 
 
@@ -368,9 +365,7 @@ def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, 
     service.balance = Decimal(1_234_570)
     reconciliation().observe()
     two = people(2)
-    ledger(1).commit(
-        chunks=[Chunk([m.key for m in two], [m.destination for m in two], parts=[1] * 2)], claim_seconds=0.0
-    )
+    ledger(1).commit(chunks=[chunk_of(two, [1] * 2)], claim_seconds=0.0)
     service.take(two)
     time.sleep(0.05)
     ledger(2).lapse()
@@ -419,6 +414,19 @@ def test_a_task_that_is_never_quiet_is_not_waited_for_for_ever(send, service, ot
     assert counts(send(30)) == {"accepted": 20, "unknown": 10}
 
 
+def test_tasks_that_lose_responses_again_and_again_are_not_waited_for_for_ever(
+    send, other, reconciliation, monkeypatch
+):
+    """The attempt ends, and the next one sends the rest; nothing is posted while a charge could be another's."""
+    monkeypatch.setattr("airflow_provider_sms.sending.settle.MAX_WAIT_SECONDS", 0.5)
+    reconciliation().observe()
+    task, request_id = other(seconds=60.0)
+    task.commit(outcomes=[Outcome(request_id, UNKNOWN)])
+    sending = send(20)
+    assert isinstance(sending.error, OutageError)
+    assert counts(sending) == {"not_sent": 20}
+
+
 @pytest.mark.parametrize("is_taken", [True, False])
 def test_what_another_task_lost_is_waited_for(send, service, other, reconciliation, store, is_taken):
     """Nothing is claimed until a balance tells of it, whoever reads that: else two sums would be one."""
@@ -455,6 +463,146 @@ def test_a_person_who_was_faster_is_obeyed(send, service, store, reconciliation)
 
     service.script = [ok, lose]
     sender = send(20, sums=sums)
-    assert counts(sender) == {"accepted": 10, "already_sent": 10}
+    assert counts(sender) == {"accepted": 20}
     assert decisions(store) == [(2, "accepted", "Ada")]
-    assert (sender.counts.requests, sender.counts.priced) == (2, 1)  # what it cost is not known
+    assert (sender.sums.requests, sender.sums.of_unknown_cost) == (2, 1)  # what it cost is not known
+
+
+# What a balance tells
+
+
+def lose(store, account=None):
+    """Lose the response to a request."""
+    ledger = CampaignLedger(store, "c", claimant(), account=account)
+    (claim,) = ledger.commit(chunks=[chunk_of(people(1))], claim_seconds=60.0)
+    ledger.finish([Outcome(claim.request_id, UNKNOWN, reason="lost")])
+    return claim.request_id
+
+
+def test_a_balance_that_is_read_is_recorded(reconciliation, store):
+    """Whoever reads it, since a reading from before a request tells as much as one from after it."""
+    reconciliation().observe()
+    reconciliation().weigh([1])
+    with store.read() as connection:
+        assert list(connection.execute(select(balance.c.amount)).scalars()) == ["1000", "1000"]
+
+
+def test_the_balance_of_a_post_paid_account_holds_no_claims(reconciliation, service, store):
+    """It is always the same, whatever was taken: no balance is waited for."""
+    service.post_paid = True
+    request, sums = lose(store, Account(KEY, Prices().of_request)), reconciliation()
+    (verdict,) = sums.weigh([request]).values()
+    assert (verdict.outcome, verdict.settles_at, sums.in_doubt()) == (UNDECIDED, None, None)
+
+
+def test_a_request_that_has_an_outcome_by_then_is_not_told_of(reconciliation, monkeypatch):
+    """The ledger closed nothing, since a person or a late response was faster."""
+    monkeypatch.setattr(settle, "weigh", lambda *_: {1: Verdict(CHARGED, "")})
+    monkeypatch.setattr(settle, "close_by_balance", lambda *_: {})
+    assert reconciliation().close([1]) == {}
+
+
+@pytest.mark.parametrize("post_paid", [False, True], ids=["pre-paid", "post-paid"])
+def test_another_account_takes_back_nothing_that_the_balance_told(reconciliation, service, store, post_paid):
+    """A task with another connection, or a new token, knows nothing: the words that warn a person stay."""
+    service.post_paid = post_paid
+    request = lose(store, Account("1" * 32, Prices().of_request))
+    told = KeptEvidence(CHARGED, "It was taken.", 1.0)
+    note_evidence(store, "c", {request: told})
+    reconciliation().show([request])
+    reconciliation().close([request])
+    assert named_requests(store, [request])[0].evidence == told
+
+
+# Claims of others, and requests that are sent again
+
+
+@pytest.fixture
+def settles(enter, store, clock):
+    """Settle what a pass left open, in seconds that take no time; return whether messages became free, and how long."""
+
+    def settles(noted, on_unknown="fail", meanwhile=lambda: None, stop=None, **enters):
+        def sleep(seconds):
+            clock.now += 1
+            meanwhile()
+
+        ledger, began = enter(**enters), clock.now
+        nothing_wrong = {"goes_on": True, "ledger_failed": False, "error": None}
+        after = SimpleNamespace(lost=set(), noted=set(noted), **nothing_wrong)
+        sums = Reconciliation(store, "c", KEY, None)
+        each = Settle(ledger, sums, on_unknown, stop or StopFlag(), sleep, monotonic=lambda: clock.now)
+        return each.run(after), clock.now - began
+
+    return settles
+
+
+@pytest.fixture
+def claimed(enter):
+    """Let another process claim ten messages for 45 seconds; return its ledger and the request."""
+
+    def claimed(**who):
+        ledger = enter(**{"task_id": "other", **who})
+        return ledger, ledger.commit(chunks=[chunk_of(people(10))], claim_seconds=45.0)[0].request_id
+
+    return claimed
+
+
+@pytest.mark.parametrize(("state", "freed"), [(ACCEPTED, False), (UNKNOWN, False), (NOT_SENT, True)])
+@pytest.mark.parametrize("who", [{}, {"task_id": "t", "pid": 2}, {"map_index": 4}, {"try_number": 2}])
+def test_a_claim_of_another_process_is_waited_for(settles, claimed, clock, who, state, freed):
+    """Its process may still record an outcome, and then nobody is unknown; what it gives back is free."""
+    other, request_id = claimed(**who)
+    due = clock.now + 10
+
+    def record():
+        if clock.now >= due:
+            other.finish([Outcome(request_id, state)])
+
+    assert settles([request_id], meanwhile=record) == (freed, 10)
+
+
+@pytest.mark.parametrize("on_unknown", ["fail", "resend"])
+def test_a_claim_is_waited_for_until_it_lapses(settles, claimed, on_unknown):
+    """Its process may be dead, or cut off from the ledger; while it may record the outcome, nothing is sent again."""
+    assert settles([claimed()[1]], on_unknown) == (False, 46)
+
+
+def test_a_clock_that_is_set_back_is_not_waited_for(settles, claimed, clock):
+    """The claim seems to lapse tomorrow; no claim of an honest clock is waited for as long."""
+    request_id = claimed()[1]
+    clock.now -= 86_400
+    assert settles([request_id]) == (False, MAX_WAIT_SECONDS + 1)
+
+
+@pytest.mark.parametrize(("patience", "after", "freed"), [(300, 300, False), (300, 301, True), (0, 46, True)])
+def test_a_lapsed_claim_is_superseded_once_its_process_has_given_up(
+    settles, claimed, store, clock, patience, after, freed
+):
+    """Patience counts from the claim, and never ends before the deadline, until which the request may be posted."""
+    _, request_id = claimed()
+    clock.now += after
+    assert settles([request_id], "resend", patience=patience) == (freed, 0)
+    assert [row.state for row in named_requests(store, [request_id])] == [SUPERSEDED if freed else UNKNOWN]
+
+
+@pytest.mark.parametrize(("try_number", "freed"), [(1, False), (2, True)])
+def test_a_message_is_sent_again_once_by_an_attempt(settles, enter, store, try_number, freed):
+    """By all its processes: the next attempt comes after Airflow's retry delay."""
+    ledger = enter()
+    for _ in range(2):
+        (claim,) = ledger.commit(chunks=[chunk_of(people(10))], claim_seconds=45.0)
+        ledger.finish([Outcome(claim.request_id, UNKNOWN)])
+        found = settles([claim.request_id], "resend", try_number=try_number)
+    assert found == (freed, 0)
+    assert named_requests(store, [claim.request_id])[0].state == (SUPERSEDED if freed else UNKNOWN)
+
+
+def test_a_stop_ends_the_wait_for_a_claim(settles, claimed):
+    """Airflow is about to kill the task."""
+    stop = StopFlag()
+    assert settles([claimed()[1]], meanwhile=stop.set, stop=stop) == (False, 1)
+
+
+def test_a_request_that_is_gone_has_freed_its_messages(settles):
+    """A request is deleted where another one won all of its messages, or with a campaign that is purged."""
+    assert settles([99]) == (True, 0)

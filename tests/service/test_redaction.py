@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
+from airflow_provider_sms.service.redaction import redacted_response
 
 FAULT = {"rawDestination": "082 123 4567", "scrubbedDestination": 27821234567, "status": "no route to 27821234567"}
 MASKED = {"rawDestination": "0821*****67", "scrubbedDestination": "2782*****67", "status": "no route to 2782*****67"}
@@ -72,8 +72,3 @@ def test_fields_of_another_type_cost_no_record():
 def test_missing_fields_are_no_error(body):
     """``Sample``, ``ErrorReport`` and ``Faults`` may be missing or null."""
     assert redacted_response(body) == {key: value for key, value in body.items() if key != "Sample"}
-
-
-def test_the_ledgers_own_field_is_left_out():
-    """The message keys of faults are for the row report alone."""
-    assert redacted_response({"Cost": 1, FAULT_KEYS: ["00"]}) == {"Cost": 1}

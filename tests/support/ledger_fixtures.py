@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.settle import Reconciliation, Settle
+from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
-from support.sending import Clock, Service, claimant
+from support.sending import KEY, Clock, Sending, Service, claimant
 
 
 @pytest.fixture
@@ -75,13 +78,12 @@ def enter(store, clock):
         campaign="c",
         into=store,
         clock=clock,
-        resumed=False,
         claimant_id=None,
         patience=PATIENCE_SECONDS,
         **changes,
     ):
         who = claimant(try_number, **changes)
-        options = {"resumed": resumed, "claimant_id": claimant_id, "patience": patience}
+        options = {"claimant_id": claimant_id, "patience": patience}
         return CampaignLedger(into, campaign, who, clock=clock, **options)
 
     return enter
@@ -89,7 +91,7 @@ def enter(store, clock):
 
 @pytest.fixture
 def sender(service, enter):
-    """Make a sender whose waits take no time, though its clock goes on."""
+    """Make a send whose waits take no time, though its clock goes on."""
     slept = [0.0]
 
     def sender(
@@ -99,20 +101,32 @@ def sender(service, enter):
         post=service,
         ask=None,
         stop_conditions=None,
+        post_seconds=5.0,
+        reconciliation=None,
         monotonic=lambda: time.monotonic() + sum(slept),
         **options,
     ):
-        options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
-        return Sender(
-            ledger or enter(),
+        ledger, stop = ledger or enter(), stop or StopFlag()
+        options = SendingOptions(
+            **{"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
+        )
+        if reconciliation is None:
+            balance = Balance(Decimal(1000), post_paid=False)
+            reconciliation = Reconciliation(ledger._store, ledger.campaign_name, KEY, lambda: balance)
+        pause = lambda seconds: time.sleep(min(seconds, 0.005))  # noqa: E731
+        settle = Settle(ledger, reconciliation, options.on_unknown, stop, pause)
+        sender = Sender(
+            ledger,
             post,
-            post_seconds=5.0,
+            post_seconds=post_seconds,
             ask=ask,
-            options=SendingOptions(**options),
-            stop=stop or StopFlag(),
+            options=options,
+            stop=stop,
             stop_conditions=stop_conditions,
+            holds=settle.holds,
             monotonic=monotonic,
             sleep=slept.append,
         )
+        return Sending(ledger, sender, settle, options.chunk_size)
 
     return sender

@@ -7,9 +7,47 @@ import threading
 from collections import Counter
 from decimal import Decimal
 
-from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.model import Chunk, Claimant
 from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
+from support.engine import Table
+
+KEY = "0" * 32
+"""The key of the account that tests send with."""
+
+
+class Sending:
+    """One attempt: checks the messages of blocks, sends those that are free, and counts them all."""
+
+    def __init__(self, ledger, sender, settle, chunk_size):
+        self.ledger = ledger
+        self.sender = sender
+        self.settle = settle
+        self.stop_conditions = sender.stop_conditions
+        self.table = Table(())
+        self._chunk_size = chunk_size
+
+    def run(self, blocks):
+        self.table = Table([message for block in blocks for message in block])
+        self.table.send(self.ledger, self.sender, self.settle, self._chunk_size)
+        try:
+            self.table.count(self.ledger)
+        except LedgerError:
+            self.table.count_without_ledger()
+
+    @property
+    def error(self):
+        return self.sender.error
+
+    @property
+    def counts(self):
+        return self.table.counts
+
+    @property
+    def sums(self):
+        return self.table.sums
 
 
 class Clock:
@@ -88,6 +126,29 @@ def failing(error, *, accepted=False):
 
 def people(count, start=0):
     return [outgoing(27_820_000_000 + n) for n in range(start, start + count)]
+
+
+def chunk_of(messages, parts=()):
+    """Return messages as the ledger claims them."""
+    return Chunk([m.key for m in messages], [m.destination for m in messages], parts)
+
+
+def between_lookup_and_claim(ledger, happens):
+    """Let something happen once in a ledger, just before a claim."""
+    waiting, commit = [happens], ledger.commit
+
+    def committing(**what):
+        if what["chunks"] and waiting:
+            waiting.pop()()
+        return commit(**what)
+
+    ledger.commit = committing
+    return ledger
+
+
+def counted(sending):
+    """Return the counts of a send that are not zero, by name."""
+    return {name: getattr(sending.counts, name) for name in COUNTS if getattr(sending.counts, name)}
 
 
 def outgoing(number, text="Hi"):

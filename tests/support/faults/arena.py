@@ -17,7 +17,7 @@ from sqlalchemy import create_engine
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending import sender
+from airflow_provider_sms.sending import sender, settle
 from support.faults.halts import RICH
 from support.faults.tries import PACE, TOKEN, Campaign, Ended, Ledgers, attempt
 from support.faults.verdict import Figures, judge, read_ledger, read_reconciled, read_witness, worst
@@ -78,6 +78,7 @@ class Arena:
         )
         if self.reconciles:
             self._stack.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
+            self._stack.enter_context(patch.object(settle, "POLL_SECONDS", POLL_SECONDS))
         self._service = ExitStack()
         self._stack.push(self._service)
         self.sandbox = self._service.enter_context(running_sandbox(config))

@@ -34,8 +34,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "suppressed numbers are texted",
         "messages/blocks.py",
-        "checked.statuses <= Status.UNKNOWN",
-        "checked.statuses <= Status.SUPPRESSED",
+        "    most: Status = Status.FREE,\n",
+        "    most: Status = Status.SUPPRESSED,\n",
         (PLAN,),
         first="test_an_earlier_report_suppresses",
     ),
@@ -57,7 +57,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a 503 is posted again as often as a 429",
-        "sending/response_handler.py",
+        "sending/outcomes.py",
         "            and batch.unavailable < MAX_UNAVAILABLE\n",
         "",
         (SENDER,),
@@ -65,7 +65,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a request of which nobody was taken counts as accepted",
-        "sending/response_handler.py",
+        "sending/outcomes.py",
         "        state=NOT_SENT if none_taken else ACCEPTED,\n",
         "        state=ACCEPTED,\n",
         (SENDER,),

@@ -171,7 +171,7 @@ def _noticed(stage: Stage, sending: Sending, campaign: str, rows: Sequence[str])
         duplicates=witnessed.total() - len(witnessed),
         lost=sending.miscounted,
         wrongly_accepted=sum(state == ACCEPTED and key not in sent for key, state in states.items()),
-        wrongly_not_sent=max(0, sending.sender.counts.not_sent - (len(rows) - len(sent))),
+        wrongly_not_sent=max(0, sending.table.counts.not_sent - (len(rows) - len(sent))),
         unknown=len(forgotten) + sum(state in (CLAIMED, UNKNOWN) for state in states.values()),
     )
 

@@ -46,10 +46,10 @@ GUARD_MUTATIONS = (
         (CHANGED_TEXTS,),
     ),
     Mutation(
-        "what a person calls accepted is released",
+        "what a person calls not sent stays held",
         "ledger/decisions.py",
-        "    if state == NOT_SENT:\n        release",
-        "    if state == ACCEPTED:\n        release",
+        "    if state == NOT_SENT:\n        held = move",
+        "    if False:\n        held = move",
         (DECISIONS,),
     ),
     Mutation(

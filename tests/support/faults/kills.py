@@ -91,7 +91,7 @@ def one(arena: Arena, way: str, point: str, nth: int) -> None:
 def killed(arena: Arena, campaign: Campaign, point: str, nth: int, **part: Any) -> None:
     """Let a process kill itself.
 
-    :param part: leg of an attempt, as for :func:`victim.start`.
+    :param part: as for :func:`victim.start`.
     """
     with tempfile.TemporaryDirectory() as folder:
         process = victim.start(campaign, point, nth, signal.SIGKILL, _clock(folder), **part)
@@ -99,25 +99,24 @@ def killed(arena: Arena, campaign: Campaign, point: str, nth: int, **part: Any) 
     assert process.returncode == -signal.SIGKILL, f"{point} was not passed {nth} times"
 
 
-def hung(arena: Arena, campaign: Campaign, point: str, nth: int, *, resumed: bool = False) -> Ended:
+def hung(arena: Arena, campaign: Campaign, point: str, nth: int, *, again: bool = False) -> Ended:
     """Let a process stop itself; a successor takes over once its deadlines have passed; then it resumes and ends.
 
-    :param resumed: whether both are the same leg of an attempt, run twice by Airflow; else the successor is a retry.
+    :param again: whether the successor is the same attempt, run twice by Airflow; else it is a retry.
     """
     with tempfile.TemporaryDirectory() as folder:
         clock = _clock(folder)
-        process = victim.start(campaign, point, nth, signal.SIGSTOP, clock, resumed=resumed)
+        process = victim.start(campaign, point, nth, signal.SIGSTOP, clock)
         try:
             _wait_until_stopped(process)
             # A file stays locked while the process hangs; a server ends the session that holds the lock.
             locked = point in IN_TRANSACTION and campaign.ledgers.name == "sqlite"
             successor = attempt(
                 campaign,
-                1 if resumed else 2,
+                1 if again else 2,
                 concurrency=2,
                 ahead=lambda: LATER,
                 busy_seconds=0.3 if locked else PATIENCE,
-                resumed=resumed,
             )
             assert (successor.error is not None) == locked, "a successor goes on exactly where the ledger lets it"
             arena.look(campaign, successor)

@@ -39,7 +39,7 @@ REQUESTS = (1, 4, 7)
 QUICK = (
     ("killed in its wait", "deferred", 1),
     ("hung", "sent", 1),
-    *(("error", point, 2) for point in ("replayed", "deferred")),
+    *(("error", point, 2) for point in ("gone on", "deferred")),
     *(("interrupt", point, 5) for point in RAISING[::7]),
 )
 
@@ -88,19 +88,19 @@ class Whole:
 
     def __call__(self, campaign: Campaign, *, concurrency: int = 1) -> Ended:
         """Run legs until one ends without a wait."""
-        for place, halts in enumerate(PARTS):
-            ended = self.part(campaign, halts, resumed=place > 0, concurrency=concurrency)
+        for halts in PARTS:
+            ended = self.part(campaign, halts, concurrency=concurrency)
             if not ended.halted or ended.error is not None:
                 break
         return replace(ended, whole=ended.error is None)
 
-    def part(self, campaign: Campaign, halts: Halts, *, resumed: bool, concurrency: int = 1) -> Ended:
+    def part(self, campaign: Campaign, halts: Halts, *, concurrency: int = 1) -> Ended:
         """Run one leg with its balance."""
         state = self._arena.sandbox.state
         state.set_post_paid(halts.balance is None and not self._arena.reconciles)
         halts.begin(state)
         try:
-            return attempt(campaign, 1, concurrency=concurrency, resumed=resumed, halts=halts)
+            return attempt(campaign, 1, concurrency=concurrency, halts=halts)
         finally:
             state.set_post_paid(not self._arena.reconciles)
             state.set_balance(RICH)
@@ -116,14 +116,14 @@ def one(arena: Arena, whole: Whole, way: str, point: str, nth: int) -> None:
     if way in ("error", "interrupt"):
         ended = kills.failed(campaign, way, point, nth, whole)
     else:
-        whole.part(campaign, PARTS[0], resumed=False)
+        whole.part(campaign, PARTS[0])
         if way == "hung":
-            ended = kills.hung(arena, campaign, point, nth, resumed=True)
+            ended = kills.hung(arena, campaign, point, nth, again=True)
         else:
             halts = Halts(requests=3) if "wait" in way else NEVER
-            kills.killed(arena, campaign, point, nth, resumed=True, halts=halts)
+            kills.killed(arena, campaign, point, nth, halts=halts)
     arena.look(campaign, ended)
     if "twice" in way:
-        copy = attempt(campaign, 1, concurrency=2, ahead=lambda: LATER, resumed=True)
+        copy = attempt(campaign, 1, concurrency=2, ahead=lambda: LATER)
         arena.look(campaign, replace(copy, whole=True))
     arena.resume(f"after a wait, {way} at {point!r} of request {nth}", campaign)

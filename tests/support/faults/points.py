@@ -17,7 +17,7 @@ from airflow_provider_sms.ledger import decisions, progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import PostgresBackend
 from airflow_provider_sms.ledger.sqlite import SQLiteBackend
-from airflow_provider_sms.sending import response_handler, settle
+from airflow_provider_sms.sending import outcomes, settle
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.service import connections
 from airflow_provider_sms.service.client import SmsClient
@@ -148,7 +148,7 @@ POINTS: dict[str, Install] = {
     "sent": _sending("body"),
     "answer begun": _after(connections._Response, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
-    "landed": _before(response_handler, "answered"),
+    "landed": _before(outcomes, "answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "recorded": _after(ledger_module.RECORD_RESPONSE, "run"),
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
@@ -159,7 +159,6 @@ POINTS: dict[str, Install] = {
 """From a campaign's claim to its end, in order."""
 
 WAIT_POINTS: dict[str, Install] = {
-    "replayed": _before(CampaignLedger, "requests_of_earlier_legs"),
     "gone on": _before(Sender, "run"),
     "halted": _before(Sender, "_flush"),
     "deferred": _after(Sender, "run"),
@@ -180,7 +179,7 @@ SETTLE_POINTS: dict[str, Install] = {
     "before it is closed": _before(settle, "close_by_balance"),
     "in the closing": _after(decisions, "_close"),
     "closed": _after(settle, "close_by_balance"),
-    "applied": _after(settle.LostRequests, "settle"),
+    "settled": _after(settle.Settle, "run"),
 }
 """From the reading of the balance that tells of a lost request to what the sender does about it."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from support.faults.mutation import Mutation
 
 SETTLE = "tests/sending/test_settle.py"
-LOST = "tests/sending/test_lost_requests.py"
 MODULE = "sending/settle.py"
 
 
@@ -16,16 +15,15 @@ def _defect(name: str, old: str, new: str, first: str, file: str = MODULE, tests
 RECONCILE_MUTATIONS = (
     _defect(
         "what is not settled is left unknown",
-        "                if verdict.settles_at is None or now",
-        "                if True or now",
+        "verdict.settles_at is not None and now <=",
+        "False and now <=",
         "test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt",
     ),
     _defect(
         "a post-paid account is judged by its balance",
         "_POST_PAID if self._is_post_paid and its.words else its",
         "its",
-        "test_the_balance_of_a_post_paid_account_decides_nothing",
-        tests=LOST,
+        "test_a_post_paid_account_proves_nothing",
     ),
     _defect(
         "undecided counts as not charged for",
@@ -50,18 +48,17 @@ RECONCILE_MUTATIONS = (
         " if each in closed or each not in decided}\n",
         "}\n",
         "test_a_request_that_has_an_outcome_by_then_is_not_told_of",
-        tests=LOST,
     ),
     _defect(
         "what another task lost is not waited for",
-        "        return self._in_doubt is not None\n",
+        "        return self._doubt is not None\n",
         "        return False\n",
         "test_what_another_task_lost_is_waited_for",
     ),
     _defect(
         "a balance that is not quiet is waited for for ever",
-        "now > verdict.settles_at + QUIET_SECONDS:",
-        "False:",
+        "now <= verdict.settles_at + QUIET_SECONDS:",
+        "True:",
         "test_a_task_that_is_never_quiet_is_not_waited_for_for_ever",
     ),
     _defect(
@@ -71,17 +68,17 @@ RECONCILE_MUTATIONS = (
         "test_nothing_is_posted_while_the_balance_cannot_be_read",
     ),
     _defect(
-        "a balance is read while a request is in flight",
-        "            if self._claiming and not (self._in_flight or self._unrecorded):\n",
-        "            if self._claiming and not self._unrecorded:\n",
-        "test_the_balance_is_not_read_while_a_request_is_in_flight",
+        "requests are claimed before there is a verdict",
+        "            return not (self.lost or self._holds())\n",
+        "            return True\n",
+        "test_nothing_is_posted_before_there_is_a_verdict",
         "sending/sender.py",
     ),
     _defect(
-        "requests are claimed before there is a verdict",
-        "        if self._lost.hold():\n            return batches\n",
-        "",
-        "test_nothing_is_posted_before_there_is_a_verdict",
+        "requests are claimed while another task's is in doubt",
+        "            return not (self.lost or self._holds())\n",
+        "            return not self.lost\n",
+        "test_what_another_task_lost_is_waited_for",
         "sending/sender.py",
     ),
 )

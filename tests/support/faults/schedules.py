@@ -61,7 +61,6 @@ class Playing(threading.Thread):
                 tick=plan.tick,
                 timeout=plan.timeout,
                 around=self._around,
-                resumed=planned.resumed,
                 stop_conditions=planned.halts.stop_conditions(len(plan.rows)),
             )
             sending.run([plan.rows[position] for position in planned.order], planned.block)
@@ -115,7 +114,7 @@ class Game:
             clock=self.clock,
             chunk_size=self.plan.chunk_size,
             concurrency=self.plan.concurrency,
-            resend_unknown=self._resend,
+            on_unknown="resend" if self._resend else "fail",
             **how,
         )
 
@@ -149,8 +148,7 @@ class Game:
         self.stage.sandbox.state.set_faults([])
         NEVER.begin(self.stage.sandbox.state)
         self.clock.jump(10_000.0)
-        resumed = self.plan.last_resumed
-        last = self.sending(self.wires[-1], self._number + (not resumed), resumed=resumed)
+        last = self.sending(self.wires[-1], self._number + (not self.plan.last_resumed))
         last.run([self.plan.rows[position] for position in self.plan.last], len(self.plan.rows))
         return last
 

@@ -1,8 +1,8 @@
-"""Defects of what sends: the order of claim and POST, what an outcome means, what is counted."""
+"""Defects of what sends: the order of claim and POST, what an outcome means, what is sent again, what is counted."""
 
 from __future__ import annotations
 
-from support.faults.mutation import CLIENT, KEYS, LAPSE, PENDING, SCHEDULES, SENDER, Mutation
+from support.faults.mutation import CLIENT, COUNTS, KEYS, LAPSE, SCHEDULES, SENDER, SETTLE, Mutation
 
 SENDER_MUTATIONS = (
     Mutation(
@@ -66,7 +66,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "an unknown outcome is recorded as not sent",
-        "sending/response_handler.py",
+        "sending/outcomes.py",
         "    state = NOT_SENT if surely_not_sent(result) else UNKNOWN\n",
         "    state = NOT_SENT\n",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
@@ -91,42 +91,73 @@ SENDER_MUTATIONS = (
         "error, failed(request.request_id, UNKNOWN, error)\n",
         "error, failed(request.request_id, NOT_SENT, error)\n",
         first="test_an_error_of_our_own_never_gives_back_what_was_posted",
-        also=("import UNKNOWN\n", "import NOT_SENT, UNKNOWN\n"),
+        also=("import CLAIMED, UNKNOWN\n", "import CLAIMED, NOT_SENT, UNKNOWN\n"),
     ),
     Mutation(
         "what others hold is counted as not sent",
-        "sending/pending.py",
-        "                self._counts.add_unrecorded(request_id, 1)\n            self._held.clear()\n",
-        "                self._counts.not_sent += 1\n            self._held.clear()\n",
-        first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
+        "reporting/row_counts.py",
+        "    if holder.state != ACCEPTED:\n        return",
+        "    if holder.state != ACCEPTED and not holder.mine:\n"
+        "        return 'not_sent'\n"
+        "    if holder.state != ACCEPTED:\n        return",
+        (COUNTS,),
+        first="test_each_row_is_counted_by_who_holds_it_in_the_end",
     ),
     Mutation(
-        "what others hold is not looked at again",
-        "sending/pending.py",
-        "                self.reconcile([outgoing for outgoing, _ in held.values()])\n",
-        "                pass\n",
-        first="test_what_another_live_process_holds_is_awaited",
+        "what others hold is not waited for",
+        "sending/settle.py",
+        "while any(each.state == CLAIMED for each in found.values()) and not self._is_over(ends_at):\n",
+        "while False:\n",
+        (SETTLE,),
+        first="test_a_claim_of_another_process_is_waited_for",
+    ),
+    Mutation(
+        "what was sent again is superseded again by the same attempt",
+        "sending/settle.py",
+        " or each in resent)",
+        ")",
+        (SENDER,),
+        first="test_an_answer_lost_twice_is_left_to_the_next_try",
+    ),
+    Mutation(
+        "what may still be recorded is superseded",
+        "sending/settle.py",
+        "standing.awaited or ",
+        "",
+        (SETTLE,),
+        first="test_a_lapsed_claim_is_superseded_once_its_process_has_given_up",
     ),
     Mutation(
         "what others hold counts as sent",
-        "sending/pending.py",
-        "        elif holder.state == ACCEPTED:\n            self._counts.already_sent",
-        "        elif holder.state in (ACCEPTED, CLAIMED):\n            self._counts.already_sent",
-        first="test_what_another_live_process_gives_back_is_sent",
+        "reporting/row_counts.py",
+        "    if holder.state != ACCEPTED:\n        return",
+        "    if holder.state != ACCEPTED and holder.mine:\n        return",
+        (COUNTS,),
+        first="test_each_row_is_counted_by_who_holds_it_in_the_end",
     ),
     Mutation(
-        "what others hold is remembered without a bound",
-        "sending/pending.py",
-        "return not self.exhausted and len(self._held) < MAX_HELD",
-        "return not self.exhausted",
-        (PENDING, SENDER),
+        "what was unknown in the check is counted so in the end",
+        "reporting/row_counts.py",
+        "    if sent == to_send and not statuses[Status.UNKNOWN]:\n",
+        "    if sent == to_send:\n",
+        (COUNTS,),
+        first="test_what_was_unknown_when_it_was_checked_is_counted_by_its_holder",
     ),
     Mutation(
-        "an unknown of an earlier try is posted again",
-        "sending/pending.py",
-        "        elif is_planned and self._resend(outgoing.key) and not holder.awaited:\n",
-        "        elif not holder.awaited:\n",
-        first="test_a_lost_answer_is_unknown_and_not_sent_again",
+        "what was superseded and not sent again counts as not sent",
+        "reporting/row_counts.py",
+        'return "unknown" if is_superseded else "not_sent"',
+        'return "not_sent"',
+        (COUNTS,),
+        first="test_a_free_row_that_a_superseded_request_had_is_unknown",
+    ),
+    Mutation(
+        "without a ledger messages count as not sent",
+        "reporting/row_counts.py",
+        "        return replace(self, unknown=self.unknown + self.not_sent, not_sent=0)\n",
+        "        return self\n",
+        (COUNTS,),
+        first="test_without_the_ledger_no_row_is_called_unsent",
     ),
     Mutation(
         "a 500 counts as not sent",
@@ -154,7 +185,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "an error that nobody foresaw counts as not sent",
-        "sending/response_handler.py",
+        "sending/outcomes.py",
         "isinstance(error, SmsError) and not error.may_have_been_sent",
         "not getattr(error, 'may_have_been_sent', False)",
         first="test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send",
@@ -191,22 +222,25 @@ SENDER_MUTATIONS = (
         first="test_a_crash_while_waiting_to_post_again_makes_nothing_unknown",
     ),
     Mutation(
-        "an outcome is kept for the record only once it is counted",
+        "an outcome is kept for the record only once it is judged",
         "sending/sender.py",
         "        self._unrecorded.append(outcome)\n",
         "",
         also=(
-            "        step = self._results.handle(request, result, outcome)\n",
-            "        step = self._results.handle(request, result, outcome)\n        self._unrecorded.append(outcome)\n",
+            "        step = self._outcomes.next_step(request, result, claiming=self.goes_on)\n",
+            (
+                "        step = self._outcomes.next_step(request, result, claiming=self.goes_on)\n"
+                "        self._unrecorded.append(outcome)\n"
+            ),
         ),
         first="test_an_error_after_a_response_does_not_cost_the_record_of_its_request",
     ),
     Mutation(
         "what somebody else claimed first is forgotten",
         "sending/sender.py",
-        "                self._reconcile(pending, messages, turned_away=batch.turned_away > 0)\n",
-        "                pass\n",
-        first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
+        "            self.noted.update(each.request_id for each in holders if each.state == CLAIMED)\n",
+        "            self.noted.update(())\n",
+        first="test_what_somebody_else_claimed_meanwhile_and_gave_back_is_sent",
     ),
     Mutation(
         "told to stop, a sender goes on claiming",

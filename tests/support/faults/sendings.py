@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import make_url
 
+from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.outgoing import Outgoing
-from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
-from support.checked import check_into
+from support.engine import Table
 from support.keys import message_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.sending.stop_conditions import StopConditions
@@ -76,10 +76,10 @@ class LookingLedger(CampaignLedger):
 
     tick = 0.0
 
-    def holders(self, keys):
+    def states(self, request_ids):
         if self.tick:
             self.clock.jump(self.tick)
-        return super().holders(keys)
+        return super().states(request_ids)
 
 
 class Sending:
@@ -87,7 +87,6 @@ class Sending:
 
     :param number: number of the attempt.
     :param around: function that is called with each post in place of it.
-    :param resumed: whether it is the leg of the attempt after a wait.
     """
 
     def __init__(
@@ -103,7 +102,6 @@ class Sending:
         timeout: float = 30.0,
         stop: StopFlag | None = None,
         around: Callable[[Callable[[], SendResponse]], SendResponse] | None = None,
-        resumed: bool = False,
         stop_conditions: StopConditions | None = None,
         **options: Any,
     ) -> None:
@@ -111,10 +109,8 @@ class Sending:
         self.number = number
         self._closing = ExitStack()
         who = Claimant("dag", "send", "run", map_index, number, "host", os.getpid())
-        self.ledger = LookingLedger(store, campaign, who, clock=clock, resumed=resumed)
+        self.ledger = LookingLedger(store, campaign, who, clock=clock)
         self.ledger.tick = tick
-        tally = SendCounts()
-        replay(self.ledger, tally)
         self.ledger.lapse()
         client = self._closing.enter_context(
             SmsClient(base_url, token=TOKEN, connect_timeout=5.0, timeout=timeout, pool_size=options["concurrency"])
@@ -125,52 +121,49 @@ class Sending:
             return client.send_bulk(pairs) if around is None else around(lambda: client.send_bulk(pairs))
 
         self.stop = stop or StopFlag()
+        sending = SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001))
+        reconciliation = Reconciliation(store, campaign, "account", client.get_balance)
+        self._settle = Settle(self.ledger, reconciliation, sending.on_unknown, self.stop, lambda _: None)
+        self._chunk_size = sending.chunk_size
         self.sender = Sender(
             self.ledger,
             post,
             post_seconds=client.longest_call,
-            options=SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001)),
+            options=sending,
             stop=self.stop,
-            counts=tally,
             stop_conditions=stop_conditions,
             sleep=lambda seconds: None,
         )
-        self.rows = 0
-        self._repeats = 0
+        self.table = Table(())
 
     def run(self, rows: Sequence[str], block: int) -> None:
         """Send a table, read in blocks."""
-        self.rows = len(rows)
-        self._repeats = len(rows) - len(set(rows))
-        messages = check_into(self.sender.counts, self.ledger, outgoing(self.campaign, rows))
-        self.send(messages[start : start + block] for start in range(0, len(messages), block))
-
-    def send(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
-        """Send messages, read in blocks."""
+        self.table = Table(outgoing(self.campaign, rows), block)
         with self._closing:
-            self.sender.run(blocks)
+            self.table.send(self.ledger, self.sender, self._settle, self._chunk_size)
+        try:
+            self.table.count(self.ledger)
+        except LedgerError:
+            self.table.count_without_ledger()
 
     @property
     def summary(self) -> dict[str, Any]:
-        return summarise(self.campaign, self.rows, 0, self.sender.counts)
+        return self.table.summary(self.campaign)
 
     @property
     def ended(self) -> dict[str, Any]:
         """The end of the attempt, in a form that another process can read."""
         error = self.sender.error
         return {
-            "accepted": self.sender.counts.accepted,
+            "accepted": self.table.counts.accepted,
             "miscounted": self.miscounted,
             "error": None if error is None else type(error).__name__,
         }
 
     @property
     def miscounted(self) -> int:
-        """Rows in no count or in a wrong one; a stopped attempt may leave rows unread."""
-        settled = self.sender.counts.settled
-        cut_short = self.stop.is_set() or self.sender._ledger_failed
-        wrong = max(0, settled - self.rows) if cut_short else abs(settled - self.rows)
-        return wrong + abs(self.sender.counts.duplicate - self._repeats)
+        """Rows in no count."""
+        return abs(self.table.counts.rows - self.table.rows)
 
 
 @contextlib.contextmanager

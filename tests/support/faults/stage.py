@@ -18,7 +18,7 @@ from sqlalchemy import text
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending import scheduler, sender
+from airflow_provider_sms.sending import scheduler, sender, settle
 from support.faults.plans import OPTED_OUT
 from support.faults.sendings import POLL_SECONDS, TOKEN, outgoing, quiet, text_of
 from support.faults.verdict import Figures, judge, read_ledger
@@ -121,11 +121,11 @@ class Stage:
         )
         if last is None:
             return figures
-        tally, its = last.sender.counts, self._of_try(campaign, last.number)
-        expected_unknown = sum(state == UNKNOWN for state in map(states.get, expected))
+        counts, its = last.table.counts, self._of_try(campaign, last.number)
+        unknown = sum(states.get(key) == UNKNOWN for key in expected)
         accepted = sum(state == ACCEPTED for state in its.values())
-        miscounted = abs(tally.unknown - expected_unknown) + abs(tally.not_sent - tally.partial - tally.none_taken)
-        miscounted += abs(tally.accepted + tally.partial - accepted)
+        miscounted = abs(counts.unknown - unknown) + abs(counts.accepted - accepted)
+        miscounted += max(0, counts.not_sent - last.table.sums.none_taken)
         return figures + Figures(lost=miscounted + last.miscounted + (last.sender.error is not None))
 
     def _of_try(self, campaign: str, number: int) -> dict[bytes, str]:
@@ -164,6 +164,7 @@ def play_all(
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="airflow-provider-sms-faults-")))
         witness = folder / "witness.jsonl"
         closing.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
+        closing.enter_context(patch.object(settle, "POLL_SECONDS", POLL_SECONDS))
         closing.enter_context(patch.object(sender, "DEFER_SECONDS", POLL_SECONDS))
         closing.enter_context(patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS))
         config = SandboxConfig(token=TOKEN, balance=10**9, log=witness, opted_out=OPTED_OUT)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import URL, make_url
 
-from airflow_provider_sms.exceptions import ServiceError, SmsError
+from airflow_provider_sms.exceptions import LedgerError, ServiceError, SmsError
 from airflow_provider_sms.execution.account import close_earlier
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.account import Account
@@ -22,15 +22,13 @@ from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.progress import of_summary
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender, SendingOptions
-from airflow_provider_sms.sending.settle import Reconciliation
+from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
-from support.checked import check_into
+from support.engine import Table
 from support.faults.halts import NEVER, Halts
 from support.sending import claimant, people
 
@@ -160,7 +158,6 @@ def attempt(
     busy_seconds: float = 60.0,
     before_post: Callable[[], object] = lambda: None,
     send_options: Callable[[], dict[str, Any] | None] = lambda: None,
-    resumed: bool = False,
     halts: Halts = NEVER,
     backoff: Backoff | None = None,
     bold: bool = False,
@@ -175,12 +172,12 @@ def attempt(
     :param busy_seconds: how long to wait for others to release the ledger.
     :param before_post: called before each request.
     :param send_options: gives those of each request, once it may be posted.
-    :param resumed: whether it is the leg of the attempt after a wait.
     :param halts: the point at which it ends early to wait.
     :param backoff: the waits between attempts of a request; None: hardly any.
     :param bold: whether requests go at once from the first one on, though the campaign reconciles.
     """
-    tally = SendCounts()
+    table = Table(campaign.messages)
+    reconciled = 0
     stop_conditions = halts.stop_conditions(campaign.count)
     reconciles, stop = campaign.reconciles_since is not None, StopFlag()
     error: Exception | None = None
@@ -215,7 +212,6 @@ def attempt(
                 who,
                 clock=clock,
                 claimant_id=claimant_id,
-                resumed=resumed,
                 account=campaign.billed,
                 patience=3.0,
             )
@@ -224,10 +220,11 @@ def attempt(
             if reconciles:
                 with suppress(ServiceError):
                     reconciliation.observe()
-                tally.reconciled += close_earlier(SimpleNamespace(store=store), ledger, reconciliation)
-            replay(ledger, tally)
+                close_earlier(SimpleNamespace(store=store), ledger, reconciliation)
             ledger.lapse()
-            notes.begin(tally, campaign.count)
+            notes.begin(campaign.count, 0, {})
+            pause: Callable[[float], None] = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
+            settle = Settle(ledger, reconciliation, "reconcile" if reconciles else "fail", stop, pause)
             sender = Sender(
                 ledger,
                 post,
@@ -236,20 +233,25 @@ def attempt(
                 options=SendingOptions(
                     chunk_size=campaign.chunk_size,
                     concurrency=concurrency,
+                    on_unknown="reconcile" if reconciles else "fail",
                     backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
                 ),
                 stop=stop,
-                reconciliation=reconciliation if reconciles else None,
-                counts=tally,
                 stop_conditions=stop_conditions,
-                sleep=lambda seconds: time.sleep(0.001) if reconciles else None,
+                holds=settle.holds,
+                sleep=pause,
             )
-            sender.run([check_into(tally, ledger, campaign.messages)])
+            try:
+                table.send(ledger, sender, settle, campaign.chunk_size)
+            finally:
+                reconciled = reconciliation.reconciled
             error = sender.error
+            try:
+                table.count(ledger)
+            except LedgerError:
+                table.count_without_ledger()
             if stop_conditions.stop_reason is None:
-                notes.note("ended", of_summary(summarise(campaign.name, campaign.count, 0, tally)))
+                notes.note("ended", of_summary(table.summary(campaign.name, reconciled)))
     except SmsError as failure:
         error = failure
-    return Ended(
-        summarise(campaign.name, campaign.count, 0, tally), error, halted=stop_conditions.stop_reason is not None
-    )
+    return Ended(table.summary(campaign.name, reconciled), error, halted=stop_conditions.stop_reason is not None)

@@ -33,14 +33,12 @@ def start(
     with_signal: signal.Signals,
     clock: Path,
     *,
-    resumed: bool = False,
     halts: Halts = NEVER,
 ) -> subprocess.Popen[str]:
     """Start a victim, which prints its summary if it survives.
 
     :param with_signal: signal that it sends to itself at the point: SIGKILL or SIGSTOP.
     :param clock: file with the seconds by which its clock is ahead.
-    :param resumed: whether it is the part of a try that comes after a wait.
     :param halts: the point at which it ends early to wait.
     """
     specification = {
@@ -50,7 +48,6 @@ def start(
         "nth": nth,
         "signal": int(with_signal),
         "clock": str(clock),
-        "resumed": resumed,
         "halts": asdict(halts),
     }
     return subprocess.Popen(
@@ -72,7 +69,6 @@ def main(specification: Mapping[str, Any]) -> None:
             ahead=lambda: float(clock.read_text()),
             timeout=60.0,
             busy_seconds=2.0,
-            resumed=specification["resumed"],
             halts=Halts(**specification["halts"]),
         )
     sys.stdout.write(json.dumps({"struck": turn.struck, "summary": ended.summary}))

@@ -1,13 +1,12 @@
-"""Defects of how a task waits for other tasks, of what it says of their lapsed claims, and of what it counts."""
+"""Defects of how a task waits for other tasks."""
 
 from __future__ import annotations
 
-from support.faults.mutation import PENDING, SCHEDULES, SENDER, Mutation
+from support.faults.mutation import HOLDERS, SCHEDULES, SENDER, Mutation
 
-OTHERS = "tests/sending/test_pending_others.py"
-_TESTS = (OTHERS, PENDING, SCHEDULES)
+_TESTS = (HOLDERS, SCHEDULES)
 _RULE = "    return finished_at is None and now <= max(deadline, claimed_at + seconds)\n"
-_APART = "test_a_lapsed_claim_is_counted_apart_while_its_process_may_record_it"
+_APART = "test_another_attempts_outcome_is_awaited_for_a_bounded_time"
 
 
 def _defect(name: str, file: str, old: str, new: str, first: str, tests: tuple[str, ...] = _TESTS) -> Mutation:
@@ -21,13 +20,6 @@ WAITING_MUTATIONS = (
         _RULE,
         "    return finished_at is None and now <= deadline\n",
         _APART,
-    ),
-    _defect(
-        "what another task may still record is sent again",
-        "sending/pending.py",
-        "        elif is_planned and self._resend(outgoing.key) and not holder.awaited:\n",
-        "        elif is_planned and self._resend(outgoing.key):\n",
-        "test_what_its_process_may_still_record_is_not_sent_again",
     ),
     _defect(
         "outcomes are forgotten where a lock was not had",

@@ -1,9 +1,9 @@
-"""The consequences of a POST: its outcome in the ledger, its counts, and whether its messages are posted again.
+"""The end of a POST: the outcome that the ledger records, and what happens next.
 
 | Event | Certainty | Ledger state | What happens next |
 |---|---|---|---|
 | 200, every message taken | sent | `accepted` | the send goes on |
-| 200, fewer taken than posted | sent in part | `accepted` | none is posted again; those left out count as not sent |
+| 200, fewer taken than posted | sent in part | `accepted` | none is posted again |
 | 200, none taken and none charged for | not sent | `not_sent` | the send goes on; the task fails in the end |
 | no connection, no balance before it, or too late | not sent | `not_sent` | posted again after a wait |
 | 429; 503 with an `errorCode` | not processed | `not_sent` | posted again after `Retry-After`, else after a wait |
@@ -18,10 +18,10 @@
 
 :mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
 :class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
-lost response then ends the send. With ``on_unknown="reconcile"``, :mod:`~airflow_provider_sms.sending.settle`
-may close an unknown request by the balance. A wait holds back all requests. *Too often* is ten POSTs of a request, or
-thirty if the service takes others meanwhile (:class:`~airflow_provider_sms.sending.backoff.Backoff`); a 503 ends the
-send at its third POST. A response is
+lost response then ends the send. With ``on_unknown="reconcile"`` it ends the pass, and
+:mod:`~airflow_provider_sms.sending.settle` may close the request by the balance. A wait holds back all requests. *Too
+often* is ten POSTs of a request, or thirty if the service takes others meanwhile
+(:class:`~airflow_provider_sms.sending.backoff.Backoff`); a 503 ends the send at its third POST. A response is
 *contradictory* if another request had it, or if it takes nothing and charges for it. The sender's flush writes the last
 row but one; the ledger's ``lapse`` writes the last one, for a process that died.
 """
@@ -33,7 +33,7 @@ import logging
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from airflow_provider_sms.exceptions import (
     ServiceError,
@@ -44,17 +44,14 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
-from airflow_provider_sms.sending.counts import reported
-from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
-from airflow_provider_sms.service.responses import SendResponse, faulted_number
+from airflow_provider_sms.service.redaction import redacted_response, reported
+from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from airflow_provider_sms.ledger.model import RequestState
-    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.backoff import Backoff
-    from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
@@ -69,60 +66,50 @@ MAX_UNAVAILABLE = 3
 class NextStep:
     """What the sender does after the end of a POST, beside recording its outcome.
 
-    :param retry_at: when the request may be posted again, in seconds of the sender's monotonic clock, with no other
-        request before it; where the send ends before, its messages count as not sent. None means that it may not.
-    :param resend: messages that are posted again although their outcome is unknown.
+    :param retry_at: when the request is posted again, in seconds of the sender's monotonic clock, with no other request
+        before it; None means that it is not.
     :param error: why nothing more may be claimed; None means that this end is no reason for that.
     """
 
     retry_at: float | None = None
-    resend: Sequence[Outgoing] = ()
     error: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseHandler:
+@dataclass(slots=True)
+class Outcomes:
     """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
 
-    :param counts: where messages are counted.
     :param stop_conditions: notified of every end.
     :param backoff: waits between the POSTs of a request that was surely not processed.
-    :param claiming: returns whether the send goes on claiming.
-    :param resend_unknown: whether messages whose outcome is unknown are posted again.
     :param reconciles: whether the balance is asked what became of requests whose response was lost.
     :param monotonic: seconds from any start.
     """
 
-    counts: SendCounts
     stop_conditions: StopConditions
     backoff: Backoff
-    claiming: Callable[[], bool]
-    resend_unknown: bool = False
     reconciles: bool = False
     monotonic: Callable[[], float] = time.monotonic
+    taken: int = 0
+    """Messages that the service has taken."""
+    balance: float | None = None
+    """Credits, as the last response stated them; None before it."""
 
-    def handle(self, request: InFlightRequest, result: SendResponse | BaseException, outcome: Outcome) -> NextStep:
-        """Count the end of a POST, and return what the sender does next.
+    def next_step(self, request: InFlightRequest, result: SendResponse | BaseException, *, claiming: bool) -> NextStep:
+        """Return what the sender does next.
 
         :param result: the response, or what the POST raised.
-        :param outcome: of this end, see :func:`outcome_of`.
+        :param claiming: whether the send goes on claiming.
         """
         if isinstance(result, SendResponse):
             return self._answered(request, result)
         if surely_not_sent(result):
-            return self._not_processed(request, result)
-        return self._unknown(request, result, outcome)
+            return self._not_processed(request, result, claiming=claiming)
+        return self._unknown(request, result, claiming=claiming)
 
     def _answered(self, request: InFlightRequest, response: SendResponse) -> NextStep:
-        batch, submitted = request.batch, len(request.batch.messages)
-        if response.messages:
-            self.counts.add_accepted(submitted, response)
-        else:
-            # Messages that were taken over are back with the unknown request that had them before.
-            before = [batch.take_over[m.key] for m in batch.messages if m.key in batch.take_over]
-            self.counts.add_none_taken(submitted - len(before), response)
-            for unknown_id in before:
-                self.counts.add_unknown(unknown_id, 1)
+        submitted = len(request.batch.messages)
+        self.taken += min(submitted, response.messages)
+        self.balance = float(response.remaining_balance)
         self.stop_conditions.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
@@ -134,19 +121,19 @@ class ResponseHandler:
                 reported(response.error_report),
             )
         try:
-            self.stop_conditions.answered(batch, response)
+            self.stop_conditions.answered(request.batch, response)
         except TooManyErrorsError as error:
             return NextStep(error=error)
         return NextStep()
 
-    def _not_processed(self, request: InFlightRequest, error: SmsError) -> NextStep:
+    def _not_processed(self, request: InFlightRequest, error: SmsError, *, claiming: bool) -> NextStep:
         batch = request.batch
         unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
-        batch.turn_away(self.counts.accepted, unavailable=unavailable)
+        batch.turn_away(self.taken, unavailable=unavailable)
         now = self.monotonic()
         if self.stop_conditions.not_processed(batch, error):
             log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
-            return NextStep(retry_at=now)
+            return NextStep()
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = (
             error.transient
@@ -154,8 +141,6 @@ class ResponseHandler:
             and batch.unavailable < MAX_UNAVAILABLE
         )
         wait = self.backoff.wait(batch.attempt, asked) if again else None
-        # Asked once: if a stop came between two questions, the batch would not wait, and would be in no count.
-        claiming = self.claiming()
         if claiming and wait is not None:
             tries = (batch.unavailable, MAX_UNAVAILABLE) if unavailable else (batch.attempt, self.backoff.attempts)
             words = "Request %d was not processed, next try in %.1f s (try %d of %d): %s"
@@ -163,39 +148,26 @@ class ResponseHandler:
             return NextStep(retry_at=now + wait)
         if isinstance(error, ServiceError):
             error.attempts = batch.turned_away
-        return NextStep(retry_at=now, error=error if claiming else None)
+        return NextStep(error=error if claiming else None)
 
-    def _unknown(self, request: InFlightRequest, error: BaseException, outcome: Outcome) -> NextStep:
-        batch = request.batch
+    def _unknown(self, request: InFlightRequest, error: BaseException, *, claiming: bool) -> NextStep:
+        submitted, reason = len(request.batch.messages), _reason(error)
         log.warning(
             "The outcome of request %d, of %d %s, is unknown: %s",
             request.request_id,
-            len(batch.messages),
-            by_count(len(batch.messages), "message"),
-            outcome.reason,
+            submitted,
+            by_count(submitted, "message"),
+            reason,
         )
-        self.counts.requests += 1
-        resend: list[Outgoing] = []
-        if self.resend_unknown:
-            # Once more in one attempt is enough: the next attempt comes after Airflow's retry delay.
-            resend = [outgoing for outgoing in batch.messages if outgoing.key not in batch.take_over]
-        self.stop_conditions.lost(batch, resend)
-        if unknown := len(batch.messages) - len(resend):
-            self.counts.add_unknown(request.request_id, unknown)
-        if isinstance(error, SmsError):
-            return NextStep(resend=resend, error=self._slow_down(request))
-        # An unforeseen error may happen to every request, so no other one is tried.
-        return NextStep(
-            resend=resend, error=error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-        )
-
-    def _slow_down(self, request: InFlightRequest) -> SmsError | None:
-        """Make the next requests wait and go one at a time; return the error once they lose their responses, too."""
+        self.stop_conditions.lost(request.batch)
+        if not isinstance(error, SmsError):
+            # An unforeseen error may happen to every request, so no other one is tried.
+            return NextStep(error=error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
         caution = self.stop_conditions.caution
         caution.lost(alone=request.alone)
         caution.until = self.monotonic() + (self.backoff.wait(caution.lost_alone + 1) or 0.0)
         # Where the balance tells what became of requests, it also tells whether the service takes any.
-        return caution.outage if self.claiming() and not self.reconciles else None
+        return NextStep(error=caution.outage if claiming and not self.reconciles else None)
 
 
 def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -> Outcome:
@@ -240,7 +212,6 @@ def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Ou
         cost=str(response.cost),
         response=_kept(response, batch),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
-        chunk=batch.chunk,
     )
 
 
@@ -248,24 +219,10 @@ def _kept(response: SendResponse, batch: RequestBatch) -> str | None:
     """Return a response as the ledger keeps it; None for one that cannot be written, which must not cost the record."""
     try:
         # Not orjson, which refuses half an emoji and integers beyond 64 bits.
-        return json.dumps(_redacted(response, batch))
+        return json.dumps(redacted_response(response.raw, (outgoing.content for outgoing in batch.messages)))
     except Exception as error:  # noqa: BLE001  # the service may nest its fields too deeply, among others
         log.warning("The ledger keeps the outcome of a request without its response: %s", type(error).__name__)
         return None
-
-
-def _redacted(response: SendResponse, batch: RequestBatch) -> dict[str, Any]:
-    """Return a response as the ledger keeps it: redacted, and with the message that each of its faults is about."""
-    kept = redacted_response(response.raw, (outgoing.content for outgoing in batch.messages))
-    if faults := response.error_report.faults:
-        chunk = batch.chunk
-        keys: dict[int | None, str] = {
-            int(destination): key.hex()
-            for key, destination in zip(chunk.keys, chunk.destinations, strict=True)
-            if destination is not None
-        }
-        kept[FAULT_KEYS] = [keys.get(faulted_number(fault)) for fault in faults]
-    return kept
 
 
 def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.exceptions import InputError, LedgerError, ServiceError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
-from airflow_provider_sms.execution.delivery import Delivery
-from airflow_provider_sms.execution.failures import saying_nothing_more
+from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
+from airflow_provider_sms.execution.failures import failing_for_good_if_lost, graver
 from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
@@ -22,8 +22,8 @@ from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
-from airflow_provider_sms.reporting.summary import facts, summarise
-from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
+from airflow_provider_sms.reporting.summary import Sums, add_up, facts, summarise
 from airflow_provider_sms.sending.sender import SendingOptions
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import GroupOptions, SendingTask
     from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.service.client import SmsClient
@@ -46,19 +47,18 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
     :return: the response; None where the ledger holds none.
     """
-    campaign, counts = task.campaign, SendCounts()
+    campaign, counts, sums = task.campaign, RowCounts(not_sent=1), Sums()
     progress = Progress(task.context, task.sms_conn_id)
 
     def summary() -> dict[str, Any]:
-        return summarise(campaign, 1, 0, counts)
+        return summarise(campaign, counts, sums)
 
     def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
         return client.send_group(options.message, options.groups, send_options=options.send_options)
 
     # The ledger is closed once the end is noted there.
-    may_have_sent = saying_nothing_more(lambda: counts.has_posted)
-    with ExitStack() as stack, progress.until_ended(summary), may_have_sent:
-        session = stack.enter_context(entered(task.context, task.ledger_conn_id))
+    with ExitStack() as stack, progress.until_ended(summary):
+        session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=False))
         progress.enter(session, campaign)
         session.hold(campaign, task.sms_conn_id)
         options = read_options()
@@ -66,48 +66,55 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         settings = task.hook.get_settings()
         ledger = session.campaign(campaign, "group", account_of(settings))
         reconciliation = reconciliation_of(session, settings, campaign)
-        reconciles = options.on_unknown == "reconcile"
-        if reconciles:
-            counts.reconciled += close_earlier(session, ledger, reconciliation)
+        if options.on_unknown == "reconcile":
+            close_earlier(session, ledger, reconciliation)
         held = ledger.holders([key]).get(key)
         _require_account(session, settings, held)
-        if held is None or held.state != ACCEPTED:
+        is_sent = held is not None and held.state == ACCEPTED
+        if not is_sent:
             _observe(reconciliation)
-        sending = SendingOptions(
-            chunk_size=1,
-            concurrency=1,
-            resend_unknown=options.on_unknown == "resend",
-        )
-        delivery = Delivery(
-            task,
-            session,
-            settings,
-            ledger,
-            sending,
-            total=1,
-            counts=counts,
-            progress=progress,
-            reconciliation=reconciliation,
-            reconciles=reconciles,
-            to_groups=True,
-        )
+        sending = SendingOptions(chunk_size=1, concurrency=1, on_unknown=options.on_unknown)
+        delivery = Delivery(task, session, settings, ledger, sending, progress, reconciliation, to_groups=True)
+        stack.enter_context(failing_for_good_if_lost(ledger))
         delivery.begin()
-        end = delivery.send(
-            [Block.of([Outgoing(key, None, options.message)])],
-            lambda: iter([(key, np.array([GROUP_DESTINATION]))]),
-            post,
-        )
+        progress.begin(1, int(is_sent), {})
+        block = Block.of([Outgoing(key, None, options.message)])
+
+        def free_blocks() -> list[Block]:
+            return [] if ledger.holders([key]) else [block]
+
+        end = DeliveryEnd()
+        if not is_sent:
+            counts = RowCounts(unknown=1)  # until it is counted
+            end = delivery.send(
+                [] if held else [block],
+                free_blocks,
+                lambda: iter([(key, np.array([GROUP_DESTINATION]))]),
+                post,
+                held_by=[held.request_id] if held else [],
+            )
+        counts, sums, end = _count(ledger, key, end)
         if counts.already_sent:  # perhaps by another task, after the look above
             _require_account(session, settings, ledger.holders([key]).get(key))
-        body = ledger.responses.to(key)
-        response: dict[str, Any] | None = None if body is None else for_xcom(body)
-        if response is not None:
+        response = None
+        if not isinstance(end.error, LedgerError) and (body := ledger.responses.to(key)) is not None:
+            response = for_xcom(body)
             push_responses(task.context, [response])
-        delivery.conclude(end)
+        delivery.conclude(end, counts, sums)
     describe_on_assets(task.context, facts(summary()))
     if counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")
     return response
+
+
+def _count(ledger: CampaignLedger, key: bytes, end: DeliveryEnd) -> tuple[RowCounts, Sums, DeliveryEnd]:
+    """Return who holds the text now, the sums of its request, and the end: an error if the ledger cannot be read."""
+    try:
+        ledger.require_whole()
+        return count_keys([key], ledger), add_up(ledger.sent_requests()), end
+    except LedgerError as error:
+        log.warning("The ledger cannot be read: %s", error)
+        return RowCounts(unknown=1), Sums(), end._replace(error=graver(end.error, error))
 
 
 def _require_account(session: LedgerSession, settings: ClientSettings, held: Holder | None) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import TaskDeferred
-
-from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerLostError, SmsError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
-from airflow_provider_sms.execution.failures import describe, nothing_more, saying_nothing_more
+from airflow_provider_sms.execution.failures import (
+    describe,
+    failing_for_good_if_lost,
+    graver,
+    nothing_more,
+    saying_nothing_more,
+)
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import TableCheck, plan_in_markdown, plan_send, several_runs_in_words
 from airflow_provider_sms.execution.progress import Progress
@@ -25,7 +29,6 @@ from airflow_provider_sms.execution.waits import Preflight, require_balance
 from airflow_provider_sms.execution.xcom import (
     PLAN,
     SUMMARY,
-    pull_own,
     push,
     push_responses,
     responses_of,
@@ -40,19 +43,25 @@ from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.changed_texts import EVERY_MESSAGE, messages_of
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
-from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise, with_report
-from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.reporting.row_counts import (
+    COUNTS,
+    RowCounts,
+    count_rows,
+    counts_of_check,
+)
+from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line, summarise, with_report
 from airflow_provider_sms.sending.sender import SendingOptions
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
@@ -60,7 +69,7 @@ log = logging.getLogger(__name__)
 
 
 class BulkAttempt:
-    """One attempt of a :class:`BulkSmsOperator`, or the leg of it that follows a deferral.
+    """One attempt of a :class:`BulkSmsOperator`, from the top also after each wait without a slot.
 
     :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
     :param read_source: returns the recipients, as the operator takes them. Called once.
@@ -81,29 +90,35 @@ class BulkAttempt:
         self._read_source = read_source
         self._dry_run_only = dry_run
         self._campaign = task.campaign
-        before = pull_own(task.context, SUMMARY) if task.resumed else None
-        self._before: dict[str, Any] | None = before if isinstance(before, dict) else None
-        """The summary that the leg before a deferral pushed; None if there was none, or the task pushes no XComs."""
-        self._counts = SendCounts()
         self._check: TableCheck | None = None
-        self._is_checked = False
-        self._has_replayed = False
-        """Whether the counts have the requests of earlier legs, if there are any."""
+        self._counts: RowCounts | None = None
+        """The rows by who holds them at the end; None until then."""
+        self._sums = Sums()
+        self._has_sent = task.resumed
+        """Whether the attempt has sent something, or may have."""
+        self._reconciliation: Reconciliation | None = None
         self._report_path: Any = None
         self._report = ReportFile()
         self._progress = Progress(task.context, task.sms_conn_id)
 
     def run(self) -> dict[str, Any]:
         """Check every row, send, and return the summary, which is pushed even when this raises."""
-        with ExitStack() as stack, self._progress.until_ended(self._summary), saying_nothing_more(self._may_have_sent):
+        with (
+            ExitStack() as stack,
+            self._progress.until_ended(self._summary),
+            saying_nothing_more(lambda: self._has_sent),
+        ):
             try:
                 if self._dry_run_only:
                     self._dry_run(stack)
                 else:
                     self._enter_and_send(stack)
                 self._report.require_written()
-            except Exception:
-                self._push_summary()
+            except BaseException:  # a wait without a slot among them
+                try:
+                    self._push_summary()
+                except Exception as error:  # noqa: BLE001  # what ended the attempt says more
+                    log.warning("The summary could not be pushed: %s", type(error).__name__)
                 raise
         summary = self._summary()
         describe_on_assets(self._context, facts(summary))
@@ -118,8 +133,7 @@ class BulkAttempt:
     def _dry_run(self, stack: ExitStack) -> None:
         options = self._options()
         with open_ledger_if_present(self._task.ledger_conn_id) as store:
-            resends = options.on_unknown == "resend"
-            check = self._read_table(options, stack, lambda: self._look(store, lambda _: resends))
+            check = self._read_table(options, stack, lambda: self._look(store, options))
             try:
                 with self._task.hook.get_settings().client() as client:
                     balance: Balance | None = client.get_balance()
@@ -147,31 +161,24 @@ class BulkAttempt:
             # For the counts, and because an error in the arguments or the table should be reported first.
             options = self._options()
             self._report_path = None  # without a ledger there is nothing true to report
-            self._require_sendable(self._read_table(options, stack, lambda: None), None)
+            check = self._read_table(options, stack, lambda: None)
+            if self._has_sent:
+                self._counts = counts_of_check(check.table.counts).in_doubt()
+            self._require_sendable(check, None)
             raise
         self._progress.enter(session, self._campaign)
         session.hold(self._campaign, task.sms_conn_id)
         options = self._options()
         settings = task.hook.get_settings()
-        if self._task.resumed:
-            require_balance(self._task.event)
+        if task.resumed:
+            require_balance(task.event)
         ledger = session.campaign(self._campaign, "bulk", account_of(settings, options.cost_per_part))
-        reconciliation = reconciliation_of(session, settings, self._campaign)
-        reconciles = options.on_unknown == "reconcile"
-        self._counts.reconciled = (self._before or {}).get("reconciled", 0)
-        if reconciles:
-            self._counts.reconciled += close_earlier(session, ledger, reconciliation)
-        self._count_earlier_legs(ledger)
-        sending = SendingOptions(
-            chunk_size=options.chunk_size,
-            concurrency=options.concurrency,
-            max_requests_per_second=options.max_requests_per_second,
-            resend_unknown=options.on_unknown == "resend",
-            resent=ledger.resent_by_earlier_legs() if self._counts.lost else frozenset(),
-        )
-        check = self._read_table(
-            options, stack, lambda: self._look(session.store, sending.resends, ledger.earlier_legs)
-        )
+        self._sums = add_up(ledger.sent_requests())
+        self._has_sent = bool(self._sums.requests)
+        reconciliation = self._reconciliation = reconciliation_of(session, settings, self._campaign)
+        if options.on_unknown == "reconcile":
+            close_earlier(session, ledger, reconciliation)
+        check = self._read_table(options, stack, lambda: self._look(session.store, options, ledger.claimants))
         self._require_sendable(check, ledger)
         preflight = Preflight(task, options, self._campaign, reconciliation, self._progress)
         try:
@@ -180,44 +187,39 @@ class BulkAttempt:
             options.limits.check(plan)
             if options.approved_plan is not None:
                 options.approved_plan.require(PlanId.of(plan, options.send_options))
-            with self._summary_before_wait():
-                preflight.require(plan, seen)
+            preflight.require(plan, seen)
         except Exception as error:
             self._write_report(ledger, describe(error), nothing_sent=True)
             raise
-        delivery = Delivery(
-            task,
-            session,
-            settings,
-            ledger,
-            sending,
-            total=check.table.valid,
-            counts=self._counts,
-            progress=self._progress,
-            reconciliation=reconciliation,
-            reconciles=reconciles,
-            wait=preflight.wait,
+        sending = SendingOptions(
+            chunk_size=options.chunk_size,
+            concurrency=options.concurrency,
+            max_requests_per_second=options.max_requests_per_second,
+            on_unknown=options.on_unknown,
         )
-        if plan.is_settled:
-            delivery.begin()
-            self._record(ledger, None)
-            delivery.conclude(DeliveryEnd())  # a leg before a wait may have left something to say
-        else:
-            with self._summary_before_wait():
-                self._send(options, check, plan, delivery)
-
-    def _count_earlier_legs(self, ledger: CampaignLedger) -> None:
-        if self._task.resumed:
-            replay(ledger, self._counts)
-        self._has_replayed = True
+        delivery = Delivery(
+            task, session, settings, ledger, sending, self._progress, reconciliation, wait=preflight.wait
+        )
+        stack.enter_context(failing_for_good_if_lost(ledger))
+        delivery.begin()
+        checked = counts_of_check(check.table.counts)
+        done = checked.rows - checked.invalid - plan.to_send
+        self._progress.begin(checked.rows - checked.invalid, done, {name: getattr(checked, name) for name in COUNTS})
+        end = DeliveryEnd()
+        if not plan.is_settled:
+            self._counts = checked.in_doubt()  # until they are counted
+            end = self._send(options, check, plan, delivery)
+        end = self._record(ledger, check, end)
+        delivery.conclude(end, self._counts or checked, self._sums)
 
     def _look(
-        self, store: LedgerBackend | None, resends: Callable[[bytes], bool], earlier_legs: Collection[int] = ()
+        self, store: LedgerBackend | None, options: BulkOptions, claimants: Collection[int] = ()
     ) -> CampaignPreview | None:
         """Return the campaign as the ledger knows it; None without a ledger."""
         if store is None:
             return None
-        return CampaignPreview(store, self._campaign, resends, earlier_legs, who=claimant_of(self._context))
+        resends = options.on_unknown == "resend"
+        return CampaignPreview(store, self._campaign, claimants, resends=resends, who=claimant_of(self._context))
 
     def _read_table(
         self, options: BulkOptions, stack: ExitStack, look: Callable[[], CampaignPreview | None]
@@ -236,8 +238,6 @@ class BulkAttempt:
 
         self._check = TableCheck(options, read_source, stack)
         self._check.run(self._task.stop, self._progress, look)
-        self._counts.add_checked(self._check.table.counts)
-        self._is_checked = True
         return self._check
 
     def _require_sendable(self, check: TableCheck, ledger: CampaignLedger | None) -> None:
@@ -270,12 +270,14 @@ class BulkAttempt:
         self._progress.planned(plan)
         return plan
 
-    def _send(self, options: BulkOptions, check: TableCheck, plan: Plan, delivery: Delivery) -> None:
-        spool = check.table.spool
-
-        def is_planned(rows: Sequence[int]) -> Sequence[bool]:
-            planned: list[bool] = (spool.statuses[list(rows)] <= Status.AGAIN).tolist()
-            return planned
+    def _send(self, options: BulkOptions, check: TableCheck, plan: Plan, delivery: Delivery) -> DeliveryEnd:
+        spool, stop = check.table.spool, self._task.stop
+        # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
+        keep_order = options.max_requests_per_second is not None
+        most = Status.AGAIN if options.plan_binds else Status.UNKNOWN
+        held = delivery.ledger.holders
+        # Of what is sent again, a request may hold some.
+        first = (Status.AGAIN, held) if check.table.counts[Status.AGAIN] else (Status.FREE, None)
 
         def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
             return client.send_bulk(MessageColumns.of(messages), send_options=options.send_options)
@@ -285,76 +287,65 @@ class BulkAttempt:
             credit = Credit(check.prices, plan.cost, balance)
         # If the service did not respond just now, one request goes first.
         caution = Caution(on=plan.balance is None)
-        stop_conditions = StopConditions(options.send_window, credit, options.limits.error_rate, caution)
-        delivery.begin()
-        end = delivery.send(
-            # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
-            outgoing_blocks(spool, self._task.stop, keep_order=options.max_requests_per_second is not None),
+        return delivery.send(
+            outgoing_blocks(spool, stop, keep_order=keep_order, most=first[0], held=first[1]),
+            lambda: outgoing_blocks(spool, stop, keep_order=keep_order, most=most, held=held),
             messages_of(spool, *EVERY_MESSAGE),
             post,
-            planned=is_planned if options.plan_binds else None,
-            stop_conditions=stop_conditions,
+            held_by=check.held_by,
+            stop_conditions=StopConditions(options.send_window, credit, options.limits.error_rate, caution),
         )
-        self._record(delivery.ledger, end.error)
-        delivery.conclude(end)
 
-    def _record(self, ledger: CampaignLedger, error: Exception | None) -> None:
-        """Push and log the summary and the responses, and write the report, before anything is raised.
+    def _record(self, ledger: CampaignLedger, check: TableCheck, end: DeliveryEnd) -> DeliveryEnd:
+        """Count the rows, push summary and responses, and write the report, before anything is raised.
 
-        :param error: the error that ended the sending early; None where nothing failed.
+        :returns: the end; with an error if the rows could not be counted.
         """
+        table = check.table
+        self._has_sent |= end.has_posted
+        try:
+            self._sums = add_up(ledger.sent_requests())
+            ledger.require_whole()
+            counts = count_rows(table.spool, table.counts, ledger)
+            is_in_doubt = isinstance(end.error, LedgerLostError)
+        except LedgerError as error:
+            log.warning("The rows are counted without the ledger, which cannot be read: %s", error)
+            counts, is_in_doubt = counts_of_check(table.counts), end.has_posted
+            end = end._replace(error=graver(end.error, error))
+        self._counts = counts.in_doubt() if is_in_doubt else counts
         self._push_summary()
-        log.info("%s", one_line(self._summary(), self._counts.requests - self._counts.priced))
+        log.info("%s", one_line(self._summary(), self._sums.of_unknown_cost))
         try:
             responses = responses_of(ledger)
             push_responses(self._context, responses)
             if isinstance(responses, dict):
                 are = by_count(responses["requests"], "response is", "responses are")
                 log.info("The %d %s too many for an XCom: the ledger has them", responses["requests"], are)
-        finally:
-            # Even if the ledger can no longer be read: the report then says so for each row.
-            not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None
-            self._write_report(ledger, not_sent if error is None else describe(error))
-            self._push_summary()
+        except LedgerError as error:
+            log.warning("The responses could not be pushed, since the ledger cannot be read: %s", error)
+        not_sent = "the service took none of the messages of its request" if self._sums.none_taken else None
+        self._write_report(ledger, not_sent if end.error is None else describe(end.error))
+        self._push_summary()
+        return end
 
     def _write_report(self, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False) -> None:
-        if self._report_path is None or self._check is None or not self._is_checked:
+        if self._report_path is None or self._check is None or not self._check.table.is_decided:
             return
-        words = nothing_more(ended) if ended is not None and self._may_have_sent() else ended
+        words = nothing_more(ended) if ended is not None and self._has_sent else ended
         self._report = write_report(
             self._report_path, self._check.table.spool, ledger, words, nothing_sent=nothing_sent
         )
-
-    def _may_have_sent(self) -> bool:
-        """Return whether a leg of the attempt has sent something, or may have.
-
-        Until the ledger tells what earlier legs have sent, the summary that they pushed does. A task that pushes no
-        XComs has none.
-        """
-        if self._counts.has_posted:
-            return True
-        if self._before is not None:
-            return bool(self._before.get("requests"))
-        return self._task.resumed and not self._has_replayed
-
-    @contextmanager
-    def _summary_before_wait(self) -> Iterator[None]:
-        """Push the summary if the block gives up the slot, for others to see while the task waits."""
-        try:
-            yield
-        except BaseException as signal:
-            if isinstance(signal, TaskDeferred):
-                self._push_summary()
-            raise
 
     def _push_summary(self) -> None:
         push(self._context, SUMMARY, self._summary())
 
     def _summary(self) -> dict[str, Any]:
-        before = self._before
-        if before is not None and not (self._is_checked and self._has_replayed):
-            return before  # this leg ended before it had read the ledger and checked the table
-        table = None if self._check is None else self._check.table
-        rows, invalid = (0, 0) if table is None else (table.rows, table.invalid.total)
-        summary = summarise(self._campaign, rows, invalid, self._counts)
-        return with_report(summary, self._report.written or (before or summary)["report"])
+        counts = self._counts
+        if counts is None and self._check is not None:
+            table = self._check.table
+            undecided = RowCounts(not_sent=table.valid, invalid=table.invalid.total)
+            undecided = undecided.in_doubt() if self._has_sent else undecided
+            counts = counts_of_check(table.counts) if table.is_decided else undecided
+        reconciled = 0 if self._reconciliation is None else self._reconciliation.reconciled
+        summary = summarise(self._campaign, counts or RowCounts(), self._sums, reconciled)
+        return with_report(summary, self._report.written)

@@ -1,0 +1,114 @@
+"""The counts of a table's rows, each by who holds its message when the attempt ends.
+
+No count is kept while messages are sent: sizes of requests, or "the rest", go wrong in some order of events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.messages.spool import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow_provider_sms.ledger.holders import Holder
+    from airflow_provider_sms.messages.spool import CheckedSpool
+
+
+COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
+"""The counts of which each row is in exactly one; they add up to ``rows``."""
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """The rows of a table, each in one of the seven counts.
+
+    :param unsettled: of the unknown rows, how many each request holds, by its id.
+    :param awaited: of these, the requests of other processes that may still record an outcome.
+    """
+
+    accepted: int = 0
+    unknown: int = 0
+    not_sent: int = 0
+    invalid: int = 0
+    duplicate: int = 0
+    suppressed: int = 0
+    already_sent: int = 0
+    unsettled: Mapping[int, int] = field(default_factory=dict)
+    awaited: frozenset[int] = frozenset()
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(getattr(self, name) for name in COUNTS)
+
+    def in_doubt(self) -> RowCounts:
+        """Return the counts where the ledger may hold, or have forgotten, any message: none is surely not sent."""
+        return replace(self, unknown=self.unknown + self.not_sent, not_sent=0)
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(
+            **{name: getattr(self, name) + getattr(other, name) for name in COUNTS},
+            unsettled=Counter(self.unsettled) + Counter(other.unsettled),
+            awaited=self.awaited | other.awaited,
+        )
+
+
+def counts_of_check(statuses: Mapping[Status, int]) -> RowCounts:
+    """Return the counts of rows as they were checked, where nothing was sent since."""
+    return RowCounts(
+        accepted=statuses[Status.ACCEPTED],
+        unknown=statuses[Status.AGAIN] + statuses[Status.UNKNOWN],
+        not_sent=statuses[Status.FREE],
+        invalid=statuses[Status.INVALID],
+        duplicate=statuses[Status.DUPLICATE],
+        suppressed=statuses[Status.SUPPRESSED],
+        already_sent=statuses[Status.ALREADY_SENT],
+    )
+
+
+def count_rows(spool: CheckedSpool, statuses: Mapping[Status, int], ledger: CampaignLedger) -> RowCounts:
+    """Return the counts of rows by who holds them now.
+
+    :param statuses: how many rows have each status, as they were checked.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    checked = counts_of_check(statuses)
+    to_send = statuses[Status.FREE] + statuses[Status.AGAIN]
+    sent = ledger.count_accepted() if to_send else 0
+    if sent == to_send and not statuses[Status.UNKNOWN]:
+        return replace(checked, accepted=checked.accepted + sent, unknown=0, not_sent=0)
+    found = RowCounts()
+    for rows in spool.batches():
+        _, messages = rows.where(rows.statuses <= Status.UNKNOWN)
+        found += count_keys(messages.column("key").to_pylist(), ledger)
+    return replace(checked, unknown=0, not_sent=0) + found
+
+
+def count_keys(keys: Sequence[bytes], ledger: CampaignLedger) -> RowCounts:
+    """Return the counts of messages by who holds them now.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    holders = ledger.holders(keys) if keys else {}
+    again = ledger.superseded([key for key in keys if key not in holders])
+    found = Counter(_count_of(holders.get(key), is_superseded=key in again) for key in keys)
+    open_holders = [each for each in holders.values() if each.state != ACCEPTED]
+    return RowCounts(
+        **found,
+        unsettled=Counter(each.request_id for each in open_holders),
+        awaited=frozenset(each.request_id for each in open_holders if each.awaited),
+    )
+
+
+def _count_of(holder: Holder | None, *, is_superseded: bool) -> str:
+    if holder is None:
+        return "unknown" if is_superseded else "not_sent"
+    if holder.state != ACCEPTED:
+        return "unknown"
+    return "accepted" if holder.mine else "already_sent"

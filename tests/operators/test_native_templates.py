@@ -1,0 +1,122 @@
+"""Templates of a DAG that renders to Python's own objects."""
+
+from __future__ import annotations
+
+import jinja2
+import pytest
+from jinja2.nativetypes import NativeEnvironment
+from support.airflow import run_task
+from support.versions import AIRFLOW
+
+from airflow_provider_sms.execution.templates import render_text
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.service.client import SmsClient
+
+PERSON = "27820000001"
+# Each is a literal of Python: a number, a tuple, a text in quotes, bytes, a list, a name.
+WRITTEN = ["1e5", "1,5", "'x'", '"Ann"', "0x1F", "1_000", "(1)", "b'x'", "[1, 2]", "{'a': 1}", "True", "None"]
+VALUES = [["VIP", "staff"], {"SenderId": "12345"}, 5, 1e5, True, None, ("a",)]
+
+
+def native(make_task, **params):
+    """Run a task in a DAG that renders to objects."""
+    return run_task(make_task, render_template_as_native_obj=True, params=params)
+
+
+def bulk(**arguments):
+    rows = [{"destination": PERSON}]
+    return lambda: BulkSmsOperator(task_id="send", **{"source": rows, "message": "Hi", **arguments})
+
+
+def group(**arguments):
+    return lambda: GroupSmsOperator(task_id="text", **{"groups": "staff", "message": "Hi", **arguments})
+
+
+@pytest.fixture
+def posted(monkeypatch):
+    """Groups and Send Options of each request, as the client gets them."""
+    requests, send = [], SmsClient.send_group
+
+    def posting(self, message, groups, *, send_options=None):
+        requests.append((groups, send_options))
+        return send(self, message, groups, send_options=send_options)
+
+    monkeypatch.setattr(SmsClient, "send_group", posting)
+    return requests
+
+
+@pytest.mark.parametrize("written", [*WRITTEN, "", " 1e5 ", "a\nb"])
+@pytest.mark.parametrize("environment", [NativeEnvironment(), jinja2.Environment()], ids=["native", "text"])
+def test_a_text_stays_as_it_was_written(environment, written):
+    """Jinja reads no literal in a text, whether it stands in the DAG, comes by name, or is put together."""
+    pieces = "{% if value is defined %}{{ value[:1] }}{{ value[1:] }}{% endif %}"
+    for template in (written, "{{ value }}", pieces):
+        rendered = render_text(template, {"value": written}, environment)
+        assert (rendered, type(rendered)) == (written, str)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_one_expression_alone_keeps_its_value(value):
+    """With objects, whether the expression is a name or constant; beside anything else the value becomes text."""
+    context = {"value": value}
+    for template in ("{{ value }}", "{{value}}\n", "{#- a list -#}{{ value }}", f"{{{{ {value!r} }}}}"):
+        assert render_text(template, context, NativeEnvironment()) == value
+        assert render_text(template, context, jinja2.Environment(), native=True) == value
+        assert render_text(template, context, jinja2.Environment()) == str(value)
+    for template in (" {{ value }}", "{{ value }}{{ '' }}", "{% if true %}{{ value }}{% endif %}"):
+        assert render_text(template, context, NativeEnvironment()).strip() == str(value)
+
+
+def test_an_undefined_name_is_as_the_dag_wants_it():
+    """By default an error; else empty, also where the name is the whole template."""
+    strict = NativeEnvironment(undefined=jinja2.StrictUndefined)
+    for template in ("{{ nobody }}", "Hi {{ nobody }}"):
+        with pytest.raises(jinja2.UndefinedError, match="'nobody' is undefined"):
+            render_text(template, {}, strict)
+    assert render_text("{{ nobody }}", {}, NativeEnvironment()) == ""
+
+
+@pytest.mark.parametrize("written", ["1e5", "'x'"])
+@pytest.mark.parametrize("make", [bulk, group])
+def test_texts_names_and_options_go_out_as_they_were_written(sms_default, ledger_path, sandbox, make, written):
+    """In a run: the text, the campaign's name and the Send Options of both operators."""
+    options = {"SenderId": "12345", "CostCentre": "{{ params.value }}", "More": [written]}
+    ran = native(make(message=written, campaign="{{ params.value }}", send_options=options), value=written)
+    (request,) = [each for each in sandbox.state.requests if each.operation != "balance"]
+    assert (ran.state, ran.rendered["campaign"]) == ("success", written)
+    assert request.send_options == {"SenderId": "12345", "CostCentre": written, "More": [written]}
+    assert {each.content for each in sandbox.state.accepted} == {written}
+
+
+def test_lists_and_options_are_those_that_an_expression_has(sms_default, ledger_path, posted):
+    """Groups and Send Options of the run's configuration need no text form, and names of digits stay names."""
+    options = {"SenderId": "12345", "ValidityPeriod": 2}
+    make = group(groups="{{ params.groups }}", send_options="{{ params.options }}")
+    native(make, groups=["1e5", "7"], options=options)
+    assert posted == [(["1e5", "7"], options)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        bulk(message="{{ params.value }}"),
+        bulk(campaign="{{ params.value }}"),
+        group(message="{{ params.value }}"),
+        group(groups=["staff", "{{ params.value }}"]),
+    ],
+    ids=["message", "campaign", "text", "groups"],
+)
+def test_a_value_that_lost_its_text_is_refused(sms_default, ledger_path, sandbox, make):
+    """Nobody can tell whether 100000.0 was written 1e5: the error says so, names the argument, and nothing is sent."""
+    ran = native(make, value=1e5)
+    assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
+    assert "must be text, not float. A value from another task, or from a template with" in ran.log
+
+
+@pytest.mark.skipif(AIRFLOW < (3, 3), reason="a task of its own may ask for objects from Airflow 3.3 on")
+def test_a_task_may_ask_for_objects_by_itself(sms_default, ledger_path, sandbox, posted):
+    """In a DAG that renders to text."""
+    make = group(groups="{{ params.groups }}", message="1e5", render_template_as_native_obj=True)
+    run_task(make, params={"groups": ["staff"]})
+    assert posted == [(["staff"], None)]
+    assert {each.content for each in sandbox.state.accepted} == {"1e5"}

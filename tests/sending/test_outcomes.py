@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from support.sending import answer, people
+
+from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Outcomes, outcome_of, refuse_contradiction
+from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
+from airflow_provider_sms.sending.stop_conditions import StopConditions
+from airflow_provider_sms.service.responses import parse_send_response
+
+REFUSED = NotSentError("connection refused")
+
+
+def request_of(count=10, **tries):
+    return InFlightRequest(7, RequestBatch(people(count), **tries), 0.0, 0.0, 0.0)
+
+
+def end(result, *, claiming=True, **tries):
+    """End a POST as the sender does, and return its state and what follows."""
+    request, result = request_of(**tries), refuse_contradiction(result)
+    step = Outcomes(StopConditions(), Backoff(), monotonic=lambda: 100.0).next_step(request, result, claiming=claiming)
+    return outcome_of(request, result).state, step
+
+
+@pytest.mark.parametrize(
+    ("result", "state", "again", "ends"),
+    [
+        (answer(1, 10), ACCEPTED, False, False),
+        (answer(1, 4), ACCEPTED, False, False),
+        (answer(1, 0), NOT_SENT, False, False),
+        (REFUSED, NOT_SENT, True, False),
+        (ThrottledError("429", status=429, retry_after=5.0), NOT_SENT, True, False),
+        (RefusedError("no", status=400), NOT_SENT, False, True),
+        (UnknownOutcomeError("lost"), UNKNOWN, False, False),
+        (ZeroDivisionError(), UNKNOWN, False, True),
+    ],
+)
+def test_each_end_of_a_post_has_one_state_and_one_next_step(result, state, again, ends):
+    """The table of the module: what is recorded, whether the request is posted again, and whether the send ends."""
+    found, step = end(result)
+    assert (found, step.retry_at is not None, step.error is not None) == (state, again, ends)
+
+
+def test_a_send_that_ends_posts_nothing_again_and_names_no_further_error():
+    """A request that was turned away is given back; the next attempt sends its messages."""
+    state, step = end(REFUSED, claiming=False)
+    assert (state, step.retry_at, step.error) == (NOT_SENT, None, None)
+
+
+def test_a_request_that_is_posted_again_waits_as_long_as_the_service_asks():
+    """On the sender's own clock, so that a clock that is set stretches no wait."""
+    assert end(ThrottledError("429", status=429, retry_after=5.0))[1].retry_at == 105.0
+
+
+def test_a_request_that_was_turned_away_too_often_ends_the_send():
+    """The error says how often it was tried."""
+    _, step = end(REFUSED, attempt=10, turned_away=9)
+    assert (step.retry_at, step.error, REFUSED.attempts) == (None, REFUSED, 10)
+
+
+def test_no_response_costs_the_record_of_its_request():
+    """Counters of any length, and fields nested too deeply to be written again: the outcome is what was stated."""
+    nines = "9" * 4300
+    counters = f'{{"A2782000001": {nines}, "A2782999901": {nines}}}'
+    body = f'{{"Cost": 0, "RemainingBalance": 9, "EventId": 1, "Messages": 0, "Parts": 0, "ErrorReport": {counters}}}'
+    outcome = outcome_of(request_of(2), parse_send_response(body.encode()))
+    assert (outcome.state, outcome.response is None, "99999" in outcome.reason) == (NOT_SENT, False, False)
+    nested: list = []
+    for _ in range(100_000):
+        nested = [nested]
+    deep = replace(answer(5, 2), raw={**answer(5, 2).raw, "Extra": nested})
+    outcome = outcome_of(request_of(2), deep)
+    assert (outcome.state, outcome.event_id, outcome.response) == (ACCEPTED, 5, None)
+    assert json.loads(outcome_of(request_of(2), answer(6, 2)).response or "")["EventId"] == 6

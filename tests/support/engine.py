@@ -1,0 +1,68 @@
+"""The engine as an operator puts it together, for lists of messages in place of a checked table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED
+from airflow_provider_sms.messages.blocks import Block
+from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
+from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
+from airflow_provider_sms.sending.attempt_loop import send
+
+
+class Table:
+    """Messages that are checked, sent and counted.
+
+    :param rows: a message for each row; those with the same key are duplicates of the first.
+    :param block: messages of a block.
+    """
+
+    def __init__(self, rows, block=10_000):
+        self.rows = len(rows)
+        self.messages = list({message.key: message for message in reversed(rows)}.values())[::-1]
+        self.counts = RowCounts(not_sent=len(self.messages), duplicate=self.rows - len(self.messages))
+        self.sums = Sums()
+        self.error = None
+        self._block = block
+
+    def send(self, ledger, sender, settle, chunk_size):
+        """Check the messages, send those that are free, and settle what is left."""
+        try:
+            held = ledger.holders([message.key for message in self.messages])
+        except LedgerError as error:
+            sender.fail(error)
+            return
+        resends = settle._on_unknown == "resend"
+        sender.noted.update(each.request_id for each in held.values() if each.state != ACCEPTED)
+        planned = [
+            message
+            for message in self.messages
+            if message.key not in held or (resends and held[message.key].state not in (ACCEPTED, CLAIMED))
+        ]
+        free = [message for message in planned if message.key not in held]
+
+        def free_blocks():
+            taken = ledger.holders([message.key for message in planned])
+            return self._blocks([message for message in planned if message.key not in taken])
+
+        send(sender, settle, self._blocks(free), free_blocks, chunk_size)
+        self.error = sender.error
+
+    def count(self, ledger):
+        """Count the rows by who holds them."""
+        counts = replace(count_keys([each.key for each in self.messages], ledger), duplicate=self.counts.duplicate)
+        self.counts = counts.in_doubt() if isinstance(self.error, LedgerLostError) else counts
+        self.sums = add_up(ledger.sent_requests())
+
+    def count_without_ledger(self):
+        """Count the messages as unknown, since a ledger that cannot be read may hold any."""
+        self.counts = RowCounts(unknown=len(self.messages), duplicate=self.counts.duplicate)
+
+    def summary(self, campaign, reconciled=0):
+        """Return the summary of the attempt."""
+        return summarise(campaign, self.counts, self.sums, reconciled)
+
+    def _blocks(self, messages):
+        return (Block.of(messages[start : start + self._block]) for start in range(0, len(messages), self._block))

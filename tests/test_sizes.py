@@ -1,0 +1,14 @@
+"""The sizes that the project keeps to."""
+
+from __future__ import annotations
+
+from support.sizes import sizes
+
+MOST = {"package": 31_000, "tests": 58_000, "pages": 7_500}
+"""Lines, on the way to the budgets that ``make sizes`` prints."""
+
+
+def test_the_project_does_not_grow_again():
+    """Package, tests and pages are at most so large."""
+    lines = {name: today for name, today, _ in sizes() if name in MOST}
+    assert {name: lines[name] for name in MOST if lines[name] > MOST[name]} == {}

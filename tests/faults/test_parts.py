@@ -36,8 +36,8 @@ def test_each_part_goes_on_where_the_one_before_it_stopped(ledgers, place, accep
     """The counts so far are of this part and of all before it."""
     with Arena(ledgers) as arena:
         campaign, whole = arena.campaign(), parts.Whole(arena)
-        for number, halts in enumerate(parts.PARTS[: place + 1]):
-            ended = whole.part(campaign, halts, resumed=number > 0)
+        for halts in parts.PARTS[: place + 1]:
+            ended = whole.part(campaign, halts)
     assert (ended.summary["accepted"], ended.summary["not_sent"]) == (accepted, 40 - accepted)
     assert ended.halted == (place < 3)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import LedgerError, NotSentError, OutageError, ServiceError
+from airflow_provider_sms.formatting import counted
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED
 from airflow_provider_sms.ledger.balances import (
     lost_lately,
@@ -251,7 +252,11 @@ class Settle:
         # The process of the others may still record an outcome.
         given_up = {each for each, standing in found.items() if not (standing.awaited or each in resent)}
         self._unknown -= given_up
-        return self._ledger.supersede(sorted(given_up)) > 0
+        if freed := self._ledger.supersede(sorted(given_up)):
+            log.warning(
+                "What may have been sent is sent again, since on_unknown='resend': %s", counted(freed, "message")
+            )
+        return freed > 0
 
     def _reconcile(self, caution: Caution) -> bool:
         """Close what the balance decides: at once what was charged for, and the rest once it is settled."""

@@ -144,11 +144,14 @@ class Game:
         self._end()
 
     def send_rest(self) -> Sending:
-        """Run an attempt without faults once every deadline has passed, or the last leg of the one before."""
+        """Run an attempt without faults once every deadline has passed, or the last leg of the one before.
+
+        Of a try that resent in vain, the next one resends.
+        """
         self.stage.sandbox.state.set_faults([])
         NEVER.begin(self.stage.sandbox.state)
         self.clock.jump(10_000.0)
-        last = self.sending(self.wires[-1], self._number + (not self.plan.last_resumed))
+        last = self.sending(self.wires[-1], self._number + (self._resend or not self.plan.last_resumed))
         last.run([self.plan.rows[position] for position in self.plan.last], len(self.plan.rows))
         return last
 

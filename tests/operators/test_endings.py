@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowException, AirflowTaskTimeout
 from support.airflow import run_task
 from support.keys import message_keys
 from support.sending import claimant

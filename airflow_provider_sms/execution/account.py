@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import ServiceError
-from airflow_provider_sms.ledger.account import UNDECIDED, Account
+from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending.settle import Reconciliation
@@ -48,19 +48,16 @@ def reconciliation_of(session: LedgerSession, settings: ClientSettings, campaign
     return Reconciliation(session.store, campaign, settings.account, read_balance)
 
 
-def close_earlier(session: LedgerSession, ledger: CampaignLedger, reconciliation: Reconciliation) -> int:
+def close_earlier(session: LedgerSession, ledger: CampaignLedger, reconciliation: Reconciliation) -> None:
     """Close the requests that earlier attempts left unknown, as far as the balance tells what became of them.
 
-    :returns: the number of messages in the closed requests.
     :raises LedgerError: when the ledger cannot be read, or does not take an outcome.
     """
     ledger.lapse()
-    unknown = {row.request_id: row.messages for row in unknown_requests(session.store, ledger.campaign_name)}
+    unknown = [row.request_id for row in unknown_requests(session.store, ledger.campaign_name)]
     if not unknown:
-        return 0
+        return
     try:
-        found = reconciliation.close(unknown)
+        reconciliation.close(unknown)
     except ServiceError as error:
         log.info("The balance cannot be read, so what earlier attempts left unknown stays so for now: %s", error)
-        return 0
-    return sum(unknown[each] for each, verdict in found.items() if verdict.outcome != UNDECIDED)

@@ -111,7 +111,7 @@ class CheckedTable:
         suppressed: SuppressedNumbers | None = None,
         preview: CampaignPreview | None = None,
     ) -> None:
-        """Give each row its status, and count and price the messages to send.
+        """Set the status of each row, and count the messages to send and what they cost.
 
         :param suppressed: numbers that are not texted; None means no number.
         :param preview: the campaign as the ledger knows it; None means that the ledger is not asked.

@@ -51,4 +51,4 @@ def balance_tells_later(monkeypatch):
 
     It is as if the balance could not be read before the plan.
     """
-    monkeypatch.setattr("airflow_provider_sms.execution.bulk.close_earlier", lambda *_: 0)
+    monkeypatch.setattr("airflow_provider_sms.execution.bulk.close_earlier", lambda *_: None)

@@ -136,14 +136,14 @@ def about_service(first: Evidence, waiting: Seen, topped_up: Decimal) -> Section
 def about_second_run(first: Evidence, second: Evidence) -> Section:
     """Return the section about the second run of the same campaign."""
     section, summary = Section(f"Run 2: the campaign {second.summary['campaign']} again"), second.summary
-    repeated = first.summary["accepted"] + first.summary["duplicate"]
     posted = second.seen.requests - first.seen.requests
     more = len(second.seen.witness.splitlines()) - len(first.seen.witness.splitlines())
     section.add("tasks", *_success(second.run))
     section.add(
         "already sent",
         summary["already_sent"],
-        ("all that run 1 accepted, and duplicates", summary["already_sent"] == repeated),
+        ("all that run 1 accepted", summary["already_sent"] == first.summary["accepted"]),
+        ("the same duplicates", summary["duplicate"] == first.summary["duplicate"]),
         ("in the same campaign", summary["campaign"] == first.summary["campaign"]),
     )
     section.add("accepted", summary["accepted"], ("nobody", summary["accepted"] == summary["requests"] == 0))

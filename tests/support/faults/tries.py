@@ -248,7 +248,8 @@ def attempt(
             error = sender.error
             try:
                 table.count(ledger)
-            except LedgerError:
+            except LedgerError as failure:
+                error = error or failure
                 table.count_without_ledger()
             if stop_conditions.stop_reason is None:
                 notes.note("ended", of_summary(table.summary(campaign.name, reconciled)))

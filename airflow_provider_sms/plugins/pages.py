@@ -20,7 +20,6 @@ from airflow_provider_sms.plugins import presenter
 from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Viewer
 from airflow_provider_sms.plugins.csrf import make_token
 from airflow_provider_sms.plugins.templating import render_page, root_path
-from airflow_provider_sms.plugins.turns import in_turn
 
 router = APIRouter()
 
@@ -57,7 +56,6 @@ def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> 
 
 
 @router.get("/")
-@in_turn
 def list_page(request: Request, access: Viewer, state: Text = "", before: Text = "", x_sms_name: Name = "") -> Response:
     """Show the campaigns, newest first.
 
@@ -87,7 +85,6 @@ def list_page(request: Request, access: Viewer, state: Text = "", before: Text =
 
 
 @router.get("/campaigns/{campaign_id}")
-@in_turn
 def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Response:
     """Show one campaign."""
     ledger = visible_ledger(access)
@@ -120,7 +117,6 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
 
 
 @router.get("/campaigns/{campaign_id}/requests")
-@in_turn
 def requests_page(request: Request, access: Viewer, campaign_id: int, state: str = "", before: str = "") -> Response:
     """Show a campaign's requests, newest first."""
     ledger = visible_ledger(access)
@@ -142,7 +138,6 @@ def requests_page(request: Request, access: Viewer, campaign_id: int, state: str
 
 
 @router.get("/task")
-@in_turn
 def task_page(
     request: Request, access: Viewer, dag_id: Text, run_id: Text, task_id: Text, map_index: str = ""
 ) -> Response:

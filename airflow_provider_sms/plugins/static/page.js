@@ -26,14 +26,13 @@
   const filter = document.getElementById("filter");
   const nameWanted = () => (filter && new URLSearchParams(location.hash.slice(1)).get("name")) ?? "";
 
-  // The page is fetched again, and only the sections that have changed are replaced. False if other pages come first.
+  // The page is fetched again, and only the sections that have changed are replaced.
   const refresh = async () => {
     const [asked, name] = [location.href, nameWanted()];
     const headers = { Accept: "text/html", ...(name && { "X-SMS-Name": encodeURIComponent(name) }) };
     const response = await fetch(asked, { headers });
-    if (response.status === 429) return false; // the next refresh tries again
     if (!response.ok) throw new Error(`Airflow responded with status ${response.status}`);
-    if (location.href !== asked) return true; // the list is searched for something else by now
+    if (location.href !== asked) return; // the list is searched for something else by now
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of fresh.querySelectorAll("[data-swap]")) {
       const old = document.getElementById(part.id);
@@ -50,7 +49,6 @@
       }
     }
     document.body.dataset.live = fresh.body.dataset.live ?? "";
-    return true;
   };
 
   // A page that takes long asks less often: refreshes take a twentieth of the time at most.
@@ -61,7 +59,7 @@
     document.getElementById("name").value = nameWanted();
     filter.elements.state.value = new URLSearchParams(location.search).get("state") ?? "";
     try {
-      if (!(await refresh())) waited = Infinity; // try again in a second
+      await refresh();
     } catch (error) {
       say(`${STALE}: ${error.message}`, true);
     }

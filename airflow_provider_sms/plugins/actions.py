@@ -21,7 +21,7 @@ from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import failed_on_unknown
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.monitoring.campaigns import NamedCampaign
-from airflow_provider_sms.plugins.csrf import VerifiedViewer, require_token
+from airflow_provider_sms.plugins.authorization import Access, Editor, of_own_page
 from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger
 
 if TYPE_CHECKING:
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.model import Claimant
     from airflow_provider_sms.ledger.request_queries import RequestRow
-    from airflow_provider_sms.plugins.authorization import Access
 
 # Before the audit log, which a form of another site could fill otherwise.
-router = APIRouter(dependencies=[Depends(require_token)])
+router = APIRouter(dependencies=[Depends(of_own_page)])
 
 MAX_REQUESTS = 1000
 """Requests that one click can resolve: their ids are in the page and in the body of its request."""
@@ -57,7 +56,7 @@ class Resolution(BaseModel):
 
 
 @router.post("/campaigns/{campaign_id}/resolve", dependencies=[Depends(action_logging("sms.resolve"))])
-def resolve_requests(access: VerifiedViewer, campaign_id: CampaignId, resolution: Resolution) -> dict[str, Any]:
+def resolve_requests(access: Editor, campaign_id: CampaignId, resolution: Resolution) -> dict[str, Any]:
     """Close unknown requests as sent or not sent."""
     campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
@@ -107,7 +106,7 @@ def _other_tasks(failed: Sequence[Claimant], rows: Sequence[RequestRow], access:
 
 
 @router.post("/campaigns/{campaign_id}/pause", dependencies=[Depends(action_logging("sms.pause"))])
-def pause_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str, Any]:
+def pause_campaign(access: Editor, campaign_id: CampaignId) -> dict[str, Any]:
     """Pause a campaign: nothing more of it is claimed."""
     campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
@@ -123,7 +122,7 @@ def pause_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str,
 
 
 @router.post("/campaigns/{campaign_id}/resume", dependencies=[Depends(action_logging("sms.resume"))])
-def resume_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str, Any]:
+def resume_campaign(access: Editor, campaign_id: CampaignId) -> dict[str, Any]:
     """Resume a paused campaign."""
     campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
@@ -142,7 +141,7 @@ def _conflicts() -> Iterator[None]:
         raise HTTPException(status.HTTP_409_CONFLICT, str(error)) from None
 
 
-def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> NamedCampaign:
+def _editable_campaign(campaign_id: int, access: Access) -> NamedCampaign:
     """Return a campaign of which the user may edit every DAG."""
     campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
     access.require_edit(dags)

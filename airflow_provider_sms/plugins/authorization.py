@@ -2,7 +2,7 @@
 
 Airflow does not authenticate requests to a plugin's application. So every route depends on :func:`airflow_user`, each
 campaign on the permission to see all DAGs that sent it, and each change on the permission to edit all of these.
-:mod:`~airflow_provider_sms.plugins.csrf` adds that a button was pressed on our own page.
+:func:`of_own_page` adds that a button was pressed on our own page: another site could make the browser send its cookie.
 
 A DAG that Airflow no longer has, because somebody deleted it, belongs to no team, and in a multi-team deployment
 Airflow's check of it passes for members of every team. So its campaigns are only for users who may see every DAG.
@@ -19,7 +19,7 @@ from airflow.api_fastapi.core_api.security import get_user
 from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from airflow.utils.session import create_session
-from fastapi import Depends, HTTPException, status
+from fastapi import Depends, Header, HTTPException, status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -160,3 +160,22 @@ async def _access(user: Annotated[object, Depends(airflow_user)]) -> Access:
 
 Viewer = Annotated[Access, Depends(_access)]
 """The user of a request, as the argument of a route."""
+
+
+def of_own_page(
+    access: Viewer, x_sms_page: Annotated[str, Header()] = "", sec_fetch_site: Annotated[str, Header()] = "same-origin"
+) -> Access:
+    """Return the user of a request that our own page made.
+
+    No form can set a header, and a script of another site only where Airflow's CORS settings let it; then the browser
+    says so in ``Sec-Fetch-Site``, which it leaves out where Airflow has no TLS.
+
+    :raises HTTPException: 403: another site's page made it.
+    """
+    if not x_sms_page or sec_fetch_site != "same-origin":
+        raise HTTPException(status.HTTP_403_FORBIDDEN, "The request came from another site. Nothing was done")
+    return access
+
+
+Editor = Annotated[Access, Depends(of_own_page)]
+"""The user of a request that our own page made, as the argument of a route."""

@@ -18,7 +18,6 @@ from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaig
 from airflow_provider_sms.monitoring.reasons import reasons
 from airflow_provider_sms.plugins import presenter
 from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Viewer
-from airflow_provider_sms.plugins.csrf import make_token
 from airflow_provider_sms.plugins.templating import render_page, root_path
 
 router = APIRouter()
@@ -75,7 +74,6 @@ def list_page(request: Request, access: Viewer, state: Text = "", before: Text =
     return render_page(
         request,
         "campaigns.html",
-        token=None,
         shown=shown,
         name=name,
         state=state,
@@ -93,7 +91,6 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
     return render_page(
         request,
         "campaign.html",
-        token=make_token(access.user_id),
         may_edit=access.may_edit(dags),
         campaign=campaign,
         live=campaign.state in states.LIVE,
@@ -127,7 +124,6 @@ def requests_page(request: Request, access: Viewer, campaign_id: int, state: str
     return render_page(
         request,
         "requests.html",
-        token=None,
         campaign=campaign,
         requests=lines[:REQUESTS_PER_PAGE],
         state=state,
@@ -154,7 +150,7 @@ def task_page(
     if len(found) == 1:
         # Without a host: behind a proxy this server may not know the right one.
         return RedirectResponse(f"{root_path(request)}/campaigns/{found[0][0]}")
-    return render_page(request, "task.html", token=None, found=found, task_id=task_id)
+    return render_page(request, "task.html", found=found, task_id=task_id)
 
 
 def _found(read: T | None) -> T:

@@ -48,7 +48,7 @@ def render_error(request: Request, error: str, status_code: int) -> Response:
     if "text/html" in request.headers.get("accept", ""):
         # A visitor without an Airflow login gets neither styles nor scripts.
         template = "sign_in.html" if status_code == HTTPStatus.UNAUTHORIZED else "error.html"
-        return render_page(request, template, status_code, error=error, token=None)
+        return render_page(request, template, status_code, error=error)
     return JSONResponse({"detail": error}, status_code)
 
 

@@ -35,7 +35,7 @@ def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
 @pytest.mark.slow
 def test_the_plugin_imports_nothing_heavy(airflow_home):
     """Modules of the pages are imported when the web server asks for them."""
-    heavy = "{'fastapi', 'jinja2', 'itsdangerous', 'pandas', 'pyarrow', 'sqlalchemy'}"
+    heavy = "{'fastapi', 'jinja2', 'pandas', 'pyarrow', 'sqlalchemy'}"
     code = (
         "import sys\nfrom airflow import plugins_manager\n"
         "of_airflow = set(sys.modules)\n"

@@ -8,21 +8,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from airflow_provider_sms.messages.parts import count_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    from pydantic_core import ErrorDetails
 
 Kind = Literal["bulk", "group"]
 
 REQUIRED, TYPE, FORMAT = "RequiredParameter.Missing", "InvalidParameter.Type", "InvalidParameter.Format"
-MAX_MESSAGES = 100
 DESTINATION = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164: country code first, at most 15 digits
-OPTION_LIMITS = {"SenderId": 11, "CampaignName": 100, "CostCentre": 100}
-"""Maximum characters of the texts in ``SendOptions``."""
-CUSTOMER_ID_LIMIT = 100
-
 
 NETWORKS = {"2799": None, "276": "Acacia", "277": "Baobab", "27": "Local", "": "International"}
 """Made-up networks by the first digits of a number; the first match wins. None serves the numbers from 2799."""
@@ -144,85 +142,54 @@ def parse_send_request(kind: Kind, raw: bytes, groups: Mapping[str, Sequence[str
     :raises RefusalError: 400, which names each malformed field, also one that the contract does not have.
     """
     body = parse_json(raw)
-    required = {"Messages"} if kind == "bulk" else {"Message", "Groups"}
-    if not isinstance(body, dict):
-        raise RefusalError(400, (TYPE, "the body must be an object"))
-    errors = [(REQUIRED, f"{name} is missing") for name in sorted(required - body.keys())]
-    if body.keys() - required - {"SendOptions"}:
-        allowed = ", ".join(sorted(required))
-        errors.append((FORMAT, f"the body has unknown keys: only {allowed} and SendOptions are allowed"))
-    if not errors:
-        errors += _bulk_errors(body) if kind == "bulk" else _group_errors(body, groups)
-        errors += _option_errors(body.get("SendOptions", {}))
-    if errors:
-        raise RefusalError(400, *errors)
-    if kind == "bulk":
-        pairs = [(message["Destination"], message["Content"]) for message in body["Messages"]]
-    else:
-        pairs = [(number, body["Message"]) for name in body["Groups"] for number in groups[name]]
+    try:
+        if kind == "bulk":
+            pairs = [(message.Destination, message.Content) for message in _BulkBody.model_validate(body).Messages]
+        else:
+            group = _GroupBody.model_validate(body)
+            unknown = [index for index, name in enumerate(group.Groups) if name not in groups]
+            if unknown:
+                errors = (("EntityNotFound.Group", f"Groups[{index}] is not a known group") for index in unknown)
+                raise RefusalError(400, *errors)
+            pairs = [(number, group.Message) for name in group.Groups for number in groups[name]]
+    except ValidationError as error:
+        raise RefusalError(400, *map(_told, error.errors(include_url=False, include_input=False))) from None
     return SendRequest(kind, pairs, body.get("SendOptions"))
 
 
-def _bulk_errors(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    messages = body["Messages"]
-    if not isinstance(messages, list):
-        yield TYPE, "Messages must be a list"
-    elif not 1 <= len(messages) <= MAX_MESSAGES:
-        yield FORMAT, f"Messages must hold 1 to {MAX_MESSAGES} entries, not {len(messages)}"
-    else:
-        for index, message in enumerate(messages):
-            for code, error in _message_errors(message):
-                yield code, f"Messages[{index}]{error}"
+class _Fields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
-def _message_errors(message: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(message, dict):
-        yield TYPE, " must be an object"
-        return
-    for name in ("Content", "Destination"):
-        if name not in message:
-            yield REQUIRED, f".{name} is missing"
-        elif not isinstance(message[name], str):
-            yield TYPE, f".{name} must be a string"
-        elif name == "Content" and not message[name]:
-            yield FORMAT, ".Content must not be empty"
-        elif name == "Destination" and not DESTINATION.fullmatch(message[name]):
-            yield FORMAT, ".Destination must be 7 to 15 digits without a leading zero"
-    if len(message) > 2:  # noqa: PLR2004 - the two fields above
-        yield from _limit_errors(message, {"CustomerId": CUSTOMER_ID_LIMIT})
-        if message.keys() - {"Content", "Destination", "CustomerId"}:
-            yield FORMAT, " has unknown keys: only Content, Destination and CustomerId are allowed"
+class _Message(_Fields):
+    Content: str = Field(min_length=1)
+    Destination: str = Field(pattern=rf"^{DESTINATION.pattern}$")
+    CustomerId: str = Field(default="", max_length=100)
 
 
-def _group_errors(body: dict[str, Any], groups: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    text, names = body["Message"], body["Groups"]
-    if not isinstance(text, str):
-        yield TYPE, "Message must be a string"
-    elif not text:
-        yield FORMAT, "Message must not be empty"
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        yield TYPE, "Groups must be a list of strings"
-    elif not names:
-        yield FORMAT, "Groups must name at least one group"
-    else:
-        unknown = [index for index, name in enumerate(names) if name not in groups]
-        yield from (("EntityNotFound.Group", f"Groups[{index}] is not a known group") for index in unknown)
+class _SendOptions(_Fields, extra="allow"):
+    SenderId: str = Field(default="", max_length=11)
+    CampaignName: str = Field(default="", max_length=100)
+    CostCentre: str = Field(default="", max_length=100)
+    TestMode: bool = False
 
 
-def _option_errors(options: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(options, dict):
-        yield TYPE, "SendOptions must be an object"
-        return
-    for code, error in _limit_errors(options, OPTION_LIMITS):
-        yield code, f"SendOptions{error}"
-    if not isinstance(options.get("TestMode", False), bool):
-        yield TYPE, "SendOptions.TestMode must be true or false"
+class _BulkBody(_Fields):
+    Messages: list[_Message] = Field(min_length=1, max_length=100)
+    SendOptions: _SendOptions = _SendOptions()
 
 
-def _limit_errors(fields: dict[str, Any], limits: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    for name, limit in limits.items():
-        value = fields.get(name, "")
-        if not isinstance(value, str):
-            yield TYPE, f".{name} must be a string"
-        elif len(value) > limit:
-            yield FORMAT, f".{name} must have at most {limit} characters"
+class _GroupBody(_Fields):
+    Message: str = Field(min_length=1)
+    Groups: list[str] = Field(min_length=1)
+    SendOptions: _SendOptions = _SendOptions()
+
+
+def _told(error: ErrorDetails) -> tuple[str, str]:
+    """Return the service's error code for a malformed field, and words that name it, without its value."""
+    kind, place = error["type"], error["loc"]
+    if kind == "extra_forbidden":  # its name may be anything
+        place = place[:-1]
+    field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".") or "the body"
+    code = REQUIRED if kind == "missing" else TYPE if kind.endswith("_type") else FORMAT
+    return code, f"{field}: {error['msg']}"

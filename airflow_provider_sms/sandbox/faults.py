@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pydantic import ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FaultKind = Literal["none", "drop_before", "drop_after", "delay", "status", "truncated", "spend"]
 Target = Literal["send", "balance", "authentication"]
@@ -14,10 +18,9 @@ Moment = Literal["before", "after"]
 
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 AUTHORS: tuple[Author, ...] = get_args(Author)
-_CHOICES = {"kind": KINDS, "on": get_args(Target), "by": AUTHORS, "when": get_args(Moment)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True))
 class Fault:
     """A fault that one or more requests will meet.
 
@@ -42,36 +45,24 @@ class Fault:
 
     kind: FaultKind
     on: Target = "send"
-    times: int = 1
+    times: int = Field(default=1, ge=1)
     persistent: bool = False
-    seconds: float = 0.0
-    status: int = 500
+    seconds: float = Field(default=0.0, ge=0)
+    status: int = Field(default=500, ge=200, le=599)  # RFC 9110 section 15
     accepted: bool = False
     by: Author = "service"
-    retry_after: str | None = None
+    retry_after: str | None = Field(default=None, pattern="^[ -~]*$")
     body: str | None = None
     reset: bool = False
-    charge_after: float = 0.0
-    amount: float = 0.0
+    charge_after: float = Field(default=0.0, ge=0)
+    amount: FiniteFloat = 0.0
     when: Moment = "before"
 
-    def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            _require(getattr(self, name) in choices, f"{name} must be one of {', '.join(choices)}")
-        for name in ("persistent", "accepted", "reset"):
-            _require(isinstance(getattr(self, name), bool), f"{name} must be true or false")
-        for name in ("seconds", "charge_after"):
-            value = getattr(self, name)
-            _require(type(value) in (int, float) and value >= 0, f"{name} must be a number of at least 0")
-        _require(type(self.amount) in (int, float) and math.isfinite(self.amount), "amount must be a finite number")
-        _require(type(self.times) is int and self.times >= 1, "times must be an integer of at least 1")
-        _require(type(self.status) is int and 200 <= self.status <= 599, "status must be 200 to 599")  # noqa: PLR2004 - RFC 9110 section 15
-        is_accepting = self.on == "send" and self.is_served
-        _require(not self.charge_after or is_accepting, "charge_after needs a fault that accepts a send request")
-        for name in ("retry_after", "body"):
-            _require(isinstance(getattr(self, name), str | None), f"{name} must be a string")
-        header = self.retry_after or ""
-        _require(header.isascii() and header.isprintable(), "retry_after must be printable ASCII")
+    @model_validator(mode="after")
+    def _require_charge(self) -> Self:
+        if self.charge_after and not (self.on == "send" and self.is_served):
+            raise ValueError("charge_after needs a fault that accepts a send request")
+        return self
 
     @property
     def is_served(self) -> bool:
@@ -87,12 +78,10 @@ def parse_fault(fields: Any) -> Fault:
     """
     if isinstance(fields, Fault):
         return fields
-    _require(isinstance(fields, Mapping) and "kind" in fields, "a fault must be an object with a kind")
-    unknown = fields.keys() - set(Fault.__slots__)
-    _require(not unknown, f"a fault may have only the fields {', '.join(Fault.__slots__)}")
-    return Fault(**fields)
-
-
-def _require(condition: bool, message: str) -> None:  # noqa: FBT001 - a condition, like that of an assertion
-    if not condition:
-        raise ValueError(message)
+    if not isinstance(fields, Mapping):
+        raise ValueError("a fault must be an object with a kind")  # noqa: TRY004  # as for its fields
+    try:
+        return Fault(**fields)
+    except ValidationError as error:
+        words = (" ".join((*map(str, each["loc"]), each["msg"])) for each in error.errors())
+        raise ValueError(f"a fault cannot be read: {'; '.join(words)}") from None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.service.inputs import is_loopback
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class SmsSandbox:
         :param fields: more fields of the fault, such as ``times=3`` or, for the kind ``status``, ``status=503``.
         :raises ValueError: a field is out of range.
         """
-        self.service.state.add_faults([Fault(kind, **fields)])
+        self.service.state.add_faults([{"kind": kind, **fields}])
 
 
 def refuse_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,27 +95,27 @@ def test_what_the_contract_allows_is_accepted(client, state, headers):
 @pytest.mark.parametrize(
     ("body", "code", "where"),
     [
-        (b"{", FORMAT, "not JSON"),
-        (b'{"Messages": NaN}', FORMAT, "not JSON"),
-        (b'{"Messages": [{"Destination": "27821234567", "Content": "\\ud800"}]}', FORMAT, "not JSON"),
-        ([], TYPE, "must be an object"),
-        ({}, REQUIRED, "Messages is missing"),
-        ({"messages": [GOOD]}, REQUIRED, "Messages is missing"),
-        ({"Messages": GOOD}, TYPE, "Messages must be a list"),
-        ({"Messages": []}, FORMAT, "1 to 100"),
-        ({"Messages": [GOOD] * 101}, FORMAT, "1 to 100"),
-        ({"Messages": [GOOD], "Extra": 1}, FORMAT, "unknown keys"),
-        ({"Messages": [GOOD], "SendOptions": None}, TYPE, "SendOptions must be an object"),
+        (b"{", FORMAT, "the body is not JSON"),
+        (b'{"Messages": NaN}', FORMAT, "the body is not JSON"),
+        (b'{"Messages": [{"Destination": "27821234567", "Content": "\\ud800"}]}', FORMAT, "the body is not JSON"),
+        ([], TYPE, "the body"),
+        ({}, REQUIRED, "Messages"),
+        ({"messages": [GOOD]}, REQUIRED, "Messages"),
+        ({"Messages": GOOD}, TYPE, "Messages"),
+        ({"Messages": []}, FORMAT, "Messages"),
+        ({"Messages": [GOOD] * 101}, FORMAT, "Messages"),
+        ({"Messages": [GOOD], "Extra": 1}, FORMAT, "the body"),
+        ({"Messages": [GOOD], "SendOptions": None}, TYPE, "SendOptions"),
         ({"Messages": [GOOD], "SendOptions": {"SenderId": "123456789012"}}, FORMAT, "SendOptions.SenderId"),
         ({"Messages": [GOOD], "SendOptions": {"CostCentre": 7}}, TYPE, "SendOptions.CostCentre"),
         ({"Messages": [GOOD], "SendOptions": {"TestMode": "true"}}, TYPE, "SendOptions.TestMode"),
-        ({"Groups": ["staff"]}, REQUIRED, "Message is missing"),
-        ({"Message": "Hello"}, REQUIRED, "Groups is missing"),
-        ({"Message": 7, "Groups": ["staff"]}, TYPE, "Message must be a string"),
-        ({"Message": "", "Groups": ["staff"]}, FORMAT, "Message must not be empty"),
-        ({"Message": "Hello", "Groups": "staff"}, TYPE, "Groups must be a list"),
-        ({"Message": "Hello", "Groups": [7]}, TYPE, "Groups must be a list of strings"),
-        ({"Message": "Hello", "Groups": []}, FORMAT, "at least one"),
+        ({"Groups": ["staff"]}, REQUIRED, "Message"),
+        ({"Message": "Hello"}, REQUIRED, "Groups"),
+        ({"Message": 7, "Groups": ["staff"]}, TYPE, "Message"),
+        ({"Message": "", "Groups": ["staff"]}, FORMAT, "Message"),
+        ({"Message": "Hello", "Groups": "staff"}, TYPE, "Groups"),
+        ({"Message": "Hello", "Groups": [7]}, TYPE, "Groups[0]"),
+        ({"Message": "Hello", "Groups": []}, FORMAT, "Groups"),
         ({"Message": "Hello", "Groups": ["staff", "nobody"]}, "EntityNotFound.Group", "Groups[1]"),
     ],
 )
@@ -130,13 +130,13 @@ def test_a_malformed_request_is_refused(client, state, body, code, where):
     response = client.call("POST", path, data=raw)
     (given, message), *_ = errors_of(response)
     assert (response.status_code, given, state.accepted) == (400, code, [])
-    assert where in message
+    assert message.startswith(where)
 
 
 @pytest.mark.parametrize(
     ("message", "code", "field"),
     [
-        ("Hello", TYPE, "Messages[1] must"),
+        ("Hello", TYPE, "Messages[1]:"),
         ({"Destination": LOCAL}, REQUIRED, "Messages[1].Content"),
         ({"Content": "Hello"}, REQUIRED, "Messages[1].Destination"),
         ({**GOOD, "Content": ""}, FORMAT, "Messages[1].Content"),
@@ -150,7 +150,7 @@ def test_a_malformed_request_is_refused(client, state, body, code, where):
         ({**GOOD, "Destination": "2782123456789012"}, FORMAT, "Messages[1].Destination"),
         ({**GOOD, "Destination": "27\u0668\u0662\u0661\u0662\u0663\u0664"}, FORMAT, "Messages[1].Destination"),
         ({**GOOD, "CustomerId": "x" * 101}, FORMAT, "Messages[1].CustomerId"),
-        ({**GOOD, "Extra": "x"}, FORMAT, "Messages[1] has unknown keys"),
+        ({**GOOD, "Extra": "x"}, FORMAT, "Messages[1]:"),
     ],
 )
 def test_one_malformed_message_refuses_the_whole_request(client, state, message, code, field):

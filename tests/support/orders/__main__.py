@@ -1,0 +1,83 @@
+"""Plays every order of the cases, or looks which defects the cases find; exits with 1 where a promise was broken."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from support.faults.mutants import MUTATIONS, PACKAGE, ROOT
+from support.orders.cases import DEFECTS, LARGE, SMALL
+from support.orders.explore import explore
+
+CASES = {**SMALL, **LARGE}
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
+    parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
+    parser.add_argument("--most", type=int, help="runs of a case at most")
+    parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
+    parser.add_argument("--only", default="", help="a part of the names of cases or defects")
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    if given.defects:
+        return _defects(given.only)
+    is_broken = False
+    for name, case in (SMALL if given.small else CASES).items():
+        if given.only in name:
+            began = time.monotonic()
+            found = explore(case, given.most)
+            is_broken |= bool(found.broken)
+            _say(f"{name}: {found.orders} orders, {found.states} states, {time.monotonic() - began:.0f} s")
+            for wrong, steps in found.broken[:1]:
+                _say("\n".join((f"BROKEN: {wrong}", *(f"    {step}" for step in steps))))
+    return int(is_broken)
+
+
+def _defects(only: str) -> int:
+    chosen = [each for each in MUTATIONS if each.name in DEFECTS and only in each.name]
+    missed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for mutation, words in zip(chosen, pool.map(_hunt, chosen), strict=True):
+            missed += words is None
+            _say(f"{mutation.name}: {words or 'NOT FOUND'}")
+    _say(f"{len(chosen)} defects, {missed} not found")
+    return int(missed > 0)
+
+
+def _hunt(mutation: object) -> str | None:
+    """Return which case finds a defect, and how; None where none does."""
+    with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-defect-") as name:
+        folder = Path(name)
+        for each in (PACKAGE, "tests"):
+            shutil.copytree(ROOT / each, folder / each, ignore=shutil.ignore_patterns("__pycache__"))
+        mutation.apply(folder / PACKAGE)  # type: ignore[attr-defined]
+        path = os.pathsep.join([str(folder), str(folder / "tests")])
+        command = [sys.executable, "-m", "support.orders", "--most", "3000"]
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+        )
+        lines = done.stdout.splitlines()
+        broken = [n for n, line in enumerate(lines) if line.startswith("BROKEN")]
+        if broken:
+            return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
+        if done.returncode and "Error" in done.stderr:
+            return f"a run ended with {done.stderr.strip().splitlines()[-1]}"
+        return None
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201  # a command
+
+
+if __name__ == "__main__":
+    sys.exit(main())

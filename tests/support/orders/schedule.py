@@ -1,0 +1,177 @@
+"""A deterministic scheduler: actors are greenlets of one thread, and one of them moves at a time.
+
+An actor says before each step what may come of it, and the schedule chooses both whose step is next and its outcome. So
+a run is a list of choices, which can be played again, and all runs together are a tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+MOST_STEPS = 400
+"""Steps of a run: one that takes more does not end."""
+
+
+class SeenError(Exception):
+    """A run has come to a state that another one was in before."""
+
+
+@dataclass(eq=False)
+class Actor:
+    """Something that takes steps.
+
+    :param process: what dies with it.
+    :param is_outside: whether a run may end without a further step of it.
+    :param past: digest of all that it has seen so far.
+    """
+
+    name: str
+    process: str
+    greenlet: Any
+    is_outside: bool = False
+    past: bytes = b""
+    label: str = "begin"
+    outcomes: Callable[[], Sequence[str]] = lambda: ("",)
+    is_dead: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_dead or self.greenlet.dead
+
+
+@dataclass
+class Point:
+    """A choice: which of how many options was taken."""
+
+    taken: int
+    count: int
+
+
+@dataclass
+class Schedule:
+    """One run.
+
+    :param path: the choices to take first; afterwards the first option is taken each time.
+    :param shared: returns what the actors share, as a value that identifies it.
+    :param observed: returns what a step of that label may tell the actor who takes it.
+    :param seen: digests of the states in which any run has had a choice.
+    :param idle: called where no actor can move: makes time pass, and returns whether that may help.
+    """
+
+    path: list[Point]
+    shared: Callable[[], Hashable]
+    observed: Callable[[str], Hashable]
+    seen: set[bytes]
+    idle: Callable[[], bool]
+    actors: list[Actor] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    turns: int = 0
+    """Choices so far."""
+    is_ended: bool = False
+
+    def start(self, name: str, process: str, work: Callable[[], object], *, at_once: bool = False, **of: Any) -> None:
+        """Add an actor, which begins once it is chosen, or at once."""
+        actor = Actor(name, process, greenlet(lambda _: work()), **of)
+        actor.greenlet.actor = actor
+        self.actors.append(actor)
+        if at_once:
+            actor.greenlet.switch("")
+
+    def step(self, label: str, outcomes: Callable[[], Sequence[str]] = lambda: ("",)) -> str:
+        """Wait for one's turn, and return the outcome that was chosen.
+
+        :param outcomes: returns what may come of the step now; nothing means that it cannot be taken yet.
+        """
+        if self.is_ended:
+            raise GreenletExit
+        current = getcurrent()
+        current.actor.label, current.actor.outcomes = label, outcomes
+        return str(current.parent.switch())
+
+    def process(self) -> str:
+        """Return the process of the actor that moves."""
+        return str(getcurrent().actor.process)
+
+    def kill(self, process: str) -> None:
+        """Let a process take no further step; nothing of it runs any more, not even what cleans up."""
+        for actor in self.actors:
+            actor.is_dead = actor.is_dead or actor.process == process
+
+    def is_last(self) -> bool:
+        """Return whether the actor that moves is the last one of its process."""
+        process = self.process()
+        return sum(not actor.is_over and actor.process == process for actor in self.actors) == 1
+
+    def run(self) -> None:
+        """Take steps until no actor is left.
+
+        :raises SeenError: the state was seen before.
+        :raises AssertionError: there is no end.
+        """
+        for _ in range(MOST_STEPS):
+            options: list[tuple[Actor, str] | None] = [*self._options()]
+            if all(actor.is_over or actor.is_outside for actor in self.actors):
+                options.insert(0, None)  # the end
+            elif not options:
+                assert self.idle(), "nobody can go on"
+                continue
+            if (option := options[self._choose(len(options))]) is None:
+                return
+            actor, outcome = option
+            self.log.append(f"{actor.name}: {actor.label} {outcome}".strip())
+            actor.past = _digest(actor.past, actor.label, outcome, self.observed(actor.label))
+            actor.greenlet.switch(outcome)
+        raise AssertionError("a run has no end: " + " / ".join(self.log[-30:]))
+
+    def end(self) -> None:
+        """End what is left of every actor."""
+        self.is_ended = True
+        for actor in self.actors:
+            if actor.greenlet and not actor.greenlet.dead:
+                actor.greenlet.throw()
+
+    def _options(self) -> list[tuple[Actor, str]]:
+        options = []
+        for actor in self.actors:
+            if not actor.is_over:
+                options += [(actor, outcome) for outcome in actor.outcomes()]
+        return options
+
+    def _choose(self, count: int) -> int:
+        if count == 1:
+            return 0
+        self.turns += 1
+        if self.turns <= len(self.path):
+            point = self.path[self.turns - 1]
+            assert point.count == count, "a run is not the same when it is played again"
+            return point.taken
+        state = _digest(
+            self.shared(), *sorted((actor.name, actor.past, actor.label) for actor in self.actors if not actor.is_over)
+        )
+        if state in self.seen:
+            raise SeenError
+        self.seen.add(state)
+        self.path.append(Point(0, count))
+        return 0
+
+
+def _digest(*values: object) -> bytes:
+    return blake2b(repr(values).encode(), digest_size=12).digest()
+
+
+def advance(path: list[Point]) -> bool:
+    """Turn the choices of a run into those of the next one, and return whether there is one."""
+    while path:
+        last = path[-1]
+        if last.taken + 1 < last.count:
+            last.taken += 1
+            return True
+        path.pop()
+    return False

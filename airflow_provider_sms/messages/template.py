@@ -20,7 +20,6 @@ from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
     field_of,
-    holds_decimals,
     is_float,
     is_text,
     lost_digits,
@@ -241,13 +240,11 @@ def _check_zone(kind: pa.DataType, field: Field) -> None:
 
 def _check_no_decimals(column: pa.Field, field: Field) -> None:
     kind = value_type(column.type)
-    stored = pa.types.is_decimal(kind) and kind.scale > 0
-    if not stored and not holds_decimals(column):
+    if not pa.types.is_decimal(kind) or kind.scale <= 0:
         return
-    digits = kind.scale if stored and not holds_decimals(column) else _USUAL_DIGITS
     raise TemplateError(
         f"{USED_BY}: column {field.column!r} holds decimals ({column.type}), and 12.5 could be meant to read 12.5 or "
-        f"12.50. Name the number of digits: {{{field.column}:.{digits}f}}"
+        f"12.50. Name the number of digits: {{{field.column}:.{max(kind.scale, _USUAL_DIGITS)}f}}"
     )
 
 

@@ -117,16 +117,6 @@ def beyond_calendar(column: pa.Array) -> pa.Array | None:
     )
 
 
-DECIMALS = {b"airflow_provider_sms": b"decimals"}
-"""Metadata of a column that was made from Python's decimals: its type depends on the values, so it does not tell how
-any of them is meant to be written."""
-
-
-def holds_decimals(field: pa.Field) -> bool:
-    """Return whether a column was made from Python's decimals."""
-    return DECIMALS.items() <= (field.metadata or {}).items()
-
-
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
     """Return a name of a column without what a spreadsheet or a database may change: capitals, blanks, unseen signs."""
@@ -148,8 +138,6 @@ def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
     found = alike(schema.names, name)
     if len(found) == 1:
         return schema.field(found[0])
-    if len(set(found)) == 1:
-        raise ColumnError(f"{used_by}: {len(found)} columns of the source are named {found[0]!r}")
     if found:
         raise ColumnError(
             f"{used_by}: {len(found)} columns of the source could be {name!r}: {', '.join(map(repr, found))}. Name one "

@@ -16,17 +16,19 @@ from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, check_names
-from airflow_provider_sms.recipients.columns import DECIMALS, strings
-from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, value_text
+from airflow_provider_sms.recipients.columns import strings
+from airflow_provider_sms.recipients.values import NULLS, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
 
     import pandas as pd
 
-_KINDS = (str, bool, int, float, Decimal, dt.datetime, dt.date, dt.time)
-"""The kinds of values; a kind comes before the one that it is a subclass of: True is an int to Python, and a datetime a
-date."""
+_KINDS: dict[type, tuple[type, ...]] = {
+    str: (), bool: (np.bool_,), int: (np.integer,), float: (), Decimal: (), dt.datetime: (), dt.date: (), dt.time: (),
+}  # fmt: skip
+"""The kinds of values, each with NumPy's; a kind comes before the one that it is a subclass of: True is an int to
+Python, and a datetime a date."""
 _AS_TEXT = {UUID, np.float16, np.float32}
 """Kinds whose values Arrow would write otherwise than they are written, in some of its versions."""
 
@@ -107,9 +109,9 @@ def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], descrip
     :param names: those of the columns, in the order of each row's values.
     :raises SourceError: a column has values from which no column can be made.
     """
-    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return _batch(
-        {name: _of_values(list(values), name, description) for name, values in zip(names, by_column, strict=True)}
+        {name: _of_values(list(values), name, description) for name, values in zip(names, columns, strict=True)}
     )
 
 
@@ -119,44 +121,32 @@ def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     yield from reader
 
 
-def _batch(columns: Mapping[str, tuple[pa.Array, bool]]) -> pa.RecordBatch:
-    fields = [
-        pa.field(name, array.type, metadata=DECIMALS if holds_decimals else None)
-        for name, (array, holds_decimals) in columns.items()
-    ]
-    arrays = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array, _ in columns.values()]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+def _batch(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.RecordBatch:
+    arrays = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _of_series(series: pd.Series[Any], name: str, description: str) -> tuple[pa.Array, bool]:
+def _of_series(series: pd.Series[Any], name: str, description: str) -> pa.Array | pa.ChunkedArray:
     """Return a column of the type of a Series or, where that is ``object``, of its values."""
-    categories = getattr(series.dtype, "categories", None)
-    of_objects = series.dtype == object or (
-        categories is not None and categories.dtype == object and _kinds(categories) != {str}
-    )
-    column = None if of_objects else _converted(series)
-    return _of_values(series.astype(object).tolist(), name, description) if column is None else (column, False)
+    stored = getattr(series.dtype, "categories", series).dtype
+    column = None if str(stored) == "object" else _converted(series)
+    return _of_values(series.astype(object).tolist(), name, description) if column is None else column
 
 
-def _of_values(values: list[Any], name: str, description: str) -> tuple[pa.Array, bool]:
-    """Return a column of Python values, and whether any of them is a decimal.
+def _of_values(values: list[Any], name: str, description: str) -> pa.Array:
+    """Return a column of Python values; values of several kinds become text.
 
-    Values of several kinds become text, but for whole numbers among floats: Arrow would turn a time beside a date into
-    a date, and True beside 0.5 into 1.
+    Arrow would turn a time beside a date into a date, and True beside 0.5 into 1.
     """
     kinds = _kinds(values)
     if len(kinds) > 1:  # often NaN beside text, which pandas writes for a missing text
         values = [None if _is_nan(value) else value for value in values]
         kinds = _kinds(values)
     column = None
-    if kinds == {int, float} and all(
-        abs(value) < LOST_FROM[64] for value in values if isinstance(value, (int, np.integer))
-    ):
-        column = _converted([None if type(value).__name__ in NULLS else float(value) for value in values])
-    elif len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1):
+    if len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1):
         column = _converted(values)
     try:
-        return strings([value_text(value) for value in values]) if column is None else column, Decimal in kinds
+        return strings([value_text(value) for value in values]) if column is None else column
     except (TypeError, ValueError):
         found = ", ".join(sorted({type(value).__name__ for value in values}))
     raise SourceError(
@@ -171,26 +161,18 @@ def _kinds(values: Iterable[Any]) -> set[type]:
 
 
 def _kind(kind: type) -> type:
-    if issubclass(kind, np.bool_):
-        return bool
-    if issubclass(kind, np.integer):
-        return int
-    return next((known for known in _KINDS if issubclass(kind, known)), kind)
+    return next((known for known, also in _KINDS.items() if issubclass(kind, (known, *also))), kind)
 
 
 def _is_nan(value: Any) -> bool:
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+    return isinstance(value, (float, np.floating, Decimal)) and value != value  # noqa: PLR0124 - NaN equals nothing
 
 
-def _zones(values: Iterable[Any]) -> set[str | None]:
-    moments = (value for value in values if type(value).__name__ not in NULLS)
-    # Within one zone of pytz, the objects differ from time to time.
-    return {None if each.tzinfo is None else str(getattr(each.tzinfo, "zone", None) or each.tzinfo) for each in moments}
+def _zones(values: Iterable[Any]) -> set[str]:
+    return {str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}
 
 
-def _converted(values: Any) -> pa.Array | None:
+def _converted(values: Any) -> pa.Array | pa.ChunkedArray | None:
     """Return the column that Arrow makes; None where it cannot, since its errors quote values and are not passed on."""
     try:
         return pa.array(values, from_pandas=True)

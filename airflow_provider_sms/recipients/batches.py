@@ -7,6 +7,7 @@ whole numbers in one batch and words in the next.
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,26 +23,19 @@ BATCH_ROWS = 10_000
 """The most rows of a batch: a producer may hand out millions at once, and a batch is held in memory."""
 
 
+@dataclass(eq=False, repr=False)
 class Source:
-    """Rows of recipients, which can be read once.
+    """Rows of recipients, which can be read once."""
 
-    :param description: the name of the source in a log, without values of rows.
-    :param read: takes the names of the columns to read, None for all, and yields the rows in order, in batches of any
-        size. A batch without rows tells columns.
-    :param headers: what is known before the first row: the columns of each file, with the file's name.
-    """
-
-    def __init__(
-        self,
-        description: str,
-        read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]],
-        headers: Sequence[tuple[str, pa.Schema]] = (),
-    ) -> None:
-        self.description = description
-        self.argument = ""
-        """The argument that gave the source, with which its errors begin."""
-        self._read = read
-        self._headers = headers
+    description: str
+    """The name of the source in a log, without values of rows."""
+    read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]]
+    """Takes the names of the columns to read, None for all, and yields the rows in order, in batches of any size. A
+    batch without rows tells columns."""
+    headers: Sequence[tuple[str, pa.Schema]] = ()
+    """The columns of each file, with the file's name."""
+    argument: str = ""
+    """The argument that gave the source, with which its errors begin."""
 
     def batches(
         self, columns: Sequence[str] | None = None, check: Callable[[pa.Schema], None] = lambda _: None
@@ -53,15 +47,16 @@ class Source:
             first row is read, and with those of each batch that has others than the one before.
         :raises SourceError: the source cannot be read.
         """
-        for name, schema in self._headers:
-            try:
-                check(schema)
-            except ColumnError as error:
-                if len(self._headers) > 1:
-                    error.args = (f"{name}: {error}",)
-                raise
-        seen: pa.Schema | None = None
-        with naming(self.argument), closing(self._read(columns)) as batches:
+        with naming(self.argument), closing(self.read(columns)) as batches:
+            for name, schema in self.headers:
+                check_names(schema.names, name)
+                try:
+                    check(schema)
+                except ColumnError as error:
+                    if len(self.headers) > 1:
+                        error.args = (f"{name}: {error}",)
+                    raise
+            seen: pa.Schema | None = None
             for batch in batches:
                 if batch.schema != seen:
                     check_names(batch.schema.names, self.description)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.files import opened_text, source_errors
+from airflow_provider_sms.recipients.files import opened_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,8 +32,7 @@ def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(file: DataFile) -> Iterator[dict[str, Any]]:
-    damaged = "is not a file of JSON lines, or is damaged or cut short"
-    with source_errors(file, lambda: damaged), opened_text(file) as content:
+    with opened_text(file) as content:
         for number, line in enumerate(iter(lambda: content.readline(_LONGEST + 1), b""), 1):
             if len(line) > _LONGEST:
                 raise SourceError(

@@ -100,8 +100,7 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/empty"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/empty: the directory holds no file that is read. Convert other files, and name them "
-        f"by their format. {READ}",
+        "source: FOLDER/empty: the directory holds no file",
     ),
     "a pattern without files": Case(
         {"source": "FOLDER/*.parquet.gz"}, FAILS, AirflowFailException, "source: FOLDER/*.parquet.gz: no file matches"
@@ -110,28 +109,15 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/people.xlsx"},
         FAILS,
         AirflowFailException,
-        f"source: FOLDER/people.xlsx: is a workbook or a zip archive; save it as CSV, and name it .csv. {READ}",
-    ),
-    "a JSON file": Case(
-        {"source": "FOLDER/people.json"},
-        FAILS,
-        AirflowFailException,
-        "source: FOLDER/people.json: is JSON, which is read with one object a line: write it so, and name it "
-        f".jsonl or .ndjson. {READ}",
-    ),
-    "a text file": Case(
-        {"source": "FOLDER/people.txt"},
-        FAILS,
-        AirflowFailException,
-        "source: FOLDER/people.txt: is text; if it is a table, name it .csv (commas between the values) or "
-        f".tsv (tabs). {READ}",
+        "source: FOLDER/people.xlsx: the ending of its name tells no format that is read. If it has recipients, "
+        f"convert it, and name it by its format; otherwise leave it out, by a glob such as *.csv. {READ}",
     ),
     "a file without an ending": Case(
         {"source": "FOLDER/people"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/people: is taken for Parquet, since its name tells no format, but is not a Parquet file, "
-        f"or is damaged or cut short. Convert it, and name it by its format. {READ}",
+        "source: FOLDER/people: is not a valid Parquet file, or is damaged or cut short; a name without an ending is "
+        "taken for Parquet",
     ),
     "a file of no bytes": Case(
         {"source": "FOLDER/nothing.csv"},
@@ -162,8 +148,8 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/latin.csv", "message": "Hi {first_name}"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/latin.csv: line 2: holds text that is not UTF-8 but could be Windows-1252, as spreadsheets "
-        "write it; write it as UTF-8",
+        "source: FOLDER/latin.csv: line 2: holds text that is not UTF-8, such as the Windows-1252 of spreadsheets; "
+        "write it as UTF-8",
     ),
     "a file with two separators": Case(
         {"source": "FOLDER/two.csv"},
@@ -181,13 +167,13 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/broken.parquet"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/broken.parquet: is not a Parquet file, or is damaged or cut short",
+        "source: FOLDER/broken.parquet: is not a valid Parquet file, or is damaged or cut short",
     ),
     "a CSV file that is called Parquet": Case(
         {"source": "FOLDER/csv.parquet"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/csv.parquet: is not a Parquet file, or is damaged or cut short",
+        "source: FOLDER/csv.parquet: is not a valid Parquet file, or is damaged or cut short",
     ),
     "JSON lines that break off": Case(
         {"source": "FOLDER/broken.jsonl"},

@@ -64,31 +64,23 @@ def test_other_filesystems(write, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "is not an Arrow file, or is damaged or cut short"),
-        (b"destination\n27820000001\n", "is not an Arrow file, or is damaged or cut short"),
-        (b"ARROW1\0\0 and nothing else", "is not an Arrow file, or is damaged or cut short"),
-        (b"FEA1 and more", "is a Feather file of version 1, which is not supported; write it again, as version 2"),
-    ],
+    "content", [b"", b"destination\n27820000001\n", b"ARROW1\0\0 and nothing else", b"FEA1 and more"]
 )
-def test_files_of_other_kinds(tmp_path, content, words):
+def test_files_of_other_kinds(tmp_path, content):
     """A file that is no Arrow is named, and nothing in it is quoted."""
     path = tmp_path / "a.arrow"
     path.write_bytes(content)
     with pytest.raises(SourceError) as caught:
         open_source(path)
-    assert str(caught.value) == f"source: {path}: {words}"
+    assert str(caught.value) == f"source: {path}: is not a valid Arrow file, or is damaged or cut short"
 
 
 @pytest.mark.parametrize("names", [None, ["n"]])
-@pytest.mark.parametrize("legacy", [False, True])
 @pytest.mark.parametrize("change", ["whole", "cut short", "put together"])
-def test_a_stream_is_read_whole_or_refused(tmp_path, change, legacy, names):
+def test_a_stream_is_read_whole_or_refused(tmp_path, change, names):
     """A stream that was cut between two batches, or has another one after it, would lose people."""
     path, table = tmp_path / "a.arrows", pa.table({"n": list(range(200)), "text": ["x"] * 200})
-    options = pa.ipc.IpcWriteOptions(use_legacy_format=legacy)
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema, options=options) as stream:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
         first, second = table.to_batches(max_chunksize=100)
         stream.write_batch(first)
         end = file.tell()
@@ -98,7 +90,7 @@ def test_a_stream_is_read_whole_or_refused(tmp_path, change, legacy, names):
         return
     content = path.read_bytes()
     path.write_bytes(content[:end] if change == "cut short" else content * 2)
-    with pytest.raises(SourceError, match=r"a\.arrows: is not an Arrow file, or is damaged or cut short"):
+    with pytest.raises(SourceError, match=r"a\.arrows: is not a valid Arrow file, or is damaged or cut short"):
         read(path, names)
 
 
@@ -110,13 +102,5 @@ def test_a_damaged_file(tmp_path):
     offsets = b"".join(n.to_bytes(4, "little") for n in (0, 100, 200))
     assert offsets in content
     path.write_bytes(content.replace(offsets, b"".join(n.to_bytes(4, "little") for n in (0, 2**30, 2**30))))
-    with pytest.raises(SourceError, match=r"a\.arrow: is not an Arrow file, or is damaged or cut short"):
+    with pytest.raises(SourceError, match=r"a\.arrow: is not a valid Arrow file, or is damaged or cut short"):
         read(path)
-
-
-@pytest.mark.parametrize("name", ["part-0", "a.c000", "a.parquet.gz"])
-def test_an_arrow_file_under_another_name(tmp_path, name):
-    """Beside a directory's other files it is not passed over, and the error says how to name it."""
-    write_file(TABLE, tmp_path / name)
-    with pytest.raises(SourceError, match=r"is an Arrow or Feather file; name it \.arrow"):
-        open_source(tmp_path)

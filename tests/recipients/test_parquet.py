@@ -125,7 +125,7 @@ def test_a_file_that_is_not_parquet(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
     for source in (path, tmp_path):
-        with pytest.raises(SourceError, match="not a Parquet file") as caught:
+        with pytest.raises(SourceError, match="not a valid Parquet file") as caught:
             open_source(source)
         assert str(path) in str(caught.value)
         assert "2782" not in str(caught.value)

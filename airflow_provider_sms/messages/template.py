@@ -47,7 +47,7 @@ MISSING_WORD = (
     "spell it differently if it is meant, such as Null for a name"
 )
 LOST_DIGITS = "a float too large to be told from its neighbours: store the column as integers or as text"
-NO_CALENDAR = "a date, time or duration out of range: dates go from the year 1 to 9999"
+NO_CALENDAR = "a date or time out of range: dates go from the year 1 to 9999"
 NO_NUMBER = "not a number such as 1250.50, which the format in the message can write"
 NO_DATE = "not a date or time such as 2026-03-01 or 2026-03-01 09:30:00, which the format in the message can write"
 
@@ -215,7 +215,7 @@ def _column_of(schema: pa.Schema, field: Field) -> pa.Field:
 def _has_text(kind: pa.DataType) -> bool:
     kind, types = value_type(kind), pa.types
     numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
-    times = (types.is_date, types.is_time, types.is_timestamp, types.is_duration)
+    times = (types.is_date, types.is_time, types.is_timestamp)
     return any(check(kind) for check in (is_text, *numbers, *times))
 
 
@@ -318,6 +318,4 @@ def _in_python_types(column: pa.Array) -> pa.Array:
         return column if pc.all(kept).as_py() else pc.if_else(kept, column, _NO_FLOAT)
     if types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
-    if types.is_duration(kind):
-        return column.cast(pa.duration("us"), safe=False)
     return column.cast(pa.time64("us"), safe=False) if types.is_time64(kind) else column

@@ -36,16 +36,6 @@ _SAMPLE = 1 << 16
 """Bytes at the beginning of a file, and rows in them, by which the separator of its columns is found."""
 _SAMPLE_ROWS = 20
 _DIGITS_OF_A_DATE = 8
-_OTHER_FORMATS = {
-    b"\xff\xfe": "UTF-16 text; write it as UTF-8",
-    b"\xfe\xff": "UTF-16 text; write it as UTF-8",
-    b"PAR1": "a Parquet file; name it .parquet",
-    b"ARROW1": "an Arrow or Feather file; name it .arrow",
-    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV",
-    b"\xd0\xcf\x11\xe0": "an old workbook or document; save it as CSV",
-    b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
-}
-"""The first bytes of files that people name .csv, and what to do about them."""
 
 
 def read_schema(file: DataFile) -> pa.Schema:
@@ -95,8 +85,6 @@ def _opened(file: DataFile) -> Iterator[_Text]:
     """Open a file at its first row; without names where it is empty."""
     with opened_text(file) as content:
         beginning = content.read(_SAMPLE)
-        if other := next((words for mark, words in _OTHER_FORMATS.items() if beginning.startswith(mark)), None):
-            raise SourceError(f"{file.name}: is {other}")
         text = beginning.removeprefix(b"\xef\xbb\xbf")
         # Separators are ASCII, so text that is not UTF-8 has the same ones.
         lines = [line.decode("latin-1").replace("\0", " ") for line in text.splitlines(keepends=True)]
@@ -112,19 +100,13 @@ def _separator(sample: list[str], file: DataFile) -> str:
     """Return what separates the columns: the sign that the name of the file says, or another that fits it better.
 
     A sign fits if it divides the header and the rows into equally many values, more than one.
-
-    :raises SourceError: several others fit.
     """
     named = "\t" if file.ending == "tsv" else ","
-    fitting = []
-    for sign in dict.fromkeys(named + _DELIMITERS):
+    for sign in named + _DELIMITERS:
         widths = {len(row) for row in islice(filter(any, csv_reader(sample, delimiter=sign)), _SAMPLE_ROWS)}
         if len(widths) == 1 and widths != {1}:
-            fitting.append(sign)
-    if len(fitting) > 1 and named not in fitting:
-        signs = " or by ".join(map(repr, fitting))
-        raise SourceError(f"{file.name}: the columns seem to be separated by {signs}, not by {named!r}")
-    return fitting[0] if fitting else named
+            return sign
+    return named
 
 
 def _parsed(block: bytes, table: _Text, file: DataFile, before: int) -> pa.Table:
@@ -196,7 +178,7 @@ def _blocks(content: BufferedReader, text: bytes, end: int, file: DataFile, deli
 def _wrong(text: bytes, quotes: re.Pattern[bytes]) -> tuple[int, str] | None:
     """Return the place of what is not allowed in a text, and words for it."""
     if (place := text.find(b"\0")) >= 0:
-        return place, "holds a zero byte, so it is not UTF-8 text"
+        return place, "holds a zero byte, so it is not UTF-8 text; is it another kind of file?"
     try:
         text.decode()
     except UnicodeDecodeError as error:

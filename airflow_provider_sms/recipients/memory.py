@@ -61,13 +61,10 @@ def from_stream(stream: Any) -> Source:
             with pa.RecordBatchReader.from_stream(stream) as reader:
                 yield from batches_of_reader(reader)
         except (pa.ArrowException, NotImplementedError, OSError, TypeError, ValueError) as error:
-            if isinstance(stream, pa.ChunkedArray) or hasattr(type(stream), "dtype"):
-                raise SourceError(
-                    f"{description}: it is one column, not a table. Pass the whole table, or the column as a list"
-                ) from None
             # The producer's words may quote values.
             raise SourceError(
-                f"{description}: its Arrow stream cannot be read by pyarrow {pa.__version__}: {type(error).__name__}"
+                f"{description}: its Arrow stream cannot be read as a table by pyarrow {pa.__version__}: "
+                f"{type(error).__name__}"
             ) from None
 
     return Source(description, read)

@@ -141,28 +141,22 @@ def _locate(source: Any) -> tuple[Any, str]:
 
 
 def _expand(filesystem: Any, path: str) -> list[DataFile]:
-    kind = _kind(filesystem, path)
+    kind, named = _kind(filesystem, path), path.rstrip("/").split("/")
     if kind == "file":
         return [DataFile(filesystem, path)]
-    segments: list[str] = []
-    if kind is None:
-        named = path.rstrip("/").split("/")
-        fixed = next((place for place, segment in enumerate(named) if _WILDCARD.search(segment)), None)
-        if fixed is None:
-            raise SourceError("there is no such file or directory")
-        path, segments = "/".join(named[:fixed]), named[fixed:]
-        if _kind(filesystem, path or "/") is None:
-            raise SourceError("no file matches")
-    files = {file.path: file for file in _walk(filesystem, path, segments)}
-    if not files:
-        raise SourceError("no file matches" if segments else "the directory holds no file")
-    return [files[each] for each in sorted(files)]
+    wildcards = (place for place, segment in enumerate(named) if _WILDCARD.search(segment))
+    fixed = next(wildcards, None) if kind is None else len(named)
+    if fixed is None:
+        raise SourceError("there is no such file or directory")
+    found = set(_walk(filesystem, "/".join(named[:fixed]), named[fixed:]))
+    if not found:
+        raise SourceError("the directory holds no file" if kind else "no file matches")
+    return [DataFile(filesystem, each) for each in sorted(found)]
 
 
-def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[DataFile]:
-    """Yield the files below a folder.
+def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[str]:
+    """Yield the files below a folder that match the segments of a glob; none for all files.
 
-    :param segments: those of the glob, below the folder; none for all files.
     :raises SourceError: people would be left out, or texted although they are no longer in the table.
     """
     entries = {each["name"].rstrip("/"): each for each in _listed(filesystem, folder)}
@@ -188,7 +182,7 @@ def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[DataFil
                 )
             yield from _walk(filesystem, path, segments if head == "**" else rest)
         elif not rest:
-            yield DataFile(filesystem, path)
+            yield path
     if head == "**" and rest:
         yield from _walk(filesystem, folder, rest)
 

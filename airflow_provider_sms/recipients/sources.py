@@ -32,8 +32,6 @@ from airflow_provider_sms.recipients.paths import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sms.recipients.paths import DataFile
-
 _READERS = {
     ARROW: (arrow.read_schema, arrow.read_rows),
     CSV: (csv.read_schema, csv.read_rows),
@@ -95,7 +93,7 @@ def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
             f"a list of phone numbers may hold nothing else, no template either, and element {other} of {len(source)} "
             "is not one. Elements count from 0"
         )
-    if all(is_path(path) for path in source):
+    if all(map(is_path, source)):
         return _open_paths(source)
     kinds = ", ".join(sorted({type(element).__name__ for element in source}))
     raise SourceError(f"a list of recipients must hold one kind of element: paths, dicts or numbers, not {kinds}")
@@ -103,22 +101,20 @@ def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
 
 def _open_paths(paths: Sequence[Any]) -> Source:
     files = [file for path in paths for file in find_files(path)]
-    first: dict[str, DataFile] = {}
-    for file in files:
-        if file.format is None:
-            raise SourceError(
-                f"{file.name}: the ending of its name tells no format that is read. If it has recipients, convert it, "
-                "and name it by its format; otherwise leave it out, by a glob such as *.csv. Formats that are read: "
-                f"{READ}"
-            )
-        first.setdefault(file.format, file)
+    first = {file.format: file for file in reversed(files)}
+    if None in first:
+        raise SourceError(
+            f"{first[None].name}: the ending of its name tells no format that is read. If it has recipients, convert "
+            "it, and name it by its format; otherwise leave it out, by a glob such as *.csv. Formats that are read: "
+            f"{READ}"
+        )
     if len(first) > 1:
-        one, other = list(first.values())[:2]
+        one, other, *_ = sorted(first.values(), key=files.index)
         raise SourceError(
             f"{one.name} is {one.format}, and {other.name} is {other.format}: one source is of one format; choose with "
             "a glob, such as *.csv or **/*.parquet"
         )
-    (kind,) = first
+    (kind,) = filter(None, first)
     names = ", ".join(without_secrets(path) for path in paths[:_MOST_SHOWN])
     more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
     description = f"{names}{more} ({len(files)} {kind} {by_count(len(files), 'file')})"

@@ -17,13 +17,10 @@ from uuid import UUID
 
 from airflow_provider_sms.decimal_context import CONTEXT
 
-# Python's format specification for numbers: fill and align, sign, z, #, 0, width, grouping, precision, type.
+# Of Python's format specification what people read: fill and align, sign, 0, width, thousands, precision, type.
 _number_format = lru_cache(
-    re.compile(
-        r"(?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*[,_]?(?:\.(?P<precision>[0-9]+))?(?P<type>[bcdeEfFgGnoxX%]?)", re.DOTALL
-    ).fullmatch
+    re.compile(r"(?:.?[<>=^])?[-+ ]?0?[0-9]*,?(?P<type>d|(?:\.[0-9]+)?[fF%])?", re.DOTALL).fullmatch
 )
-_OF_INTEGERS, _FIXED_POINT, _OF_FLOATS = {*"bcdoxX"}, {*"fF%"}, {*"eEgG"}
 
 # With the exponent's sign, which all programs write: 1e5 may be an id, and 1e-05 is a float.
 _EXPONENT = r"(?:[eE][-+][0-9]{1,3})?"
@@ -101,28 +98,21 @@ def _write_number(value: float | Decimal, spec: str) -> str:
 def _with_sign(value: float | Decimal, spec: str) -> str:
     found = _number_format(spec)
     if found is None:
-        return format(value, spec)
-    exact = Decimal(repr(value) if isinstance(value, float) else value)
-    precision, kind = found["precision"], found["type"]
-    if kind in _FIXED_POINT:
-        return _fixed(exact, spec if precision else f"{spec[:-1]}.6{kind}")
-    is_whole = exact == exact.to_integral_value()
-    if kind in _OF_INTEGERS and not is_whole:
-        raise ValueError("a whole number is needed")
-    if kind in _OF_FLOATS or precision or (kind and not is_whole):
-        return format(float(exact), spec)
-    if is_whole:
-        return format(int(exact), spec)
-    digits = _plain(exact)
-    return _fixed(Decimal(digits), f"{spec}.{len(digits) - digits.index('.') - 1}f") if spec else digits
-
-
-def _fixed(exact: Decimal, spec: str) -> str:
-    try:
-        with localcontext(CONTEXT):
-            return format(exact, spec)
-    except ValueError:
-        return format(float(exact), spec)  # a decimal knows no underscores
+        raise ValueError("a format of numbers is needed")
+    exact, kind = Decimal(repr(value) if isinstance(value, float) else value), found["type"]
+    if kind in {None, "d"}:
+        if exact == exact.to_integral_value():
+            return format(int(exact), spec)
+        if kind:
+            raise ValueError("a whole number is needed")
+        digits = _plain(exact)
+        if not spec:
+            return digits
+        spec = f"{spec}.{len(digits) - digits.index('.') - 1}f"
+    elif not kind.startswith("."):
+        spec = f"{spec[:-1]}.6{kind}"  # Python's for floats
+    with localcontext(CONTEXT):
+        return format(exact, spec)
 
 
 def _plain(exact: Decimal) -> str:
@@ -136,7 +126,7 @@ def _plain(exact: Decimal) -> str:
 def sets_decimals(spec: str) -> bool:
     """Return whether a format sets the number of digits of a number that is not whole."""
     found = _number_format(spec)
-    return found is not None and bool(found["type"] or found["precision"])
+    return found is not None and bool(found["type"])
 
 
 def format_value_in(text: str, spec: str) -> str | None:

@@ -151,12 +151,6 @@ CASES: dict[str, Case] = {
         "source: FOLDER/latin.csv: line 2: holds text that is not UTF-8, such as the Windows-1252 of spreadsheets; "
         "write it as UTF-8",
     ),
-    "a file with two separators": Case(
-        {"source": "FOLDER/two.csv"},
-        FAILS,
-        AirflowFailException,
-        "source: FOLDER/two.csv: the columns seem to be separated by ';' or by '|', not by ','",
-    ),
     "a column twice": Case(
         {"source": "FOLDER/twice.csv"},
         FAILS,
@@ -666,7 +660,6 @@ def folder(tmp_path: Path) -> Path:
         "header.csv": header,
         "headless.csv": f"{NUMBER},Thandeka,12.5\n",
         "ragged.csv": f"{good}{NUMBER},Thandeka,12.5,again\n",
-        "two.csv": good.replace(",", ";", 1).replace(",", "|").replace(f"{NUMBER}|", f"{NUMBER};"),
         "twice.csv": f"destination,destination\n{NUMBER},{NUMBER}\n",
         "csv.parquet": good,
         "broken.jsonl": f'{{"destination": "{NUMBER}"}}\n{{"destination": "278298',

@@ -47,7 +47,7 @@ def from_dataframe(frame: pd.DataFrame) -> Source:
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         for start in range(0, max(len(frame), 1) if names else 0, BATCH_ROWS):
             piece = frame.iloc[start : start + BATCH_ROWS]
-            yield _batch({name: _of_series(piece.iloc[:, n], name, description) for n, name in enumerate(names)})
+            yield _batch({name: piece.iloc[:, place] for place, name in enumerate(names)}, description)
 
     return Source(description, read)
 
@@ -73,10 +73,8 @@ def from_stream(stream: Any) -> Source:
 def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
     """Return the source of dicts, one for each row; each batch has the columns of the ones before it.
 
-    :param description: its name in a log; none for a list or an iterator, which names itself.
+    :param description: its name in a log; none for an iterator, which names itself.
     """
-    if not description and isinstance(rows, (list, tuple)):
-        description = f"list of {len(rows)} {by_count(len(rows), 'row')}"
     description = description or type(rows).__name__
 
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
@@ -95,21 +93,18 @@ def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
                 raise SourceError(f"{description}: the keys of the dicts are column names, so each must be text")
             if not names:
                 raise SourceError(f"{description}: there are rows, but no columns")
-            yield _batch({name: _of_values([each.get(name) for each in piece], name, description) for name in names})
+            yield _batch({name: [each.get(name) for each in piece] for name in names}, description)
 
     return Source(description, read)
 
 
 def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
-    """Return some rows of values as a batch.
+    """Return some rows of values, in the order of the names, as a batch.
 
-    :param names: those of the columns, in the order of each row's values.
     :raises SourceError: a column has values from which no column can be made.
     """
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    return _batch(
-        {name: _of_values(list(values), name, description) for name, values in zip(names, columns, strict=True)}
-    )
+    return _batch(dict(zip(names, map(list, columns), strict=True)), description)
 
 
 def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -118,30 +113,28 @@ def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     yield from reader
 
 
-def _batch(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.RecordBatch:
-    arrays = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns.values()]
+def _batch(columns: Mapping[str, Any], description: str) -> pa.RecordBatch:
+    """Return columns, each a Series or a list of values, as a batch."""
+    arrays = [_column(values, name, description) for name, values in columns.items()]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _of_series(series: pd.Series[Any], name: str, description: str) -> pa.Array | pa.ChunkedArray:
-    """Return a column of the type of a Series or, where that is ``object``, of its values."""
-    stored = getattr(series.dtype, "categories", series).dtype
-    column = None if str(stored) == "object" else _converted(series)
-    return _of_values(series.astype(object).tolist(), name, description) if column is None else column
-
-
-def _of_values(values: list[Any], name: str, description: str) -> pa.Array:
-    """Return a column of Python values; values of several kinds become text.
+def _column(values: Any, name: str, description: str) -> pa.Array:
+    """Return a column of the type of a Series or, without one, of the kind of its values; several kinds become text.
 
     Arrow would turn a time beside a date into a date, and True beside 0.5 into 1.
     """
+    if not isinstance(values, list):
+        stored = getattr(values.dtype, "categories", values).dtype
+        if str(stored) != "object" and (column := _converted(values)) is not None:
+            return column
+        values = values.astype(object).tolist()
     kinds = _kinds(values)
     if len(kinds) > 1:  # often NaN beside text, which pandas writes for a missing text
         values = [None if _is_nan(value) else value for value in values]
         kinds = _kinds(values)
-    column = None
-    if len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1):
-        column = _converted(values)
+    is_one = len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1)
+    column = _converted(values) if is_one else None
     try:
         return strings([value_text(value) for value in values]) if column is None else column
     except (TypeError, ValueError):
@@ -169,9 +162,10 @@ def _zones(values: Iterable[Any]) -> set[str]:
     return {str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}
 
 
-def _converted(values: Any) -> pa.Array | pa.ChunkedArray | None:
+def _converted(values: Any) -> pa.Array | None:
     """Return the column that Arrow makes; None where it cannot, since its errors quote values and are not passed on."""
     try:
-        return pa.array(values, from_pandas=True)
+        column = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

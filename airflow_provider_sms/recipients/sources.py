@@ -83,12 +83,13 @@ def _opened(source: Any, column: str) -> Source:
 
 
 def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
+    description = f"list of {len(source)} {by_count(len(source), 'row')}"
     if all(isinstance(row, Mapping) for row in source):
-        return from_dicts(source)
+        return from_dicts(source, description)
     if any(map(could_be_number, source)):
         other = next((place for place, item in enumerate(source) if not is_in_number_list(item)), None)
         if other is None:
-            return from_dicts([{column: number} for number in source])
+            return from_dicts([{column: number} for number in source], description)
         raise SourceError(
             f"a list of phone numbers may hold nothing else, no template either, and element {other} of {len(source)} "
             "is not one. Elements count from 0"

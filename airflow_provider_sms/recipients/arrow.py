@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from airflow_provider_sms.recipients.files import opened
+from airflow_provider_sms.recipients.files import Table, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator
 
     from airflow_provider_sms.recipients.paths import DataFile
 
@@ -21,34 +21,17 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 looks the same."""
 
 
-def read_schema(file: DataFile) -> pa.Schema:
-    """Return the columns of a file.
+@contextmanager
+def opened_arrow(file: DataFile) -> Iterator[Table]:
+    """Open an Arrow file at its first row.
 
     :raises SourceError: it is of another format, damaged or cannot be read.
     """
-    with _opened(file) as (schema, _):
-        return schema
-
-
-def read_rows(file: DataFile, _: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of a file.
-
-    :raises SourceError: it is damaged or cannot be read.
-    """
-    with _opened(file) as (_, batches):
-        for batch in batches:
-            batch.validate(full=True)  # Arrow takes a file at its word, and would read beyond the end of a damaged one
-            yield batch
-
-
-@contextmanager
-def _opened(file: DataFile) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Open a file at its first row."""
     with opened(file) as content:
         is_file = content.read(len(_MAGIC)) == _MAGIC
         content.seek(0)
         with (pa.ipc.open_file if is_file else pa.ipc.open_stream)(content) as reader:
-            yield reader.schema, _of_file(reader) if is_file else _of_stream(reader, content)
+            yield reader.schema, lambda _: _of_file(reader) if is_file else _of_stream(reader, content)
 
 
 def _of_file(reader: pa.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:

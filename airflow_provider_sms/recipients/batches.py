@@ -83,12 +83,10 @@ def check_names(names: Sequence[str], description: str) -> None:
 
     :raises SourceError: names the first column name that occurs twice.
     """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            shown = mask_numbers_in(name)
-            raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")
-        seen.add(name)
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        shown = mask_numbers_in(twice)
+        raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")
 
 
 def checked_text(batch: pa.RecordBatch, description: str) -> pa.RecordBatch:

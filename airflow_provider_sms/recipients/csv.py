@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from csv import reader as csv_reader
 from functools import reduce
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,11 +20,11 @@ from pyarrow import csv
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.recipients.files import opened_text
+from airflow_provider_sms.recipients.files import Table, opened_text
 from airflow_provider_sms.recipients.forms import could_be_number
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from io import BufferedReader
 
     from airflow_provider_sms.recipients.paths import DataFile
@@ -38,51 +38,12 @@ _SAMPLE_ROWS = 20
 _DIGITS_OF_A_DATE = 8
 
 
-def read_schema(file: DataFile) -> pa.Schema:
-    """Return the columns of a file; none where it is empty.
-
-    :raises SourceError: it is of another format, damaged or cannot be read.
-    """
-    with _opened(file) as table:
-        names = table.names
-    if any(could_be_number(name) and sum(map(str.isdecimal, name)) > _DIGITS_OF_A_DATE for name in names):
-        raise SourceError(f"{file.name}: the first line holds a number; it must hold the names of the columns")
-    if not all(map(str.strip, names[1:])):  # pandas writes its index first, without a name
-        # A value in it may be the rest of a text that nobody quoted.
-        raise SourceError(f"{file.name}: the first line leaves a column without a name: name the column, or remove it")
-    return pa.schema([(name, pa.string()) for name in names])
-
-
-def read_rows(file: DataFile, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of a file.
-
-    :raises SourceError: it is damaged or cannot be read, or a row has another number of values than the header.
-    """
-    with _opened(file) as table:
-        if not set(names) <= set(table.names):
-            raise pa.ArrowInvalid("its columns have changed")
-        read = 0
-        for block in table.blocks:
-            rows = _parsed(block, table, file, read)
-            read += rows.num_rows
-            if all(column.null_count for column in rows.columns):
-                # Rows without a value, as a spreadsheet leaves them, are no rows, as blank lines are none.
-                rows = rows.filter(reduce(pc.or_, [column.is_valid() for column in rows.columns]))
-            yield from rows.select(names).to_batches()
-
-
-class _Text(NamedTuple):
-    """A file that is open after its header."""
-
-    names: list[str]
-    delimiter: str
-    blocks: Iterator[bytes]
-    """The rows, checked, in pieces that end with one."""
-
-
 @contextmanager
-def _opened(file: DataFile) -> Iterator[_Text]:
-    """Open a file at its first row; without names where it is empty."""
+def opened_csv(file: DataFile) -> Iterator[Table]:
+    """Open a CSV file at its first row.
+
+    :raises SourceError: it cannot be read, or its header does not name its columns.
+    """
     with opened_text(file) as content:
         beginning = content.read(_SAMPLE)
         text = beginning.removeprefix(b"\xef\xbb\xbf")
@@ -90,10 +51,34 @@ def _opened(file: DataFile) -> Iterator[_Text]:
         lines = [line.decode("latin-1").replace("\0", " ") for line in text.splitlines(keepends=True)]
         delimiter = _separator(lines[:-1] if len(beginning) == _SAMPLE else lines, file)
         header = csv_reader(lines, delimiter=delimiter)
-        names = next(filter(any, header), [])
+        row = next(filter(any, header), [])
         blocks = _blocks(content, text, sum(map(len, lines[: header.line_num])), file, delimiter)
         next(blocks, None)
-        yield _Text([name.encode("latin-1").decode() for name in names], delimiter, blocks)
+        names = [name.encode("latin-1").decode() for name in row]
+        if any(could_be_number(name) and sum(map(str.isdecimal, name)) > _DIGITS_OF_A_DATE for name in names):
+            raise SourceError(f"{file.name}: the first line holds a number; it must hold the names of the columns")
+        if not all(map(str.strip, names[1:])):  # pandas writes its index first, without a name
+            # A value in it may be the rest of a text that nobody quoted.
+            raise SourceError(
+                f"{file.name}: the first line leaves a column without a name: name the column, or remove it"
+            )
+        yield (
+            pa.schema([(name, pa.string()) for name in names]),
+            lambda wanted: _rows(blocks, names, delimiter, wanted, file),
+        )
+
+
+def _rows(
+    blocks: Iterator[bytes], names: list[str], delimiter: str, wanted: Sequence[str], file: DataFile
+) -> Iterator[pa.RecordBatch]:
+    read = 0
+    for block in blocks:
+        rows = _parsed(block, names, delimiter, file, read)
+        read += rows.num_rows
+        if all(column.null_count for column in rows.columns):
+            # Rows without a value, as a spreadsheet leaves them, are no rows, as blank lines are none.
+            rows = rows.filter(reduce(pc.or_, [column.is_valid() for column in rows.columns]))
+        yield from rows.select(wanted).to_batches()
 
 
 def _separator(sample: list[str], file: DataFile) -> str:
@@ -109,7 +94,7 @@ def _separator(sample: list[str], file: DataFile) -> str:
     return named
 
 
-def _parsed(block: bytes, table: _Text, file: DataFile, before: int) -> pa.Table:
+def _parsed(block: bytes, names: list[str], delimiter: str, file: DataFile, before: int) -> pa.Table:
     """Parse some rows.
 
     :param before: the rows of the file before them.
@@ -123,11 +108,11 @@ def _parsed(block: bytes, table: _Text, file: DataFile, before: int) -> pa.Table
     try:
         return csv.read_csv(
             pa.py_buffer(block),
-            csv.ReadOptions(use_threads=False, block_size=len(block), column_names=table.names),
-            csv.ParseOptions(delimiter=table.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+            csv.ReadOptions(use_threads=False, block_size=len(block), column_names=names),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
             csv.ConvertOptions(
                 # Otherwise 0821234567 would lose its zero, 2.78E+10 become a number, and the name NA become null.
-                column_types=dict.fromkeys(table.names, pa.string()),
+                column_types=dict.fromkeys(names, pa.string()),
                 strings_can_be_null=True,
                 null_values=[""],
                 quoted_strings_can_be_null=True,

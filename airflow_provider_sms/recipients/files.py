@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from airflow_provider_sms.recipients.columns import fields_of
 from airflow_provider_sms.recipients.paths import safe_cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Generator
 
     from airflow_provider_sms.recipients.paths import DataFile
 
@@ -27,20 +28,24 @@ _HEADERS_AT_ONCE = 16
 """Headers that are read from an object store at the same time, since each takes the time of a request."""
 
 
+Table = tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]
+"""The columns of an open file, none where it is empty, and a function that yields its rows in order: with the named
+columns at least, and in memory that does not grow with the file."""
+
+
 def open_files(
-    read_schema: Callable[[DataFile], pa.Schema],
-    read_rows: Callable[[DataFile, Sequence[str]], Generator[pa.RecordBatch, None, None]],
-    files: Sequence[DataFile],
-    description: str,
+    opened_table: Callable[[DataFile], AbstractContextManager[Table]], files: Sequence[DataFile], description: str
 ) -> Source:
     """Return the source of files of one format, whose headers are read here.
 
-    :param read_schema: returns the columns of a file; none of a file that is empty.
-    :param read_rows: yields the rows in order, with the named columns at least, in memory that does not grow with the
-        file, and closes the file when it is closed.
-    :param description: the name of the source in a log.
+    :param opened_table: opens a file of the format.
     :raises SourceError: names a file that is not of the format, or says that all are empty.
     """
+
+    def read_schema(file: DataFile) -> pa.Schema:
+        with opened_table(file) as (schema, _):
+            return schema
+
     if all(getattr(file.filesystem, "async_impl", False) for file in files):
         with ThreadPoolExecutor(min(_HEADERS_AT_ONCE, len(files))) as pool:
             schemas = list(pool.map(read_schema, files))
@@ -48,16 +53,17 @@ def open_files(
         schemas = list(map(read_schema, files))
     # Writers of many parts leave empty files.
     headers = [(file, schema) for file, schema in zip(files, schemas, strict=True) if schema.names]
-    empty = [file.name for file, schema in zip(files, schemas, strict=True) if not schema.names]
     if not headers:
-        raise SourceError(f"{empty[0]}: is empty; the first line must hold the names of the columns")
-    if empty:
-        log.warning("%d of %d files hold no rows. The first: %s", len(empty), len(files), empty[0])
+        raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
+    if len(headers) < len(files):
+        log.warning("%d of %d files of %s hold no rows", len(files) - len(headers), len(files), description)
 
     def read(columns: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         for file, schema in headers:
-            with closing(read_rows(file, fields_of(schema, columns).names)) as batches:
-                yield from batches
+            with opened_table(file) as (now, rows):
+                if now != schema:
+                    raise SourceError(f"{file.name}: its columns have changed since they were checked")
+                yield from rows(fields_of(schema, columns).names)
 
     return Source(description, read, [(file.name, schema) for file, schema in headers])
 

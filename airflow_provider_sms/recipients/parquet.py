@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sms.recipients.batches import BATCH_ROWS
-from airflow_provider_sms.recipients.files import opened
+from airflow_provider_sms.recipients.files import Table, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator
 
     from airflow_provider_sms.recipients.paths import DataFile
 
@@ -25,29 +25,18 @@ _INT96_UNIT = "us"
 time before 1677 or after 2262, such as the end of the year 9999, turns into another one without an error."""
 
 
-def read_schema(file: DataFile) -> pa.Schema:
-    """Return the columns of a file.
+@contextmanager
+def opened_parquet(file: DataFile) -> Iterator[Table]:
+    """Open a Parquet file.
 
     :raises SourceError: it is of another format, damaged or cannot be read.
     """
-    with _opened(file) as parquet:
-        return parquet.schema_arrow
-
-
-def read_rows(file: DataFile, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of a file.
-
-    :raises SourceError: it is damaged or cannot be read.
-    """
-    with _opened(file) as parquet:
-        # In this thread: several would each keep memory of their own, and reading is quick beside what follows.
-        yield from parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
-
-
-@contextmanager
-def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
     how: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": _INT96_UNIT}
     with opened(file) as stored:
         step = _LOCAL_STEP if isinstance(stored, pa.OSFile) else _REMOTE_STEP
         with pq.ParquetFile(stored, buffer_size=step, **how) as parquet:
-            yield parquet
+            # In this thread: several would each keep memory of their own, and reading is quick beside what follows.
+            yield (
+                parquet.schema_arrow,
+                lambda names: parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False),
+            )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.recipients import arrow, csv, parquet
+from airflow_provider_sms.recipients.arrow import opened_arrow
 from airflow_provider_sms.recipients.batches import Source, naming
+from airflow_provider_sms.recipients.csv import opened_csv
 from airflow_provider_sms.recipients.files import open_files
 from airflow_provider_sms.recipients.forms import (
     could_be_number,
@@ -19,6 +20,7 @@ from airflow_provider_sms.recipients.forms import (
 )
 from airflow_provider_sms.recipients.json_lines import read_json_lines
 from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream
+from airflow_provider_sms.recipients.parquet import opened_parquet
 from airflow_provider_sms.recipients.paths import (
     ARROW,
     CSV,
@@ -32,11 +34,7 @@ from airflow_provider_sms.recipients.paths import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_READERS = {
-    ARROW: (arrow.read_schema, arrow.read_rows),
-    CSV: (csv.read_schema, csv.read_rows),
-    PARQUET: (parquet.read_schema, parquet.read_rows),
-}
+_READERS = {ARROW: opened_arrow, CSV: opened_csv, PARQUET: opened_parquet}
 _MOST_SHOWN = 3
 READ = (
     "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), CSV (.csv, .tsv) "
@@ -121,4 +119,4 @@ def _open_paths(paths: Sequence[Any]) -> Source:
     description = f"{names}{more} ({len(files)} {kind} {by_count(len(files), 'file')})"
     if kind == JSON_LINES:
         return from_dicts(read_json_lines(files), description)
-    return open_files(*_READERS[kind], files, description)
+    return open_files(_READERS[kind], files, description)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.columns import fields_of
+from airflow_provider_sms.recipients.columns import stored_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -62,9 +62,18 @@ class Source:
                     check_names(batch.schema.names, self.description)
                     check(batch.schema)
                     seen = batch.schema
-                rows = batch if columns is None else batch.select(fields_of(batch.schema, columns).names)
+                rows = batch.select(stored_names(batch.schema, columns))
                 for start in range(0, rows.num_rows, BATCH_ROWS):
-                    yield checked_text(rows.slice(start, BATCH_ROWS), self.description)
+                    yield self._checked(rows.slice(start, BATCH_ROWS))
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:  # it would fail later, with an error that names no source
+                words = f"column {mask_numbers_in(name)!r} holds text that is not UTF-8, or is damaged"
+                raise SourceError(f"{self.description}: {words}") from None
+        return batch
 
 
 @contextmanager
@@ -87,17 +96,3 @@ def check_names(names: Sequence[str], description: str) -> None:
     if twice is not None:
         shown = mask_numbers_in(twice)
         raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")
-
-
-def checked_text(batch: pa.RecordBatch, description: str) -> pa.RecordBatch:
-    """Return a batch whose text is UTF-8: other text would fail later, with an error that names no source.
-
-    :raises SourceError: names the first column with such text.
-    """
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            shown = mask_numbers_in(name)
-            raise SourceError(f"{description}: column {shown!r} holds text that is not UTF-8, or is damaged") from None
-    return batch

@@ -151,16 +151,14 @@ def _hold_numbers(names: Sequence[str]) -> bool:
     return any(mask_numbers_in(name) != name for name in names)
 
 
-def fields_of(schema: pa.Schema, names: Sequence[str] | None) -> pa.Schema:
-    """Return the columns to read, each once, as the source names them.
+def stored_names(schema: pa.Schema, names: Sequence[str] | None) -> list[str]:
+    """Return the names of columns, each once, as the source has them; None means all columns.
 
-    :param names: as an argument has them; None means all columns.
     :raises ColumnError: there is no such column, or more than one.
     """
     if names is None:
-        return schema
-    fields = (field_of(schema, name, "columns") for name in names)
-    return pa.schema({field.name: field for field in fields}.values())
+        return list(schema.names)
+    return list(dict.fromkeys(field_of(schema, name, "columns").name for name in names))
 
 
 def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:

@@ -14,7 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.batches import Source
-from airflow_provider_sms.recipients.columns import fields_of
+from airflow_provider_sms.recipients.columns import stored_names
 from airflow_provider_sms.recipients.paths import safe_cause
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def open_files(
             with opened_table(file) as (now, rows):
                 if now != schema:
                     raise SourceError(f"{file.name}: its columns have changed since they were checked")
-                yield from rows(fields_of(schema, columns).names)
+                yield from rows(stored_names(schema, columns))
 
     return Source(description, read, [(file.name, schema) for file, schema in headers])
 

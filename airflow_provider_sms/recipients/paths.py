@@ -27,7 +27,7 @@ _FORMATS = {
 }
 """The formats by the endings of names; a name without one, as Hive writes it, is taken for Parquet."""
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
-_COMPRESSED = re.compile(r"\.(csv|tsv|jsonl|ndjson)\.(gz|bz2|zst)$")
+_ENDING = re.compile(r"(?:\.(csv|tsv|jsonl|ndjson)\.(gz|bz2|zst)|\.([^./]*))?$")
 _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders in a directory of Parquet files that hold the log of a table, and the kind of table."""
 _WILDCARD = re.compile(r"[*?\[]")
@@ -50,20 +50,22 @@ class DataFile:
     @property
     def ending(self) -> str:
         """The ending of the name, in small letters and without that of a compression."""
-        name = self.name.rsplit("/", 1)[-1].lower()
-        found = _COMPRESSED.search(name)
-        return found[1] if found else name.rpartition(".")[2] if "." in name else ""
+        found = self._endings
+        return found[1] or found[3] or ""
 
     @property
     def codec(self) -> str | None:
         """The compression that the name indicates; None where the file is plain."""
-        found = _COMPRESSED.search(self.name.lower())
-        return _CODECS[found[2]] if found else None
+        return _CODECS.get(self._endings[2])
 
     @property
     def format(self) -> str | None:
         """The format that the name tells; None where its ending is of none that is read."""
         return _FORMATS.get(self.ending)
+
+    @property
+    def _endings(self) -> Any:
+        return _ENDING.search(self.name.lower())
 
     def open(self) -> Any:
         """Return the file, opened for reading bytes; the caller closes it."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.recipients.arrow import opened_arrow
 from airflow_provider_sms.recipients.batches import Source, naming
+from airflow_provider_sms.recipients.columnar import opened_arrow, opened_parquet
 from airflow_provider_sms.recipients.csv import opened_csv
 from airflow_provider_sms.recipients.files import open_files
 from airflow_provider_sms.recipients.forms import (
@@ -20,7 +20,6 @@ from airflow_provider_sms.recipients.forms import (
 )
 from airflow_provider_sms.recipients.json_lines import read_json_lines
 from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream
-from airflow_provider_sms.recipients.parquet import opened_parquet
 from airflow_provider_sms.recipients.paths import (
     ARROW,
     CSV,

@@ -173,7 +173,8 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/broken.jsonl"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/broken.jsonl: line 2 is not a JSON object; write one object a line, in UTF-8",
+        "source: FOLDER/broken.jsonl: line 2 is not a JSON object; write one object a line, of up to 1 MiB, in "
+        "UTF-8. A file that is one JSON array is not read",
     ),
     "files of different columns": Case(
         {"source": ["FOLDER/good.csv", "FOLDER/other.csv"]},

@@ -61,27 +61,27 @@ def test_a_key_that_an_object_has_twice(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "line"),
     [
-        (b'{"a": 1}\n{"a": "2782000', "line 2 is not a JSON object; write one object a line, in UTF-8"),
-        (b'{"a": 1}\n\n["27820000001"]\n', "line 3 is not a JSON object; write one object a line, in UTF-8"),
-        (b'{"a": "\xff"}', "line 1 is not a JSON object; write one object a line, in UTF-8"),
-        (b'{"a": NaN}', "line 1 is not a JSON object; write one object a line, in UTF-8"),
-        (
-            b'[{"a": "27820000001"}]',
-            "line 1 is not a JSON object; write one object a line, in UTF-8; a file that is one JSON array is not read",
-        ),
-        (b'{"a": "' + b"x" * (3 << 20) + b'"}', "line 1 is longer than 1 MiB; write one object a line"),
+        (b'{"a": 1}\n{"a": "2782000', 2),
+        (b'{"a": 1}\n\n["27820000001"]\n', 3),
+        (b'{"a": "\xff"}', 1),
+        (b'{"a": NaN}', 1),
+        (b'[{"a": "27820000001"}]', 1),
+        (b'{"a": "' + b"x" * (3 << 20) + b'"}', 1),
     ],
     ids=["cut", "array", "no UTF-8", "NaN", "one array", "long"],
 )
-def test_lines_that_are_no_rows(tmp_path, content, words):
+def test_lines_that_are_no_rows(tmp_path, content, line):
     """A line that is no object is named by its number, and nothing of it is quoted."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     with pytest.raises(SourceError) as caught:
         read(path)
-    assert str(caught.value) == f"source: {path}: {words}"
+    assert str(caught.value) == (
+        f"source: {path}: line {line} is not a JSON object; write one object a line, of up to 1 MiB, in UTF-8. A file "
+        "that is one JSON array is not read"
+    )
     assert caught.value.__cause__ is None
 
 

@@ -80,7 +80,7 @@ def opened(file: DataFile) -> Iterator[pa.NativeFile]:
             with pa.OSFile(file.path) as content:
                 yield content
         else:
-            with file.open() as stream, pa.PythonFile(stream, "r") as content:
+            with file.filesystem.open(file.path, "rb") as stream, pa.PythonFile(stream, "r") as content:
                 yield content
     except SourceError:
         raise

@@ -149,9 +149,7 @@ def _read_text(written: str, region: str | None) -> Reading:
     if reason := next((why for why, notation in _NOTATIONS.items() if re.fullmatch(notation, number)), None):
         return _refused(reason)
     if not digits.isdecimal():
-        first, *others = re.split(r"[^0-9 \t\-./()]+", number.removeprefix("+"))
-        several = len(_SEPARATORS.sub("", first)) >= _SHORTEST and any(map(str.isdecimal, "".join(others)))
-        return _refused(SEVERAL if several else CHARACTERS)
+        return _refused(CHARACTERS)
     is_abroad = compact[0] == "+" or _TRUNK_ZERO.search(number) is not None
     if compact.startswith("00") and (is_abroad or region is None or _metadata(region).international_prefix == "00"):
         is_abroad, digits = True, digits.removeprefix("00")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PARQUET, ARROW, CSV, JSON_LINES = "Parquet", "Arrow", "CSV", "JSON Lines"
-_FORMATS = {
+FORMATS = {
     **dict.fromkeys(("parquet", "parq", "pq", ""), PARQUET),
     **dict.fromkeys(("arrow", "arrows", "feather", "ipc"), ARROW),
     **dict.fromkeys(("csv", "tsv"), CSV),
@@ -61,15 +61,11 @@ class DataFile:
     @property
     def format(self) -> str | None:
         """The format that the name tells; None where its ending is of none that is read."""
-        return _FORMATS.get(self.ending)
+        return FORMATS.get(self.ending)
 
     @property
     def _endings(self) -> Any:
         return _ENDING.search(self.name.lower())
-
-    def open(self) -> Any:
-        """Return the file, opened for reading bytes; the caller closes it."""
-        return self.filesystem.open(self.path, "rb")
 
 
 def require_parquet_name(path: str, argument: str) -> None:

@@ -23,6 +23,7 @@ from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, f
 from airflow_provider_sms.recipients.paths import (
     ARROW,
     CSV,
+    FORMATS,
     JSON_LINES,
     PARQUET,
     find_files,
@@ -35,11 +36,6 @@ if TYPE_CHECKING:
 
 _READERS = {ARROW: opened_arrow, CSV: opened_csv, PARQUET: opened_parquet}
 _MOST_SHOWN = 3
-READ = (
-    "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), CSV (.csv, .tsv) "
-    "and JSON lines (.jsonl, .ndjson), the latter two also with .gz, .bz2 or .zst"
-)
-"""The formats that are read, as an error lists them."""
 
 
 def open_source(source: Any, *, argument: str = "source", column: str = "destination") -> Source:
@@ -102,9 +98,8 @@ def _open_paths(paths: Sequence[Any]) -> Source:
     first = {file.format: file for file in reversed(files)}
     if None in first:
         raise SourceError(
-            f"{first[None].name}: the ending of its name tells no format that is read. If it has recipients, convert "
-            "it, and name it by its format; otherwise leave it out, by a glob such as *.csv. Formats that are read: "
-            f"{READ}"
+            f"{first[None].name}: the ending of its name is none that is read: {', '.join(filter(None, FORMATS))}. If "
+            "it has recipients, convert it, and name it by its format; otherwise leave it out, by a glob such as *.csv"
         )
     if len(first) > 1:
         one, other, *_ = sorted(first.values(), key=files.index)

@@ -37,10 +37,7 @@ PASS = (
     "pass a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another "
     "object with Arrow's C stream interface, a list or an iterator of dicts, or a list of numbers"
 )
-READ = (
-    "Formats that are read: Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), CSV "
-    "(.csv, .tsv) and JSON lines (.jsonl, .ndjson), the latter two also with .gz, .bz2 or .zst"
-)
+READ = "parquet, parq, pq, arrow, arrows, feather, ipc, csv, tsv, jsonl, ndjson"
 LETTERS = "holds letters or signs that do not belong to a phone number"
 CORRECT = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out. Rows count from 0:\n"
 SMS_ID = "sms_conn_id must be the id of a connection of type sms, such as 'sms_default'"
@@ -109,8 +106,8 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/people.xlsx"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/people.xlsx: the ending of its name tells no format that is read. If it has recipients, "
-        f"convert it, and name it by its format; otherwise leave it out, by a glob such as *.csv. {READ}",
+        f"source: FOLDER/people.xlsx: the ending of its name is none that is read: {READ}. If it has recipients, "
+        "convert it, and name it by its format; otherwise leave it out, by a glob such as *.csv",
     ),
     "a file without an ending": Case(
         {"source": "FOLDER/people"},
@@ -323,7 +320,7 @@ CASES: dict[str, Case] = {
         {"source": [{"destination": f"{NUMBER}; 27829876544"}]},
         FAILS,
         AirflowFailException,
-        f"1 of 1 row cannot be texted: 1 time {SEVERAL}. {CORRECT}",
+        f"1 of 1 row cannot be texted: 1 time {LETTERS}. {CORRECT}",
     ),
     "a number that is too short": Case(
         {"source": [{"destination": "27829"}]},

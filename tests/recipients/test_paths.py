@@ -69,7 +69,7 @@ def test_a_directory_with_a_file_that_is_not_read_is_refused(tmp_path, other):
     write(tmp_path / "a.parquet", a=[1])
     (tmp_path / other).parent.mkdir(exist_ok=True)
     (tmp_path / other).write_bytes(b"x")
-    with pytest.raises(SourceError, match=rf"{tmp_path / other}: the ending of its name tells no format"):
+    with pytest.raises(SourceError, match=rf"{tmp_path / other}: the ending of its name is none that is read"):
         read(tmp_path)
     assert read(f"{tmp_path}/*.parquet") == {"a": [1]}
 

@@ -120,9 +120,10 @@ def _batch(columns: Mapping[str, Any], description: str) -> pa.RecordBatch:
 
 
 def _column(values: Any, name: str, description: str) -> pa.Array:
-    """Return a column of the type of a Series or, without one, of the kind of its values; several kinds become text.
+    """Return a column of the type of a Series or, without one, of the kind of its values.
 
-    Arrow would turn a time beside a date into a date, and True beside 0.5 into 1.
+    Several kinds become text, but for whole numbers among floats: Arrow would turn a time beside a date into a date,
+    and True beside 0.5 into 1.
     """
     if not isinstance(values, list):
         stored = getattr(values.dtype, "categories", values).dtype
@@ -134,7 +135,9 @@ def _column(values: Any, name: str, description: str) -> pa.Array:
         values = [None if _is_nan(value) else value for value in values]
         kinds = _kinds(values)
     is_one = len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1)
-    column = _converted(values) if is_one else None
+    # Arrow refuses an integer that would lose digits.
+    numbers = pa.float64() if kinds == {int, float} else None
+    column = _converted(values, numbers) if is_one or numbers else None
     try:
         return strings([value_text(value) for value in values]) if column is None else column
     except (TypeError, ValueError):
@@ -162,10 +165,10 @@ def _zones(values: Iterable[Any]) -> set[str]:
     return {str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}
 
 
-def _converted(values: Any) -> pa.Array | None:
+def _converted(values: Any, kind: pa.DataType | None = None) -> pa.Array | None:
     """Return the column that Arrow makes; None where it cannot, since its errors quote values and are not passed on."""
     try:
-        column = pa.array(values, from_pandas=True)
+        column = pa.array(values, kind, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -19,7 +19,7 @@ ROWS = [
 VALUES = {
     "destination": ["27820000001", "27820000002", "0821234567"],
     "name": ["Ann", None, "Zoë 🎉"],
-    "amount": ["12.5", None, "10"],
+    "amount": [12.5, None, 10],
     "day": [None, "2026-03-01", None],
 }
 TEXT = "\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS).encode()

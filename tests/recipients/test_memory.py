@@ -147,7 +147,7 @@ def test_a_dataframe():
         (pd.Series([True, None], dtype="boolean"), [True, None]),
         (pd.Series([0, 5], dtype="Sparse[int]"), [0, 5]),
         (pd.Series([Decimal("1.50"), None]), [Decimal("1.50"), None]),
-        (pd.Series([27821234567, 27821234567.0, None], dtype=object), ["27821234567", "27821234567", None]),
+        (pd.Series([27821234567, 27821234567.0, None], dtype=object), [27821234567.0, 27821234567.0, None]),
     ],
     ids=lambda value: str(getattr(value, "dtype", "")),
 )

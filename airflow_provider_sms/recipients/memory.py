@@ -150,11 +150,11 @@ def _column(values: Any, name: str, description: str) -> pa.Array:
 
 def _kinds(values: Iterable[Any]) -> set[type]:
     """Return the kinds of the values, without those that are null in pandas."""
-    return {_kind(kind) for kind in set(map(type, values)) if kind.__name__ not in NULLS}
-
-
-def _kind(kind: type) -> type:
-    return next((known for known, also in _KINDS.items() if issubclass(kind, (known, *also))), kind)
+    return {
+        next((known for known, also in _KINDS.items() if issubclass(kind, (known, *also))), kind)
+        for kind in set(map(type, values))
+        if kind.__name__ not in NULLS
+    }
 
 
 def _is_nan(value: Any) -> bool:

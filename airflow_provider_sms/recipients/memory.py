@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_KINDS: dict[type, tuple[type, ...]] = {
-    str: (), bool: (np.bool_,), int: (np.integer,), float: (), Decimal: (), dt.datetime: (), dt.date: (), dt.time: (),
-}  # fmt: skip
-"""The kinds of values, each with NumPy's; a kind comes before the one that it is a subclass of: True is an int to
-Python, and a datetime a date."""
+_KINDS = (str, bool, int, float, Decimal, dt.datetime, dt.date, dt.time)
+"""The kinds of values; a kind comes before the one that it is a subclass of: True is an int to Python, and a datetime a
+date."""
 _AS_TEXT = {UUID, np.float16, np.float32}
 """Kinds whose values Arrow would write otherwise than they are written, in some of its versions."""
 
@@ -151,7 +149,7 @@ def _column(values: Any, name: str, description: str) -> pa.Array:
 def _kinds(values: Iterable[Any]) -> set[type]:
     """Return the kinds of the values, without those that are null in pandas."""
     return {
-        next((known for known, also in _KINDS.items() if issubclass(kind, (known, *also))), kind)
+        next((known for known in _KINDS if issubclass(kind, known)), kind)
         for kind in set(map(type, values))
         if kind.__name__ not in NULLS
     }

@@ -1,4 +1,4 @@
-"""Regions: the countries whose national numbers can be completed."""
+"""Regions: the countries whose national numbers can be completed. Apart from numbers, which need Arrow."""
 
 from __future__ import annotations
 

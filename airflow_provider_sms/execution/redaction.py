@@ -14,8 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectS
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sql_source import SqlSource
-from airflow_provider_sms.recipients.forms import is_dataframe, is_stream
-from airflow_provider_sms.recipients.number_lists import could_be_number
+from airflow_provider_sms.recipients.forms import could_be_number, is_dataframe, is_stream
 from airflow_provider_sms.recipients.paths import without_secrets
 
 

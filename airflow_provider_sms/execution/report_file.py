@@ -18,8 +18,7 @@ from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.hooks.ledger import refuse_ledger_file
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.number_lists import path_without_numbers
-from airflow_provider_sms.recipients.paths import is_path
+from airflow_provider_sms.recipients.paths import is_path, without_secrets
 from airflow_provider_sms.reporting.row_report import write_row_report
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class ReportFile(NamedTuple):
         :raises AirflowException: a retry may write the report.
         """
         if self.error is not None:
-            path = path_without_numbers(str(self.path))
+            path = without_secrets(str(self.path))
             raise AirflowException(
                 f"The report could not be written to {path}: {describe(self.error)}. All else is done: the next "
                 "attempt texts nobody twice, and writes the report"
@@ -83,10 +82,10 @@ def write_report(
     except Exception as error:  # noqa: BLE001  # storage can fail in any way
         log_unforeseen(error)
         log.error(  # noqa: TRY400  # the traceback may quote a row
-            "The report could not be written to %s: %s", path_without_numbers(str(path)), describe(error)
+            "The report could not be written to %s: %s", without_secrets(str(path)), describe(error)
         )
         return ReportFile(str(path), error)
-    log.info("Wrote the status of each row to %s", path_without_numbers(str(path)))
+    log.info("Wrote the status of each row to %s", without_secrets(str(path)))
     return ReportFile(str(path))
 
 
@@ -132,7 +131,7 @@ def refuse_report_in(argument: str, report: Any, source: Any) -> None:
         place, read = _resolved(report), _resolved(each)
         if place == read or place.startswith(read.rstrip("/") + "/") or fnmatch(place, read):
             raise InputError(
-                f"report: {path_without_numbers(str(report))} would be written over the {argument}, or among its "
+                f"report: {without_secrets(str(report))} would be written over the {argument}, or among its "
                 "files. Choose another path"
             )
 

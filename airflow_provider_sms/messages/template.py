@@ -20,7 +20,6 @@ from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
     field_of,
-    holds_decimals,
     is_float,
     is_text,
     lost_digits,
@@ -48,7 +47,7 @@ MISSING_WORD = (
     "spell it differently if it is meant, such as Null for a name"
 )
 LOST_DIGITS = "a float too large to be told from its neighbours: store the column as integers or as text"
-NO_CALENDAR = "a date, time or duration out of range: dates go from the year 1 to 9999"
+NO_CALENDAR = "a date or time out of range: dates go from the year 1 to 9999"
 NO_NUMBER = "not a number such as 1250.50, which the format in the message can write"
 NO_DATE = "not a date or time such as 2026-03-01 or 2026-03-01 09:30:00, which the format in the message can write"
 
@@ -216,7 +215,7 @@ def _column_of(schema: pa.Schema, field: Field) -> pa.Field:
 def _has_text(kind: pa.DataType) -> bool:
     kind, types = value_type(kind), pa.types
     numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
-    times = (types.is_date, types.is_time, types.is_timestamp, types.is_duration)
+    times = (types.is_date, types.is_time, types.is_timestamp)
     return any(check(kind) for check in (is_text, *numbers, *times))
 
 
@@ -241,13 +240,11 @@ def _check_zone(kind: pa.DataType, field: Field) -> None:
 
 def _check_no_decimals(column: pa.Field, field: Field) -> None:
     kind = value_type(column.type)
-    stored = pa.types.is_decimal(kind) and kind.scale > 0
-    if not stored and not holds_decimals(column):
+    if not pa.types.is_decimal(kind) or kind.scale <= 0:
         return
-    digits = kind.scale if stored and not holds_decimals(column) else _USUAL_DIGITS
     raise TemplateError(
         f"{USED_BY}: column {field.column!r} holds decimals ({column.type}), and 12.5 could be meant to read 12.5 or "
-        f"12.50. Name the number of digits: {{{field.column}:.{digits}f}}"
+        f"12.50. Name the number of digits: {{{field.column}:.{max(kind.scale, _USUAL_DIGITS)}f}}"
     )
 
 
@@ -321,6 +318,4 @@ def _in_python_types(column: pa.Array) -> pa.Array:
         return column if pc.all(kept).as_py() else pc.if_else(kept, column, _NO_FLOAT)
     if types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
-    if types.is_duration(kind):
-        return column.cast(pa.duration("us"), safe=False)
     return column.cast(pa.time64("us"), safe=False) if types.is_time64(kind) else column

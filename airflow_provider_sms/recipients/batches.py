@@ -7,13 +7,14 @@ whole numbers in one batch and words in the next.
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.columns import fields_of
+from airflow_provider_sms.recipients.columns import stored_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -22,26 +23,19 @@ BATCH_ROWS = 10_000
 """The most rows of a batch: a producer may hand out millions at once, and a batch is held in memory."""
 
 
+@dataclass(eq=False, repr=False)
 class Source:
-    """Rows of recipients, which can be read once.
+    """Rows of recipients, which can be read once."""
 
-    :param description: the name of the source in a log, without values of rows.
-    :param read: takes the names of the columns to read, None for all, and yields the rows in order, in batches of any
-        size. A batch without rows tells columns.
-    :param headers: what is known before the first row: the columns of each file, with the file's name.
-    """
-
-    def __init__(
-        self,
-        description: str,
-        read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]],
-        headers: Sequence[tuple[str, pa.Schema]] = (),
-    ) -> None:
-        self.description = description
-        self.argument = ""
-        """The argument that gave the source, with which its errors begin."""
-        self._read = read
-        self._headers = headers
+    description: str
+    """The name of the source in a log, without values of rows."""
+    read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]]
+    """Takes the names of the columns to read, None for all, and yields the rows in order, in batches of any size. A
+    batch without rows tells columns."""
+    headers: Sequence[tuple[str, pa.Schema]] = ()
+    """The columns of each file, with the file's name."""
+    argument: str = ""
+    """The argument that gave the source, with which its errors begin."""
 
     def batches(
         self, columns: Sequence[str] | None = None, check: Callable[[pa.Schema], None] = lambda _: None
@@ -53,23 +47,33 @@ class Source:
             first row is read, and with those of each batch that has others than the one before.
         :raises SourceError: the source cannot be read.
         """
-        for name, schema in self._headers:
-            try:
-                check(schema)
-            except ColumnError as error:
-                if len(self._headers) > 1:
-                    error.args = (f"{name}: {error}",)
-                raise
-        seen: pa.Schema | None = None
-        with naming(self.argument), closing(self._read(columns)) as batches:
+        with naming(self.argument), closing(self.read(columns)) as batches:
+            for name, schema in self.headers:
+                check_names(schema.names, name)
+                try:
+                    check(schema)
+                except ColumnError as error:
+                    if len(self.headers) > 1:
+                        error.args = (f"{name}: {error}",)
+                    raise
+            seen: pa.Schema | None = None
             for batch in batches:
                 if batch.schema != seen:
                     check_names(batch.schema.names, self.description)
                     check(batch.schema)
                     seen = batch.schema
-                rows = batch if columns is None else batch.select(fields_of(batch.schema, columns).names)
+                rows = batch.select(stored_names(batch.schema, columns))
                 for start in range(0, rows.num_rows, BATCH_ROWS):
-                    yield checked_text(rows.slice(start, BATCH_ROWS), self.description)
+                    yield self._checked(rows.slice(start, BATCH_ROWS))
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:  # it would fail later, with an error that names no source
+                words = f"column {mask_numbers_in(name)!r} holds text that is not UTF-8, or is damaged"
+                raise SourceError(f"{self.description}: {words}") from None
+        return batch
 
 
 @contextmanager
@@ -88,23 +92,7 @@ def check_names(names: Sequence[str], description: str) -> None:
 
     :raises SourceError: names the first column name that occurs twice.
     """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            shown = mask_numbers_in(name)
-            raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")
-        seen.add(name)
-
-
-def checked_text(batch: pa.RecordBatch, description: str) -> pa.RecordBatch:
-    """Return a batch whose text is UTF-8: other text would fail later, with an error that names no source.
-
-    :raises SourceError: names the first column with such text.
-    """
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            shown = mask_numbers_in(name)
-            raise SourceError(f"{description}: column {shown!r} holds text that is not UTF-8, or is damaged") from None
-    return batch
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        shown = mask_numbers_in(twice)
+        raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")

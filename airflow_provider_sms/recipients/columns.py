@@ -26,15 +26,10 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMES = 20
-
-
 _DAY_SECONDS = 86_400
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_YEARS_1_TO_9999 = (-719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS)
-"""Seconds from 1970 to the first moment of Python's calendar, and to the first moment after its end."""
-_MOST = 2**63 - 1
-_LONGEST_SECONDS = 10**9 * _DAY_SECONDS
-"""The shortest duration, in seconds, that Python cannot hold."""
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
+_FIRST, _END = -719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS
+"""Seconds from 1970 to the beginning of the year 1, and to the end of the year 9999."""
 
 
 def type_words(kind: pa.DataType) -> str:
@@ -83,48 +78,29 @@ def whole_floats(column: pa.Array) -> pa.Array:
 
 
 def lost_digits(column: pa.Array) -> pa.Array | None:
-    """Return which values are floats too large to tell which integer they were; NaN is not one of them.
+    """Return which values are floats too large to tell which integer they were; None where the type holds none.
 
     :param column: plain.
-    :returns: a condition for each row, null for null; None where the type cannot hold such values.
     """
-    if not is_float(column.type):
-        return None
-    return pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64])))
+    return pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64]))) if is_float(column.type) else None
 
 
 def beyond_calendar(column: pa.Array) -> pa.Array | None:
-    """Return which values are dates or times outside the years 1 to 9999, or durations longer than Python can hold.
+    """Return which values are dates or times outside the years 1 to 9999; None where the type holds none.
 
     :param column: plain.
-    :returns: a condition for each row, null for null; None where the type cannot hold such values.
     """
-    types = pa.types
-    if types.is_date(column.type):
+    if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     kind = column.type
-    if not (types.is_timestamp(kind) or types.is_duration(kind)):
+    if not pa.types.is_timestamp(kind) or kind.unit == "ns":  # nanoseconds end in 2262
         return None
-    first, last = (-_LONGEST_SECONDS, _LONGEST_SECONDS) if types.is_duration(kind) else _YEARS_1_TO_9999
     # In its zone, a time may be some hours earlier or later than in UTC.
-    margin = _DAY_SECONDS if getattr(kind, "tz", None) else 0
-    if last * _PER_SECOND[kind.unit] > _MOST:
-        return None  # nanoseconds, say, end in 2262
-    values = column.cast(pa.int64())
+    margin, values = _DAY_SECONDS if kind.tz else 0, column.cast(pa.int64())
     return pc.or_(
-        pc.less(values, constant((first + margin) * _PER_SECOND[kind.unit])),
-        pc.greater_equal(values, constant((last - margin) * _PER_SECOND[kind.unit])),
+        pc.less(values, constant((_FIRST + margin) * _PER_SECOND[kind.unit])),
+        pc.greater_equal(values, constant((_END - margin) * _PER_SECOND[kind.unit])),
     )
-
-
-DECIMALS = {b"airflow_provider_sms": b"decimals"}
-"""Metadata of a column that was made from Python's decimals: its type depends on the values, so it does not tell how
-any of them is meant to be written."""
-
-
-def holds_decimals(field: pa.Field) -> bool:
-    """Return whether a column was made from Python's decimals."""
-    return DECIMALS.items() <= (field.metadata or {}).items()
 
 
 @lru_cache(maxsize=4096)
@@ -148,16 +124,15 @@ def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
     found = alike(schema.names, name)
     if len(found) == 1:
         return schema.field(found[0])
-    if len(set(found)) == 1:
-        raise ColumnError(f"{used_by}: {len(found)} columns of the source are named {found[0]!r}")
     if found:
         raise ColumnError(
             f"{used_by}: {len(found)} columns of the source could be {name!r}: {', '.join(map(repr, found))}. Name one "
             "of them exactly, or rename the others"
         )
-    raise ColumnError(
-        f"{used_by}: the source has no column {name!r}; {names_of(schema)}{did_you_mean(name, schema.names)}"
-    )
+    by_folded = {} if _hold_numbers(schema.names) else {folded(each): each for each in schema.names}
+    similar = " or ".join(repr(by_folded[each]) for each in get_close_matches(folded(name), by_folded))
+    question = f". Did you mean {similar}?" if similar else ""
+    raise ColumnError(f"{used_by}: the source has no column {name!r}; {names_of(schema)}{question}")
 
 
 def names_of(schema: pa.Schema) -> str:
@@ -172,29 +147,18 @@ def names_of(schema: pa.Schema) -> str:
     return f"it has {names}" + (f" and {more} more" if more > 0 else "")
 
 
-def did_you_mean(name: str, names: Sequence[str]) -> str:
-    """Return the question for the column that was meant, with the full stop before it; empty where none is similar."""
-    if _hold_numbers(names):
-        return ""
-    alike = {folded(each): each for each in names}
-    similar = get_close_matches(folded(name), alike)
-    return f". Did you mean {' or '.join(repr(alike[each]) for each in similar)}?" if similar else ""
-
-
 def _hold_numbers(names: Sequence[str]) -> bool:
     return any(mask_numbers_in(name) != name for name in names)
 
 
-def fields_of(schema: pa.Schema, names: Sequence[str] | None) -> pa.Schema:
-    """Return the columns to read, each once, as the source names them.
+def stored_names(schema: pa.Schema, names: Sequence[str] | None) -> list[str]:
+    """Return the names of columns, each once, as the source has them; None means all columns.
 
-    :param names: as an argument has them; None means all columns.
     :raises ColumnError: there is no such column, or more than one.
     """
     if names is None:
-        return schema
-    fields = (field_of(schema, name, "columns") for name in names)
-    return pa.schema({field.name: field for field in fields}.values())
+        return list(schema.names)
+    return list(dict.fromkeys(field_of(schema, name, "columns").name for name in names))
 
 
 def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
@@ -213,21 +177,11 @@ def strings(values: Sequence[str | None]) -> pa.Array:
         return pa.nulls(len(values), pa.string())
     encoded = [b"" if value is None else value.encode() for value in values]
     offsets = np.fromiter(accumulate(map(len, encoded), initial=0), np.int32, len(encoded) + 1)
-    valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    return string_array(offsets, b"".join(encoded), None if valid.all() else valid)
-
-
-def string_array(
-    offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytes, valid: npt.NDArray[np.bool_] | None
-) -> pa.Array:
-    """Return a column of texts made from buffers.
-
-    :param offsets: where each text begins in the data, and where the last ends.
-    :param data: UTF-8.
-    :param valid: which texts are not null; None means that no text is null.
-    """
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [bits, pa.py_buffer(offsets), pa.py_buffer(data)])
+    valid = np.packbits([value is not None for value in values], bitorder="little")
+    buffers = [valid if None in values else None, offsets, b"".join(encoded)]
+    return pa.Array.from_buffers(
+        pa.string(), len(values), [None if each is None else pa.py_buffer(each) for each in buffers]
+    )
 
 
 def mask(values: npt.NDArray[np.bool_]) -> pa.Array:

@@ -1,18 +1,28 @@
-"""The forms that recipients may have, recognised by the type of the object, without Arrow, which is slow to import.
+"""The forms that recipients may have, recognised by the object alone, without Arrow, which is slow to import.
 
 A DAG file is loaded every few seconds, and an object of any other type is refused as early as that.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from numbers import Integral
+
+from airflow_provider_sms.masking import SHORTEST_NUMBER
 
 FORMS = (
     "a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another object "
     "with Arrow's C stream interface, a list or an iterator of dicts, or a list of numbers"
 )
 """The forms that recipients may have, as an error lists them."""
+
+DATE = re.compile(
+    r"((?<!\d)(?:19|20)\d\d[-_./]?(?:0[1-9]|1[0-2])[-_./]?(?:0[1-9]|[12]\d|3[01])(?!\d)"
+    r"(?:T\d\d:?\d\d:?\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d)?)?)"
+)
+"""A date, or a moment in ISO 8601: no country has a number with so few digits and such a beginning."""
 
 
 def is_rows(source: object) -> bool:
@@ -34,8 +44,23 @@ def is_stream(source: object) -> bool:
     return hasattr(type(source), "__arrow_c_stream__")
 
 
+def could_be_number(item: object) -> bool:
+    """Return whether an item could be a phone number, or a text with several, and so is no path: logs show paths.
+
+    A text has enough digits outside dates, no letters, and slashes only between digits.
+    """
+    return is_in_number_list(item) and sum(map(str.isdecimal, DATE.sub("", str(item)))) >= SHORTEST_NUMBER
+
+
+def is_in_number_list(item: object) -> bool:
+    """Return whether a list of phone numbers may hold an item: one that is missing or too short is an invalid row."""
+    if not isinstance(item, str):
+        return item is None or (isinstance(item, Integral) and not isinstance(item, bool))
+    between_digits = re.sub(r"(?<=\d)/(?=\d)", "", item)
+    return not any(character.isalpha() or character in "/\\*?{" for character in between_digits)
+
+
 def explain_other(source: object) -> str:
     """Return the words of an error for an object that cannot be recipients; they show no value but None."""
-    is_text = isinstance(source, str)
-    kind = "None" if source is None else "an empty text" if is_text else type(source).__name__
+    kind = "None" if source is None else "an empty text" if isinstance(source, str) else type(source).__name__
     return f"recipients cannot be read from {kind}: pass {FORMS}"

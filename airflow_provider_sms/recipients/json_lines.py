@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.files import opened_text, source_errors
+from airflow_provider_sms.recipients.files import opened_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 1 << 20
 """The most bytes of a line, so that a file without line breaks is found."""
-_BOM = b"\xef\xbb\xbf"
 
 
 def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
@@ -28,29 +27,21 @@ def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
     :raises SourceError: a file cannot be read, or a line is not a JSON object.
     """
     for file in files:
-        yield from _rows(file)
-
-
-def _rows(file: DataFile) -> Iterator[dict[str, Any]]:
-    damaged = "is not a file of JSON lines, or is damaged or cut short"
-    with source_errors(file, lambda: damaged), opened_text(file) as content:
-        for number, line in enumerate(iter(lambda: content.readline(_LONGEST + 1), b""), 1):
-            if len(line) > _LONGEST:
-                raise SourceError(
-                    f"{file.name}: line {number} is longer than {_LONGEST >> 20} MiB; write one object a line"
-                )
-            text = line.removeprefix(_BOM) if number == 1 else line
-            if text.strip():
-                yield _row(text, file, number)
+        with opened_text(file) as content:
+            for number, line in enumerate(iter(lambda: content.readline(_LONGEST + 1), b""), 1):
+                text = line.removeprefix(b"\xef\xbb\xbf").strip()
+                if text:
+                    yield _row(text, file, number)
 
 
 def _row(text: bytes, file: DataFile, number: int) -> dict[str, Any]:
     try:
-        row = orjson.loads(text)
+        row = orjson.loads(text) if len(text) <= _LONGEST else None
     except orjson.JSONDecodeError:
-        row = None
+        row = None  # the parser's words may quote the line
     if isinstance(row, dict):
         return row
-    hint = "; a file that is one JSON array is not read" if number == 1 and text.lstrip().startswith(b"[") else ""
-    # The parser's words may quote the line.
-    raise SourceError(f"{file.name}: line {number} is not a JSON object; write one object a line, in UTF-8{hint}")
+    raise SourceError(
+        f"{file.name}: line {number} is not a JSON object; write one object a line, of up to {_LONGEST >> 20} MiB, in "
+        "UTF-8. A file that is one JSON array is not read"
+    )

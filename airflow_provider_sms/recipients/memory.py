@@ -16,8 +16,8 @@ from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, check_names
-from airflow_provider_sms.recipients.columns import DECIMALS, strings
-from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, value_text
+from airflow_provider_sms.recipients.columns import strings
+from airflow_provider_sms.recipients.values import NULLS, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -45,7 +45,7 @@ def from_dataframe(frame: pd.DataFrame) -> Source:
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         for start in range(0, max(len(frame), 1) if names else 0, BATCH_ROWS):
             piece = frame.iloc[start : start + BATCH_ROWS]
-            yield _batch({name: _of_series(piece.iloc[:, n], name, description) for n, name in enumerate(names)})
+            yield _batch({name: piece.iloc[:, place] for place, name in enumerate(names)}, description)
 
     return Source(description, read)
 
@@ -59,13 +59,10 @@ def from_stream(stream: Any) -> Source:
             with pa.RecordBatchReader.from_stream(stream) as reader:
                 yield from batches_of_reader(reader)
         except (pa.ArrowException, NotImplementedError, OSError, TypeError, ValueError) as error:
-            if isinstance(stream, pa.ChunkedArray) or hasattr(type(stream), "dtype"):
-                raise SourceError(
-                    f"{description}: it is one column, not a table. Pass the whole table, or the column as a list"
-                ) from None
             # The producer's words may quote values.
             raise SourceError(
-                f"{description}: its Arrow stream cannot be read by pyarrow {pa.__version__}: {type(error).__name__}"
+                f"{description}: its Arrow stream cannot be read as a table by pyarrow {pa.__version__}: "
+                f"{type(error).__name__}"
             ) from None
 
     return Source(description, read)
@@ -74,10 +71,8 @@ def from_stream(stream: Any) -> Source:
 def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
     """Return the source of dicts, one for each row; each batch has the columns of the ones before it.
 
-    :param description: its name in a log; none for a list or an iterator, which names itself.
+    :param description: its name in a log; none for an iterator, which names itself.
     """
-    if not description and isinstance(rows, (list, tuple)):
-        description = f"list of {len(rows)} {by_count(len(rows), 'row')}"
     description = description or type(rows).__name__
 
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
@@ -96,21 +91,18 @@ def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
                 raise SourceError(f"{description}: the keys of the dicts are column names, so each must be text")
             if not names:
                 raise SourceError(f"{description}: there are rows, but no columns")
-            yield _batch({name: _of_values([each.get(name) for each in piece], name, description) for name in names})
+            yield _batch({name: [each.get(name) for each in piece] for name in names}, description)
 
     return Source(description, read)
 
 
 def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
-    """Return some rows of values as a batch.
+    """Return some rows of values, in the order of the names, as a batch.
 
-    :param names: those of the columns, in the order of each row's values.
     :raises SourceError: a column has values from which no column can be made.
     """
-    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return _batch(
-        {name: _of_values(list(values), name, description) for name, values in zip(names, by_column, strict=True)}
-    )
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return _batch(dict(zip(names, map(list, columns), strict=True)), description)
 
 
 def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -119,44 +111,33 @@ def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     yield from reader
 
 
-def _batch(columns: Mapping[str, tuple[pa.Array, bool]]) -> pa.RecordBatch:
-    fields = [
-        pa.field(name, array.type, metadata=DECIMALS if holds_decimals else None)
-        for name, (array, holds_decimals) in columns.items()
-    ]
-    arrays = [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array, _ in columns.values()]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+def _batch(columns: Mapping[str, Any], description: str) -> pa.RecordBatch:
+    """Return columns, each a Series or a list of values, as a batch."""
+    arrays = [_column(values, name, description) for name, values in columns.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _of_series(series: pd.Series[Any], name: str, description: str) -> tuple[pa.Array, bool]:
-    """Return a column of the type of a Series or, where that is ``object``, of its values."""
-    categories = getattr(series.dtype, "categories", None)
-    of_objects = series.dtype == object or (
-        categories is not None and categories.dtype == object and _kinds(categories) != {str}
-    )
-    column = None if of_objects else _converted(series)
-    return _of_values(series.astype(object).tolist(), name, description) if column is None else (column, False)
+def _column(values: Any, name: str, description: str) -> pa.Array:
+    """Return a column of the type of a Series or, without one, of the kind of its values.
 
-
-def _of_values(values: list[Any], name: str, description: str) -> tuple[pa.Array, bool]:
-    """Return a column of Python values, and whether any of them is a decimal.
-
-    Values of several kinds become text, but for whole numbers among floats: Arrow would turn a time beside a date into
-    a date, and True beside 0.5 into 1.
+    Several kinds become text, but for whole numbers among floats: Arrow would turn a time beside a date into a date,
+    and True beside 0.5 into 1.
     """
+    if not isinstance(values, list):
+        stored = getattr(values.dtype, "categories", values).dtype
+        if str(stored) != "object" and (column := _converted(values)) is not None:
+            return column
+        values = values.astype(object).tolist()
     kinds = _kinds(values)
     if len(kinds) > 1:  # often NaN beside text, which pandas writes for a missing text
         values = [None if _is_nan(value) else value for value in values]
         kinds = _kinds(values)
-    column = None
-    if kinds == {int, float} and all(
-        abs(value) < LOST_FROM[64] for value in values if isinstance(value, (int, np.integer))
-    ):
-        column = _converted([None if type(value).__name__ in NULLS else float(value) for value in values])
-    elif len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1):
-        column = _converted(values)
+    is_one = len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1)
+    # Arrow refuses an integer that would lose digits.
+    numbers = pa.float64() if kinds == {int, float} else None
+    column = _converted(values, numbers) if is_one or numbers else None
     try:
-        return strings([value_text(value) for value in values]) if column is None else column, Decimal in kinds
+        return strings([value_text(value) for value in values]) if column is None else column
     except (TypeError, ValueError):
         found = ", ".join(sorted({type(value).__name__ for value in values}))
     raise SourceError(
@@ -167,32 +148,25 @@ def _of_values(values: list[Any], name: str, description: str) -> tuple[pa.Array
 
 def _kinds(values: Iterable[Any]) -> set[type]:
     """Return the kinds of the values, without those that are null in pandas."""
-    return {_kind(kind) for kind in set(map(type, values)) if kind.__name__ not in NULLS}
-
-
-def _kind(kind: type) -> type:
-    if issubclass(kind, np.bool_):
-        return bool
-    if issubclass(kind, np.integer):
-        return int
-    return next((known for known in _KINDS if issubclass(kind, known)), kind)
+    return {
+        next((known for known in _KINDS if issubclass(kind, known)), kind)
+        for kind in set(map(type, values))
+        if kind.__name__ not in NULLS
+    }
 
 
 def _is_nan(value: Any) -> bool:
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+    return isinstance(value, (float, np.floating, Decimal)) and value != value  # noqa: PLR0124 - NaN equals nothing
 
 
-def _zones(values: Iterable[Any]) -> set[str | None]:
-    moments = (value for value in values if type(value).__name__ not in NULLS)
-    # Within one zone of pytz, the objects differ from time to time.
-    return {None if each.tzinfo is None else str(getattr(each.tzinfo, "zone", None) or each.tzinfo) for each in moments}
+def _zones(values: Iterable[Any]) -> set[str]:
+    return {str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}
 
 
-def _converted(values: Any) -> pa.Array | None:
+def _converted(values: Any, kind: pa.DataType | None = None) -> pa.Array | None:
     """Return the column that Arrow makes; None where it cannot, since its errors quote values and are not passed on."""
     try:
-        return pa.array(values, from_pandas=True)
+        column = pa.array(values, kind, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

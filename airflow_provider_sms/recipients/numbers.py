@@ -19,18 +19,11 @@ import pyarrow as pa
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.recipients.columns import (
-    is_float,
-    is_text,
-    plain,
-    strings,
-    value_type,
-    whole_floats,
-)
+from airflow_provider_sms.recipients.columns import is_float, is_text, plain, strings, value_type, whole_floats
 from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.recipients.values import LOST_FROM, is_missing
 
-SHORTEST, LONGEST = 7, 15
+_SHORTEST, _LONGEST = 7, 15
 """Digits of a number with its country code: the most are those of E.164."""
 
 NO_NUMBER = "no number"
@@ -47,7 +40,6 @@ IMPOSSIBLE_HERE = "not a possible number in default_region; write those of other
 AMBIGUOUS = "can be read with and without a country code: write it with +"
 
 _MOBILE = {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE}
-_LEAST = 7
 
 _SEPARATORS = re.compile(r"[ \t\-./()]+")
 _FLOAT = re.compile(r"(\+?[0-9]+)\.0|(\+?[0-9]{10,})\.0+")
@@ -72,26 +64,22 @@ _PLAIN = re.compile(r"\+?\(?[0-9]{1,4}\)?(?: ?\([0-9]{2,5}\))?(?:[ -][0-9]{2,5})
 
 
 class Reading(NamedTuple):
-    """What one cell holds."""
+    """What one cell holds: a number, or the reason why it holds none, which does not show the number."""
 
     digits: str | None
-    """The number with its country code; None where the cell holds no possible number."""
+    """With country code, 7 to 15."""
     reason: str | None
-    """Why it holds none, without the number."""
     former: str | None
     """The digits with country code of a number that is not valid today: its country may have changed its spelling."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CleanDestinations:
-    """A column of numbers, cleaned. All arrays are as long as the column, and hold strings."""
+    """What each cell of a column holds, as :class:`Reading` has it: columns of texts."""
 
     digits: pa.Array
-    """7 to 15 digits with country code; null where the number is invalid."""
     reasons: pa.Array
-    """Why a number is invalid, without the number; null where it is valid."""
     former: pa.Array
-    """As in :class:`Reading`, null for a number that is valid today, and for a cell without a country code."""
 
 
 def can_hold_numbers(kind: pa.DataType) -> bool:
@@ -130,9 +118,8 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
 
 
 def read_number(value: Any, region: str | None) -> Reading:
-    """Return the number that a cell holds.
+    """Return what a cell holds: a text, an integer, a float, a decimal or None.
 
-    :param value: text, an integer, a float, a decimal or None.
     :param region: ISO 3166 alpha-2 code in capitals; None means that the number carries its country code.
     """
     if value is None or value != value:  # noqa: PLR0124 - NaN is no number
@@ -162,9 +149,7 @@ def _read_text(written: str, region: str | None) -> Reading:
     if reason := next((why for why, notation in _NOTATIONS.items() if re.fullmatch(notation, number)), None):
         return _refused(reason)
     if not digits.isdecimal():
-        first, *others = re.split(r"[^0-9 \t\-./()]+", number.removeprefix("+"))
-        several = len(_SEPARATORS.sub("", first)) >= SHORTEST and any(map(str.isdecimal, "".join(others)))
-        return _refused(SEVERAL if several else CHARACTERS)
+        return _refused(CHARACTERS)
     is_abroad = compact[0] == "+" or _TRUNK_ZERO.search(number) is not None
     if compact.startswith("00") and (is_abroad or region is None or _metadata(region).international_prefix == "00"):
         is_abroad, digits = True, digits.removeprefix("00")
@@ -280,12 +265,12 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
         dropped = _parse(f"+{code}{national.removeprefix(prefix)}")
         return dropped and dropped._replace(is_possible=dropped.is_valid)
     is_possible = kind != PhoneNumberType.UNKNOWN or len(national) == usual
-    is_possible &= SHORTEST <= len(code) + len(national) <= LONGEST
+    is_possible &= _SHORTEST <= len(code) + len(national) <= _LONGEST
     if kind not in _MOBILE and (national.startswith(code) or kind == PhoneNumberType.UNKNOWN):
         # Two country codes in a row, as in +49 49 151 12345678: some fixed lines in Germany are as long.
         inner = _parse(f"+{national}")
         is_possible &= inner is None or not inner.is_mobile
-    return _Candidate(f"{code}{national}", len(national) >= min(usual or _LEAST, _LEAST), kind, is_possible)
+    return _Candidate(f"{code}{national}", len(national) >= min(usual or _SHORTEST, _SHORTEST), kind, is_possible)
 
 
 def _metadata(region: str) -> Any:
@@ -326,7 +311,7 @@ def _certain(written: str, region: str | None) -> str | None:
         code, pattern = _within(region)
         found = pattern.fullmatch(digits)
         certain = found and (found["coded"] or f"{code}{found['national']}")
-    return certain if certain and SHORTEST <= len(certain) <= LONGEST else None
+    return certain if certain and _SHORTEST <= len(certain) <= _LONGEST else None
 
 
 @lru_cache(maxsize=1000)

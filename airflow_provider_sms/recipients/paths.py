@@ -12,52 +12,35 @@ import fsspec
 from fsspec import AbstractFileSystem
 
 from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
-from airflow_provider_sms.recipients.number_lists import path_without_numbers
+from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.recipients.forms import DATE, could_be_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-JSON_LINES = "JSON Lines"
-_FORMATS = {
-    "CSV": ("csv", "tsv"),
-    JSON_LINES: ("jsonl", "ndjson"),
-    "Arrow": ("arrow", "arrows", "feather", "ipc"),
-    "Parquet": ("parquet", "parq", "pq"),
+PARQUET, ARROW, CSV, JSON_LINES = "Parquet", "Arrow", "CSV", "JSON Lines"
+FORMATS = {
+    **dict.fromkeys(("parquet", "parq", "pq", ""), PARQUET),
+    **dict.fromkeys(("arrow", "arrows", "feather", "ipc"), ARROW),
+    **dict.fromkeys(("csv", "tsv"), CSV),
+    **dict.fromkeys(("jsonl", "ndjson"), JSON_LINES),
 }
-"""The formats, and the endings of their names."""
-_FORMAT_OF = {ending: name for name, endings in _FORMATS.items() for ending in endings}
+"""The formats by the endings of names; a name without one, as Hive writes it, is taken for Parquet."""
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
-_COMPRESSED = re.compile(r"\.(csv|tsv|jsonl|ndjson)\.(gz|bz2|zst)$")
-_NOT_PARQUET = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$")
-"""Searched in a name in lower case: an ending by which a file is opened as something other than Parquet."""
-_TABLE = re.compile(
-    r"\.(?:xls[xmb]?|ods|json|orc|avro|xml|zip|7z|rar|tar|xz)$"
-    r"|\.(?:csv|tsv|txt|jsonl?|ndjson|parquet|parq|pq|arrows?|feather|ipc|orc)\.(?!(?:crc|md5|sha\d*|sig|asc)$)[^.]+$"
-)
-"""Searched in a name in lower case: whether a file in a directory may hold recipients, though it is not read."""
+_ENDING = re.compile(r"(?:\.(csv|tsv|jsonl|ndjson)\.(gz|bz2|zst)|\.([^./]*))?$")
 _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders in a directory of Parquet files that hold the log of a table, and the kind of table."""
-_MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
-READ = (
-    "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), CSV (.csv, .tsv) "
-    "and JSON lines (.jsonl, .ndjson), the latter two also with .gz, .bz2 or .zst"
-)
-"""The formats that are read, as an error lists them."""
 _WILDCARD = re.compile(r"[*?\[]")
-_FOLDER_KEY = "_$folder$"
-"""The ending of an object that stands for a folder, as Hadoop writes it."""
-_LOST_AND_FOUND = "lost+found"
-"""A folder at the top of a disk, which belongs to the system."""
+# Hadoop writes an object for a folder, and a disk has a folder of the system.
+_HIDDEN = re.compile(r"[_.].*|.*_\$folder\$|lost\+found")
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file with rows of recipients."""
+    """A file with rows of recipients, on a filesystem of fsspec."""
 
     filesystem: Any
-    """The fsspec filesystem of the file."""
     path: str
-    """The path of the file on that filesystem."""
 
     @property
     def name(self) -> str:
@@ -67,38 +50,33 @@ class DataFile:
     @property
     def ending(self) -> str:
         """The ending of the name, in small letters and without that of a compression."""
-        name = self.name.rsplit("/", 1)[-1].lower()
-        found = _COMPRESSED.search(name)
-        return found[1] if found else name.rpartition(".")[2] if "." in name else ""
+        found = self._endings
+        return found[1] or found[3] or ""
 
     @property
     def codec(self) -> str | None:
         """The compression that the name indicates; None where the file is plain."""
-        found = _COMPRESSED.search(self.name.lower())
-        return _CODECS[found[2]] if found else None
+        return _CODECS.get(self._endings[2])
 
     @property
     def format(self) -> str | None:
-        """The format that the name indicates; None where it indicates none, so that Parquet is assumed."""
-        return _FORMAT_OF.get(self.ending)
+        """The format that the name tells; None where its ending is of none that is read."""
+        return FORMATS.get(self.ending)
 
-    def open(self) -> Any:
-        """Return the file, opened for reading bytes; the caller closes it."""
-        return self.filesystem.open(self.path, "rb")
+    @property
+    def _endings(self) -> Any:
+        return _ENDING.search(self.name.lower())
 
 
 def require_parquet_name(path: str, argument: str) -> None:
-    """Refuse a path for a Parquet file whose name says that the file is something else.
+    """Refuse a name for a Parquet file that says that the file is something else.
 
-    A name that indicates no format may be used: such a file is taken for Parquet.
-
-    :param path: path or URI of the file to write.
-    :param argument: the argument that gives the path, for the error.
     :raises InputError: names the ending, and says what to do.
     """
-    if found := _NOT_PARQUET.search(path.rstrip("/ ").lower()):
+    file = DataFile(None, path.rstrip("/ "))
+    if file.format != PARQUET:
         raise InputError(
-            f"{argument} is written as Parquet, so its name may not end with {found[0]}: use a name that ends with "
+            f"{argument} is written as Parquet, so its name may not end with .{file.ending}: use a name that ends with "
             ".parquet"
         )
 
@@ -109,9 +87,15 @@ def is_path(source: object) -> bool:
 
 
 def without_secrets(source: Any) -> str:
-    """Return a path for logs, without the password or the signature that a URI may carry, and with numbers masked."""
+    """Return a path for logs, without a URI's password or signature, and with what could be a phone number masked."""
     text = re.sub(r"(?<=://)[^/@]*@", "*****@", str(source))
-    return path_without_numbers(re.sub(r"^(https?://[^?]*)\?.*", r"\1", text))
+    text = re.sub(r"^(https?://[^?]*)\?.*", r"\1", text)
+    if could_be_number(text):
+        return mask_numbers_in(text.replace("/", ""))
+    return "/".join(
+        "".join(piece if place % 2 else mask_numbers_in(piece) for place, piece in enumerate(DATE.split(segment)))
+        for segment in text.split("/")
+    )
 
 
 def safe_cause(error: Exception, source: Any) -> Exception | None:
@@ -126,13 +110,16 @@ def find_files(source: Any) -> list[DataFile]:
     :raises SourceError: there are no such files, or the filesystem cannot list them.
     """
     name = without_secrets(source)
+    if not name.strip():
+        raise SourceError("the path is empty: give the path of the files with the recipients")
     try:
         filesystem, path = _locate(source)
         if isinstance(filesystem, AbstractFileSystem):
             # A process has one object for each filesystem, which may have kept the listing of an earlier attempt.
             filesystem.invalidate_cache()
-        return _expand(filesystem, path, name)
-    except SourceError:
+        return _expand(filesystem, path)
+    except SourceError as error:
+        error.args = (f"{name}: {error}",)
         raise
     except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
         where = f" at {without_secrets(error.filename)}" if isinstance(error, OSError) and error.filename else ""
@@ -143,56 +130,31 @@ def find_files(source: Any) -> list[DataFile]:
 def _locate(source: Any) -> tuple[Any, str]:
     if hasattr(source, "fs") and hasattr(source, "path"):
         return source.fs, str(source.path)
-    text = os.fspath(source)
-    if not text.strip():
-        raise SourceError("the path is empty: give the path of the files with the recipients")
     try:
-        filesystem, path = fsspec.core.url_to_fs(text)
+        filesystem, path = fsspec.core.url_to_fs(os.fspath(source))
     except (ImportError, ValueError) as error:
         # These errors name the package to install, or an unknown protocol.
-        raise SourceError(f"{without_secrets(text)}: {error}") from safe_cause(error, text)
+        raise SourceError(str(error)) from safe_cause(error, source)
     return filesystem, path
 
 
-def _expand(filesystem: Any, path: str, name: str) -> list[DataFile]:
-    segments: list[str] = []
-    if (kind := _kind(filesystem, path)) == "file":
+def _expand(filesystem: Any, path: str) -> list[DataFile]:
+    kind, named = _kind(filesystem, path), path.rstrip("/").split("/")
+    if kind == "file":
         return [DataFile(filesystem, path)]
-    if kind is None:
-        named = path.rstrip("/").split("/")
-        fixed = next((place for place, segment in enumerate(named) if _WILDCARD.search(segment)), None)
-        if fixed is None:
-            raise SourceError(f"{name}: there is no such file or directory")
-        path, segments = "/".join(named[:fixed]), named[fixed:]
-        if _kind(filesystem, path or "/") is None:
-            raise SourceError(f"{name}: no file matches")
-    try:
-        found = dict(_walk(filesystem, path, segments))
-    except SourceError as error:
-        error.args = (f"{name}: {error}",)
-        raise
-    below = [DataFile(filesystem, each) for each in sorted(found)]
-    files = [file for file in below if found[file.path] or _is_data(file)]
-    kept = {file.path for file in files}
-    if others := [file.name for file in below if file.path not in kept and _TABLE.search(file.name.lower())]:
-        raise SourceError(
-            f"{name}: the directory holds {others[0]}, which is not read. If it has recipients, convert it; otherwise "
-            f"move it away, or give a glob. Formats that are read: {READ}"
-        )
-    if not files:
-        raise SourceError(
-            f"{name}: no file matches"
-            if segments
-            else f"{name}: the directory holds no file that is read. Convert other files, and name them by their "
-            f"format. Formats that are read: {READ}"
-        )
-    return files
+    wildcards = (place for place, segment in enumerate(named) if _WILDCARD.search(segment))
+    fixed = next(wildcards, None) if kind is None else len(named)
+    if fixed is None:
+        raise SourceError("there is no such file or directory")
+    found = set(_walk(filesystem, "/".join(named[:fixed]), named[fixed:]))
+    if not found:
+        raise SourceError("the directory holds no file" if kind else "no file matches")
+    return [DataFile(filesystem, each) for each in sorted(found)]
 
 
-def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the files below a folder, and whether a glob matches each by its name.
+def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[str]:
+    """Yield the files below a folder that match the segments of a glob; none for all files.
 
-    :param segments: those of the glob, below the folder; none for all files.
     :raises SourceError: people would be left out, or texted although they are no longer in the table.
     """
     entries = {each["name"].rstrip("/"): each for each in _listed(filesystem, folder)}
@@ -206,10 +168,9 @@ def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[tuple[s
     head, *rest = segments or ["**"]
     for path, info in entries.items():
         base = path.rsplit("/", 1)[-1]
-        if (_is_hidden(base) and not _is_hidden(head)) or not (head == "**" or fnmatchcase(base, head)):
+        if (_HIDDEN.fullmatch(base) and not _HIDDEN.fullmatch(head)) or not (head == "**" or fnmatchcase(base, head)):
             continue
-        is_certain = info["type"] == "directory" or (info["type"] == "file" and info.get("size") != 0)
-        kind = info["type"] if is_certain else _kind(filesystem, path)
+        kind = info["type"] if info["type"] in {"directory", "file"} else _kind(filesystem, path)
         if kind == "directory":
             if head == "**" and info.get("islink"):
                 raise SourceError(
@@ -219,7 +180,7 @@ def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[tuple[s
                 )
             yield from _walk(filesystem, path, segments if head == "**" else rest)
         elif not rest:
-            yield path, bool(segments)
+            yield path
     if head == "**" and rest:
         yield from _walk(filesystem, folder, rest)
 
@@ -246,29 +207,12 @@ def _listed(filesystem: Any, folder: str) -> list[dict[str, Any]]:
 def _kind(filesystem: Any, path: str) -> str | None:
     """Return whether a path is a file or a directory; None where nothing is there."""
     try:
-        info = filesystem.info(path)
+        kind = str(filesystem.info(path)["type"])
     except FileNotFoundError:
         return None
-    if info["type"] == "other":  # to open a pipe may take for ever, and it could be read only once
+    if kind == "other":  # to open a pipe may take for ever, and it could be read only once
         raise SourceError(
             f"{without_secrets(path)} is a pipe, a socket or a device. Write its rows to a file, and pass the path of "
             "that file"
         )
-    if info["type"] == "file" and info.get("size") == 0:
-        # An object without a byte may stand for a folder of an object store.
-        is_folder = path.endswith("/") or any(other.startswith(f"{path}/") for other in filesystem.find(path))
-        return "directory" if is_folder else "file"
-    return str(info["type"])
-
-
-def _is_hidden(segment: str) -> bool:
-    """Return whether a name is passed over, unless it is given."""
-    return segment.startswith(("_", ".")) or segment.endswith(_FOLDER_KEY) or segment == _LOST_AND_FOUND
-
-
-def _is_data(file: DataFile) -> bool:
-    """Return whether a file is data, not a note beside data; if in doubt it is, so that no recipients are left out."""
-    if not file.ending or file.format is not None:
-        return True
-    with file.open() as stream:
-        return bool(stream.read(max(map(len, _MAGIC))).startswith(_MAGIC))
+    return kind

@@ -7,23 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.recipients.arrow import ARROW
 from airflow_provider_sms.recipients.batches import Source, naming
-from airflow_provider_sms.recipients.csv import CSV
+from airflow_provider_sms.recipients.columnar import opened_arrow, opened_parquet
+from airflow_provider_sms.recipients.csv import opened_csv
 from airflow_provider_sms.recipients.files import open_files
-from airflow_provider_sms.recipients.forms import explain_other, is_dataframe, is_stream
+from airflow_provider_sms.recipients.forms import (
+    could_be_number,
+    explain_other,
+    is_dataframe,
+    is_in_number_list,
+    is_stream,
+)
 from airflow_provider_sms.recipients.json_lines import read_json_lines
 from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream
-from airflow_provider_sms.recipients.number_lists import could_be_number, is_in_number_list, is_whole
-from airflow_provider_sms.recipients.parquet import PARQUET
-from airflow_provider_sms.recipients.paths import JSON_LINES, find_files, is_path, without_secrets
+from airflow_provider_sms.recipients.paths import (
+    ARROW,
+    CSV,
+    FORMATS,
+    JSON_LINES,
+    PARQUET,
+    find_files,
+    is_path,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sms.recipients.paths import DataFile
-
-_FORMATS = {file_format.name: file_format for file_format in (ARROW, CSV, PARQUET)}
+_READERS = {ARROW: opened_arrow, CSV: opened_csv, PARQUET: opened_parquet}
 _MOST_SHOWN = 3
 
 
@@ -31,11 +42,10 @@ def open_source(source: Any, *, argument: str = "source", column: str = "destina
     """Return the source of recipients in any form.
 
     :param source: path or URI of a file or of a directory with such files, at any depth, where files and directories
-        whose names begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path`` such as an
-        ``ObjectStoragePath``; a list of these; a pandas DataFrame; a pyarrow Table or RecordBatch; an object with
-        Arrow's C stream interface; a list, or an iterator, of dicts; a phone number, or a list of them; or a
-        :class:`Source`. The name of a file tells its format: CSV, JSON lines or Arrow; every other file is taken for
-        Parquet.
+        whose names begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path``; a list of
+        these; a pandas DataFrame; an object with Arrow's C stream interface; a list, or an iterator, of dicts; a phone
+        number, or a list of them; or a :class:`Source`. The ending of a file's name tells its format; a name without
+        one is taken for Parquet.
     :param argument: the argument that gives the source, for an error.
     :param column: the name of the column that a list of phone numbers becomes.
     :returns: a source whose errors begin with the argument.
@@ -48,10 +58,10 @@ def open_source(source: Any, *, argument: str = "source", column: str = "destina
 
 
 def _opened(source: Any, column: str) -> Source:
-    if isinstance(source, str) and could_be_number(source):
-        source = [source]
     if isinstance(source, Source):
         return source
+    if isinstance(source, str) and could_be_number(source):
+        source = [source]
     if is_dataframe(source):
         return from_dataframe(source)
     if is_stream(source):
@@ -66,17 +76,18 @@ def _opened(source: Any, column: str) -> Source:
 
 
 def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
+    description = f"list of {len(source)} {by_count(len(source), 'row')}"
     if all(isinstance(row, Mapping) for row in source):
-        return from_dicts(source)
-    if any(could_be_number(str(item)) for item in source if isinstance(item, str) or is_whole(item)):
+        return from_dicts(source, description)
+    if any(map(could_be_number, source)):
         other = next((place for place, item in enumerate(source) if not is_in_number_list(item)), None)
         if other is None:
-            return from_dicts([{column: number} for number in source])
+            return from_dicts([{column: number} for number in source], description)
         raise SourceError(
             f"a list of phone numbers may hold nothing else, no template either, and element {other} of {len(source)} "
             "is not one. Elements count from 0"
         )
-    if all(is_path(path) for path in source):
+    if all(map(is_path, source)):
         return _open_paths(source)
     kinds = ", ".join(sorted({type(element).__name__ for element in source}))
     raise SourceError(f"a list of recipients must hold one kind of element: paths, dicts or numbers, not {kinds}")
@@ -84,23 +95,22 @@ def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
 
 def _open_paths(paths: Sequence[Any]) -> Source:
     files = [file for path in paths for file in find_files(path)]
-    first: dict[str, DataFile] = {}
-    for file in files:
-        first.setdefault(file.format or PARQUET.name, file)
-    if len(first) > 1:
-        one, other = list(first.values())[:2]
+    first = {file.format: file for file in reversed(files)}
+    if None in first:
         raise SourceError(
-            f"{one.name} is {_taken_for(one)}, and {other.name} is {_taken_for(other)}: one source is of one format; "
-            "choose with a glob, such as *.csv or **/*.parquet"
+            f"{first[None].name}: the ending of its name is none that is read: {', '.join(filter(None, FORMATS))}. If "
+            "it has recipients, convert it, and name it by its format; otherwise leave it out, by a glob such as *.csv"
         )
-    (kind,) = first
+    if len(first) > 1:
+        one, other, *_ = sorted(first.values(), key=files.index)
+        raise SourceError(
+            f"{one.name} is {one.format}, and {other.name} is {other.format}: one source is of one format; choose with "
+            "a glob, such as *.csv or **/*.parquet"
+        )
+    (kind,) = filter(None, first)
     names = ", ".join(without_secrets(path) for path in paths[:_MOST_SHOWN])
     more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
     description = f"{names}{more} ({len(files)} {kind} {by_count(len(files), 'file')})"
     if kind == JSON_LINES:
         return from_dicts(read_json_lines(files), description)
-    return open_files(_FORMATS[kind], files, description)
-
-
-def _taken_for(file: DataFile) -> str:
-    return file.format or f"taken for {PARQUET.name}"
+    return open_files(_READERS[kind], files, description)

@@ -12,17 +12,15 @@ import math
 import re
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from airflow_provider_sms.decimal_context import CONTEXT
 
-# Python's format specification for numbers: fill and align, sign, z, #, 0, width, grouping, precision, type.
-_NUMBER_FORMAT = re.compile(
-    r"(?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*[,_]?(?:\.(?P<precision>[0-9]+))?(?P<type>[bcdeEfFgGnoxX%]?)", re.DOTALL
+# Of Python's format specification what people read: fill and align, sign, 0, width, thousands, precision, type.
+_number_format = lru_cache(
+    re.compile(r"(?:.?[<>=^])?[-+ ]?0?[0-9]*,?(?P<type>d|(?:\.[0-9]+)?[fF%])?", re.DOTALL).fullmatch
 )
-_OF_INTEGERS, _FIXED_POINT, _OF_FLOATS = {*"bcdoxX"}, {*"fF%"}, {*"eEgG"}
-_DEFAULT_PRECISION = 6  # Python's, for floats
 
 # With the exponent's sign, which all programs write: 1e5 may be an id, and 1e-05 is a float.
 _EXPONENT = r"(?:[eE][-+][0-9]{1,3})?"
@@ -49,8 +47,6 @@ exactly this spelling: ``Nan`` is a first name, and ``Null`` a surname."""
 _MISSING_WORDS = frozenset(MISSING_WORDS)
 _SHEET_ERROR = re.compile(r"#\S+[!?]|#\w/\w")
 _TOO_NARROW = re.compile("#{3,}")
-
-_SOME_DAY = dt.date(2000, 1, 1)
 
 LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
 """The first whole number that a float cannot tell from its neighbour, by the float's number of bits."""
@@ -87,19 +83,6 @@ def write(value: Any, spec: str = "") -> str:
     return text
 
 
-class _NumberFormat(NamedTuple):
-    precision: int | None
-    kind: str
-
-
-@lru_cache
-def _number_format(spec: str) -> _NumberFormat | None:
-    found = _NUMBER_FORMAT.fullmatch(spec)
-    if found is None:
-        return None
-    return _NumberFormat(None if found["precision"] is None else int(found["precision"]), found["type"])
-
-
 def _write_number(value: float | Decimal, spec: str) -> str:
     """Return a number in a format, without a minus where it reads as zero."""
     text = _with_sign(value, spec)
@@ -113,32 +96,24 @@ def _write_number(value: float | Decimal, spec: str) -> str:
 def _with_sign(value: float | Decimal, spec: str) -> str:
     found = _number_format(spec)
     if found is None:
-        return format(value, spec)
-    precision, kind = found
-    exact = Decimal(repr(value)) if isinstance(value, float) else value
-    if kind in _FIXED_POINT:
-        spec = spec if precision is not None else f"{spec[:-1]}.{_DEFAULT_PRECISION}{kind}"
-        return _fixed(Decimal(exact), spec)
-    whole = int(exact) if _is_whole(exact) else None
-    if kind in _OF_INTEGERS and whole is None:
-        raise ValueError("a whole number is needed")
-    if kind in _OF_FLOATS or precision is not None or (kind and whole is None):
-        return format(float(exact), spec)
-    if whole is not None:
-        return format(whole, spec)
-    digits = _plain(exact)
-    return _fixed(Decimal(digits), f"{spec}.{len(digits) - digits.index('.') - 1}f") if spec else digits
+        raise ValueError("a format of numbers is needed")
+    exact, kind = Decimal(repr(value) if isinstance(value, float) else value), found["type"]
+    if kind in {None, "d"}:
+        if exact == exact.to_integral_value():
+            return format(int(exact), spec)
+        if kind:
+            raise ValueError("a whole number is needed")
+        digits = _plain(exact)
+        if not spec:
+            return digits
+        spec = f"{spec}.{len(digits) - digits.index('.') - 1}f"
+    elif not kind.startswith("."):
+        spec = f"{spec[:-1]}.6{kind}"  # Python's for floats
+    with localcontext(CONTEXT):
+        return format(exact, spec)
 
 
-def _fixed(exact: Decimal, spec: str) -> str:
-    try:
-        with localcontext(CONTEXT):
-            return format(exact, spec)
-    except ValueError:
-        return format(float(exact), spec)  # a decimal knows no underscores
-
-
-def _plain(exact: Decimal | int) -> str:
+def _plain(exact: Decimal) -> str:
     """Return a number with the digits that it needs."""
     digits = format(exact, "f")
     if "." in digits:
@@ -149,25 +124,7 @@ def _plain(exact: Decimal | int) -> str:
 def sets_decimals(spec: str) -> bool:
     """Return whether a format sets the number of digits of a number that is not whole."""
     found = _number_format(spec)
-    return found is not None and bool(found.kind or found.precision is not None)
-
-
-def number_in(text: str) -> Decimal | None:
-    """Return the number that a text represents; None where it represents none."""
-    return Decimal(text) if _NUMBER.fullmatch(text) else None
-
-
-def moment_in(text: str) -> dt.datetime | None:
-    """Return the date or time that a text represents in the form of ISO 8601; None where it represents neither."""
-    found = _MOMENT.fullmatch(text)
-    if found is None:
-        return None
-    zone = (found["zone"] or "").replace("Z", "+00:00").replace(":", "")
-    written = f"{found['day']} {found['time'] or '00:00:00'}.{(found['fraction'] or '0')[:6]}{zone}"
-    try:
-        return dt.datetime.strptime(written, "%Y-%m-%d %H:%M:%S.%f" + ("%z" if zone else ""))  # noqa: DTZ007 - as it says
-    except ValueError:
-        return None
+    return found is not None and bool(found["type"])
 
 
 def format_value_in(text: str, spec: str) -> str | None:
@@ -175,8 +132,10 @@ def format_value_in(text: str, spec: str) -> str | None:
 
     :raises ValueError: the value cannot be written in that format.
     """
-    value = number_in(text) if is_number_format(spec) else moment_in(text)
-    return None if value is None else write(value, spec)
+    if not is_number_format(spec):
+        moment = _moment_in(text)
+        return None if moment is None else write(moment, spec)
+    return write(Decimal(text), spec) if _NUMBER.fullmatch(text) else None
 
 
 def is_number_format(spec: str) -> bool:
@@ -195,11 +154,7 @@ def fits_text(spec: str) -> bool:
 
 def fits_value_in_text(spec: str) -> bool:
     """Return whether a format is for numbers, dates or times, which a text may hold."""
-    try:
-        write(0 if is_number_format(spec) else _SOME_DAY, spec)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return True
+    return is_number_format(spec) or "%" in spec
 
 
 def key_text(text: str) -> str:
@@ -210,19 +165,31 @@ def key_text(text: str) -> str:
         return text.lower()
     if found := _TIME.fullmatch(text):
         return found["time"] + _fraction(found["fraction"])
-    found = _MOMENT.fullmatch(text)
-    moment = None if found is None else moment_in(text)
+    found, moment = _MOMENT.fullmatch(text), _moment_in(text)
     if found is None or moment is None:
         return text
     zone = "Z" if found["zone"] else ""
-    if zone:
-        try:
-            moment = moment.astimezone(dt.timezone.utc)
-        except OverflowError:
-            return text
+    try:
+        moment = moment.astimezone(dt.timezone.utc) if zone else moment
+    except OverflowError:
+        return text
     fraction = _fraction(found["fraction"] or "")
     time = f" {moment:%H:%M:%S}{fraction}" if fraction or moment.time().replace(microsecond=0) != dt.time() else ""
     return f"{moment.date()}{time}{zone}"
+
+
+def _moment_in(text: str) -> dt.datetime | None:
+    """Return the date or time that a text represents in the form of ISO 8601, to the microsecond."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    zone = (found["zone"] or "").replace("Z", "+00:00")
+    zone = zone and f"{zone[:3]}:{zone[-2:]}"
+    fraction = (found["fraction"] or "")[:6].ljust(6, "0")
+    try:
+        return dt.datetime.fromisoformat(f"{found['day']} {found['time'] or '00:00:00'}.{fraction}{zone}")
+    except ValueError:
+        return None
 
 
 def _fraction(digits: str) -> str:
@@ -237,17 +204,15 @@ def value_text(value: Any) -> str | None:
     """
     if type(value).__name__ in NULLS:
         return None
-    if isinstance(value, (str, UUID)):
-        # That of an enumeration would return the name of its member.
-        return str.__str__(value) if isinstance(value, str) else str(value)
-    lost_from = LOST_FROM[64]
-    dtype = getattr(value, "dtype", None)
+    if isinstance(value, str):
+        return str.__str__(value)  # that of an enumeration would return the name of its member
+    if isinstance(value, UUID):
+        return str(value)
+    lost_from, dtype = LOST_FROM[64], getattr(value, "dtype", None)
     if dtype is not None and dtype.kind in "biuf":
         lost_from = LOST_FROM.get(8 * dtype.itemsize, lost_from)
         value = float(str(value)) if dtype.kind == "f" else value.item()
-    if isinstance(value, (float, Decimal)) and not (
-        value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
-    ):
+    if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return None
     if isinstance(value, float) and abs(value) >= lost_from:
         return format(value, ".17e")  # its digits are lost, and it is refused where they matter
@@ -256,7 +221,3 @@ def value_text(value: Any) -> str | None:
     if isinstance(value, (bool, int, float, Decimal, dt.date, dt.time)):
         return write(value)
     raise TypeError
-
-
-def _is_whole(number: Decimal | int) -> bool:
-    return isinstance(number, int) or number == number.to_integral_value()

@@ -189,7 +189,7 @@ def test_types_that_hold_no_numbers(kind):
 
 def test_a_name_that_two_columns_have():
     """Two columns of one name are not guessed between."""
-    with pytest.raises(ColumnError, match="2 columns of the source are named 'name'"):
+    with pytest.raises(ColumnError, match="2 columns of the source could be 'name'"):
         Composer("{name}", None).check(pa.schema([*SCHEMA, ("name", pa.int8())]))
 
 

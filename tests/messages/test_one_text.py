@@ -124,11 +124,9 @@ def test_a_float_column_that_gets_one_text(tmp_path):
 
 
 @pytest.mark.parametrize("make", [rows, frame, stream], ids=["dicts", "frame", "iterator"])
-@pytest.mark.parametrize(
-    "values", [(Decimal(10),), (Decimal(10), Decimal("12.50")), (Decimal("12.50"), "n/a")], ids=str
-)
+@pytest.mark.parametrize("values", [(Decimal("12.50"),), (Decimal(10), Decimal("12.50"))], ids=str)
 def test_decimals_in_memory_need_a_format(make, values):
-    """The type of decimals in memory depends on all of them, so a message must say how they read, from the start."""
+    """As those of a file do, where any of them has digits after the point."""
     with pytest.raises(TemplateError, match=r"column 'x' holds decimals .*\{x:\.2f\}"):
         read(make(*values), "R{x}")
     assert read(make(*values), "R{x:.2f}")[0][0] in {"R10.00", "R12.50"}

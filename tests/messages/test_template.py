@@ -79,7 +79,7 @@ def test_formats_of_nothing_on_text(spec, kind):
     [(".2f", "12.5", "12.50"), (",.2f", "1250", "1,250.00"), (".2f", "2.675", "2.68"), (".1%", "0.5", "50.0%"),
      ("05", "42", "00042"), ("+", "5", "+5"), ("d", "120.0", "120"), (",", "1234.50", "1,234.5"),
      (".2f", "1e-05", "0.00"),
-     ("e", "1500", "1.500000e+03"), ("=5", "-1", "-   1"), (".2f", "007", "7.00"), (".2f", " 12.5 ", "12.50"),
+     ("=5", "-1", "-   1"), (".2f", "007", "7.00"), (".2f", " 12.5 ", "12.50"),
      ("%d %B", "2026-03-01", "01 March"), ("%H:%M", "2026-03-01 09:30:00", "09:30"),
      ("%d", "2026-03-01T09:30:00Z", "01"),
      (".2f", "1,250.5", None), (".2f", "2.78E10", None), (".2f", "soon", None), (".2f", "nan", None), (".2f", "", None),
@@ -192,7 +192,6 @@ def test_formats(spec, values, text):
         (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("ns")), "2025-03-01 09:30:00"),
         (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("us", "+02:00")), "2025-03-01 11:30:00+02:00"),
         (pa.array([dt.time(9, 30)], pa.time64("ns")), "09:30:00"),
-        (pa.array([dt.timedelta(days=2)], pa.duration("ns")), "2 days, 0:00:00"),
     ],
     ids=lambda value: str(getattr(value, "type", "")),
 )
@@ -287,7 +286,7 @@ def test_a_misspelt_column_is_no_attribute():
     """Nothing is said of attributes where the field has none, or where the column is there twice."""
     with pytest.raises(ColumnError, match=r"it has 'name'\. Did you mean 'name'\?$"):
         Template("{nam}").check(pa.schema([("name", pa.string())]))
-    with pytest.raises(ColumnError, match=r"2 columns of the source are named 'a\.b'$"):
+    with pytest.raises(ColumnError, match=r"2 columns of the source could be 'a\.b': 'a\.b', 'a\.b'"):
         Template("{a.b}").check(pa.schema([("a.b", pa.string()), ("a.b", pa.string())]))
 
 
@@ -311,7 +310,6 @@ def test_values_without_a_text(kind):
         (pa.date32(), 2_932_897, 2_932_896, "9999-12-31"),
         (pa.date32(), 2**31 - 1, -719_162, "0001-01-01"),
         (pa.date64(), 2**61, 0, "1970-01-01"),
-        (pa.duration("s"), 2**61, 60, "0:01:00"),
     ],
     ids=str,
 )
@@ -319,17 +317,15 @@ def test_a_moment_that_no_calendar_has_is_invalid(kind, beyond, last, text):
     """Years before 1 and after 9999 fail their row, and are written as no other moment; nor do they make a key."""
     values = pa.array([beyond, last], pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
     batch = pa.RecordBatch.from_arrays([pa.array(["27820000001"] * 2), values], ["destination", "x"])
-    can_be_key = not pa.types.is_duration(kind)
-    for message, keys in [("{x}", None), ("Hi", ["x"])][: 1 + can_be_key]:
+    for message, keys in [("{x}", None), ("Hi", ["x"])]:
         read = composed(Composer(message, None, key_columns=keys), batch)
         assert [(each.row, each.column, each.reason) for each in read.rejected] == [(0, "x", NO_CALENDAR)]
         assert read.contents == [text if keys is None else message]
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.duration("us"), pa.duration("ns")], ids=str)
-def test_small_units_end_within_the_calendar(kind):
-    """64 bits of nanoseconds end in 2262."""
-    assert beyond_calendar(pa.array([2**63 - 1], pa.int64()).cast(kind)) is None
+def test_nanoseconds_end_within_the_calendar():
+    """64 bits of them end in 2262."""
+    assert beyond_calendar(pa.array([2**63 - 1], pa.int64()).cast(pa.timestamp("ns"))) is None
 
 
 def test_a_zone_that_nobody_knows_is_named():

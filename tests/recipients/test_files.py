@@ -134,8 +134,8 @@ def test_a_file_that_vanishes(tmp_path):
 def test_duplicate_columns(tmp_path):
     """A file in which two columns have one name is an error."""
     path = write(tmp_path / "a.parquet", pa.table([[1], [2]], names=["a", "a"]))
-    with pytest.raises(SourceError, match="more than one column is named 'a'"):
-        open_source(path)
+    with pytest.raises(SourceError, match=f"^source: {path}: more than one column is named 'a'"):
+        read(path)
 
 
 def test_text_that_is_not_utf8(tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sms.recipients.forms import is_dataframe, is_rows, is_stream
+from airflow_provider_sms.recipients.forms import could_be_number, is_dataframe, is_rows, is_stream
 
 ROWS = [{"destination": "27820000001"}]
 TABLE = pa.Table.from_pylist(ROWS)
@@ -40,3 +40,33 @@ def test_a_stream_is_told_by_its_type():
     assert is_stream(Stream())
     assert not is_stream(SimpleNamespace(__arrow_c_stream__=len))
     assert [is_dataframe(each) for each in (pd.DataFrame(), TABLE, ROWS)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "could_be"),
+    [
+        ("27820000001", True),
+        ("+27 (82) 000-0001", True),
+        ("0820000001", True),
+        ("27820000001.0", True),
+        ("27820000001, 27820000002", True),
+        ("\N{FULLWIDTH DIGIT TWO}7820000001", True),
+        ("2026-01-31 27820000001", True),
+        ("082", False),
+        ("", False),
+        ("20260131", False),
+        ("2026-01-31", False),
+        ("2026-01-31T09:00:00+00:00", False),
+        ("2026/01/31", False),
+        ("2026/01/31/07", False),
+        ("082/000/0001", True),
+        ("/27820000001", False),
+        ("*27820000001", False),
+        ("27820000001.csv", False),
+        ("people.parquet", False),
+        ("{{ 27820000001 }}", False),
+    ],
+)
+def test_a_text_that_could_be_a_number_is_known(text, could_be):
+    """It has seven digits beside dates, and nothing of a path."""
+    assert could_be_number(text) is could_be

@@ -19,8 +19,8 @@ NOTHING = {
     "text of floats": pa.array(["-1e-10", "-0.0", "0.00"]),
 }
 FIXED_POINT = {
-    ".0f": "0", ".2f": "0.00", "+.2f": "+0.00", " .1f": " 0.0", ",.2f": "0.00", "_.2f": "0.00", "f": "0.000000",
-    "F": "0.000000", "08.2f": "00000.00", "8.2f": "    0.00", "<6.1f": "0.0   ", "->8.2f": "----0.00", "#.0f": "0.",
+    ".0f": "0", ".2f": "0.00", "+.2f": "+0.00", " .1f": " 0.0", ",.2f": "0.00", "f": "0.000000",
+    "F": "0.000000", "08.2f": "00000.00", "8.2f": "    0.00", "<6.1f": "0.0   ", "->8.2f": "----0.00",
     ".0%": "0%", ".1%": "0.0%",
 }  # fmt: skip
 
@@ -36,8 +36,7 @@ def test_zero_has_no_sign(kind, spec, text):
 @pytest.mark.parametrize("value", [-0.0, Decimal("-0"), Decimal("-0.00"), Decimal("-0E+3")])
 @pytest.mark.parametrize(
     ("spec", "text"),
-    [("", "0"), ("e", "0.000000e+00"), (".1E", "0.0E+00"), ("g", "0"), ("+g", "+0"), (".3", "0.0"), ("d", "0"),
-     ("n", "0"), (",", "0"), ("+", "+0"), (".2f", "0.00"), (".0%", "0%")],
+    [("", "0"), ("d", "0"), (",", "0"), ("+", "+0"), (".2f", "0.00"), (".0%", "0%")],
 )  # fmt: skip
 def test_negative_zero_is_zero(value, spec, text):
     """There is no negative zero, whatever the format."""
@@ -47,7 +46,7 @@ def test_negative_zero_is_zero(value, spec, text):
 @pytest.mark.parametrize(
     ("value", "spec", "text"),
     [(-0.005, ".2f", "0.00"), (-0.0051, ".2f", "-0.01"), (-0.5, ".0f", "0"), (-1.5, ".0f", "-2"),
-     (-0.004, ".1%", "-0.4%"), (-0.0004, ".1%", "0.0%"), (-1e-10, "e", "-1.000000e-10"), (-1e-10, "g", "-1e-10"),
+     (-0.004, ".1%", "-0.4%"), (-0.0004, ".1%", "0.0%"),
      (-1e-10, "", "-0.0000000001"), (-3, "d", "-3"), (-3, ".1f", "-3.0"), (Decimal("-0.01"), ".2f", "-0.01")],
 )  # fmt: skip
 def test_other_negative_numbers_keep_their_sign(value, spec, text):
@@ -57,12 +56,20 @@ def test_other_negative_numbers_keep_their_sign(value, spec, text):
 
 @given(
     st.floats(-1, 0) | st.decimals(-1, 0, allow_nan=False, places=12),
-    st.sampled_from([*FIXED_POINT, "", "e", ".2e", "g", ".2g", ".3", "+", "n"]),
+    st.sampled_from([*FIXED_POINT, "", "+", "8"]),
 )
 def test_a_minus_stands_before_a_number_that_is_not_zero(value, spec):
     """A text with a minus has another digit than zero."""
     text = write(value, spec)
     assert text == write(0, spec) or ("-" in text and set(text.lower().split("e")[0]) & set("123456789"))
+
+
+@pytest.mark.parametrize("spec", ["e", ".2e", "g", ".3", "n", "x", "b", "_", "#.0f", "%d %B", "s"])
+def test_a_format_that_nobody_reads_is_refused(spec):
+    """A format has a number of digits after the point, or none: .3 would write 1250.5 as 1.25e+03."""
+    for value in (3, 1250.5, Decimal("0.5")):
+        with pytest.raises(ValueError, match="a format of numbers is needed"):
+            write(value, spec)
 
 
 @pytest.mark.parametrize("text", ["-0", "-0.00", "-0e+05", "-0E-07", "0.0"])

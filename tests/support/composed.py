@@ -30,7 +30,7 @@ class Composed(NamedTuple):
 
 def composed(composer, batch, first=0):
     """Compose a batch, and return its rows as lists."""
-    return as_lists(composer.compose(batch, first), first)
+    return as_lists(composer.compose(batch), first)
 
 
 def as_lists(rows, first=0):

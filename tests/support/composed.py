@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.spool import SCHEMA
 
 
@@ -46,8 +45,3 @@ def as_lists(rows, first=0):
         for column, value in zip(found, message, strict=False):
             column.append(value)
     return found
-
-
-def messages_in(blocks):
-    """Return the messages of blocks, one by one."""
-    return [message for block in blocks for message in Block.messages(block, 0, len(block))]

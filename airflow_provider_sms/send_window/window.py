@@ -73,7 +73,7 @@ class SendWindow:
     _found: dict[tuple[str, ...], tuple[datetime, datetime, datetime | None]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """What was found last, by time zones: the span in which it holds, and when the window opens, None where it is open."""
+    """What was found last, by time zones: the span in which it holds, and when the window opens; None: it is open."""
 
     def __post_init__(self) -> None:
         usual = _read_hours(("start", "end"), self.start, self.end)

@@ -146,11 +146,9 @@ def group_key(message: str, groups: Iterable[str]) -> bytes:
 class Fingerprint:
     """A digest of message keys that depends on which keys there are and how often each occurs, but not on their order.
 
-    The keys are added up as 128-bit numbers. They are digests themselves (BLAKE2b), so each is as good as random, and
-    so is the difference that any change makes to the sum: two tables have the same sum by accident as rarely as two
-    messages have the same key. The fingerprint is a digest of the sum and the count, cut to 48 bits: a table that has
-    changed by accident passes for the same once in 280 million million times. It is no defence against a person who
-    can choose the texts and searches for two tables that agree.
+    The keys are digests, and are added up as 128-bit numbers, so any change makes a random difference. Cut to 48 bits,
+    a table that has changed by accident passes for the same once in 280 million million times. It is no defence against
+    a person who can choose the texts and searches for two tables that agree.
     """
 
     def __init__(self) -> None:

@@ -37,10 +37,9 @@ def bodies_of(source: str, most: int) -> list[bytes]:
 
 
 def _messages(source: str) -> Iterator[dict[str, str]]:
-    composer, first = Composer(MESSAGE, None), 0
+    composer = Composer(MESSAGE, None)
     for batch in open_source(source).batches(composer.columns):
-        rows = composer.compose(batch, first)
-        first += len(batch)
+        rows = composer.compose(batch)
         for content, destination in zip(*(rows[name].to_pylist() for name in ("content", "destination")), strict=True):
             yield {"Content": content, "Destination": destination}
 

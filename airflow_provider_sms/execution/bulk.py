@@ -37,8 +37,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.preview import CampaignPreview
-from airflow_provider_sms.messages.blocks import outgoing_blocks
-from airflow_provider_sms.messages.outgoing import MessageColumns
+from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.changed_texts import EVERY_MESSAGE, messages_of
@@ -280,7 +279,7 @@ class BulkAttempt:
         first = (Status.AGAIN, held) if check.table.counts[Status.AGAIN] else (Status.FREE, None)
 
         def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
-            return client.send_bulk(MessageColumns.of(messages), send_options=options.send_options)
+            return client.send_bulk(messages, send_options=options.send_options)
 
         credit = None
         if options.on_low_balance == "wait" and (balance := prepaid(plan.balance)) is not None:
@@ -288,8 +287,8 @@ class BulkAttempt:
         # If the service did not respond just now, one request goes first.
         caution = Caution(on=plan.balance is None)
         return delivery.send(
-            outgoing_blocks(spool, stop, keep_order=keep_order, most=first[0], held=first[1]),
-            lambda: outgoing_blocks(spool, stop, keep_order=keep_order, most=most, held=held),
+            messages_to_send(spool, stop, keep_order=keep_order, most=first[0], held=first[1]),
+            lambda: messages_to_send(spool, stop, keep_order=keep_order, most=most, held=held),
             messages_of(spool, *EVERY_MESSAGE),
             post,
             held_by=check.held_by,

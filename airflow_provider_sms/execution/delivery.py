@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.progress import Progress
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.changed_texts import Messages
     from airflow_provider_sms.reporting.row_counts import RowCounts
@@ -86,8 +85,8 @@ class Delivery:
 
     def send(
         self,
-        blocks: Iterable[Block],
-        free_blocks: Callable[[], Iterable[Block]],
+        outgoing: Iterable[Outgoing],
+        free_outgoing: Callable[[], Iterable[Outgoing]],
         messages: Messages,
         post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
         *,
@@ -96,8 +95,8 @@ class Delivery:
     ) -> DeliveryEnd:
         """Send, and return once every claim has a recorded outcome.
 
-        :param blocks: the messages that were free when they were checked.
-        :param free_blocks: reads again which of the messages to send are free by now.
+        :param outgoing: the messages that were free when they were checked.
+        :param free_outgoing: reads again which of the messages to send are free by now.
         :param messages: those that are compared with what earlier attempts claimed.
         :param post: posts one request.
         :param held_by: requests without an outcome that held messages when these were checked.
@@ -117,7 +116,7 @@ class Delivery:
             except Exception as error:  # noqa: BLE001  # of the ledger or of a file; nothing is sent
                 sender.fail(error)
             else:
-                send(sender, settle, blocks, free_blocks, self.options.chunk_size)
+                send(sender, settle, outgoing, free_outgoing, self.options.chunk_size)
 
         with self.settings.client(pool_size=self.options.concurrency) as client:
             sender = Sender(

@@ -19,7 +19,6 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger import balances
 from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
 from airflow_provider_sms.ledger.model import ACCEPTED
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
@@ -78,17 +77,17 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         stack.enter_context(failing_for_good_if_lost(ledger))
         delivery.begin()
         progress.begin(1, int(is_sent), {})
-        block = Block.of([Outgoing(key, None, options.message)])
+        outgoing = Outgoing(key, None, options.message)
 
-        def free_blocks() -> list[Block]:
-            return [] if ledger.holders([key]) else [block]
+        def free() -> list[Outgoing]:
+            return [] if ledger.holders([key]) else [outgoing]
 
         end = DeliveryEnd()
         if not is_sent:
             counts = RowCounts(unknown=1)  # until it is counted
             end = delivery.send(
-                [] if held else [block],
-                free_blocks,
+                [] if held else [outgoing],
+                free,
                 lambda: iter([(key, np.array([GROUP_DESTINATION]))]),
                 post,
                 held_by=[held.request_id] if held else [],

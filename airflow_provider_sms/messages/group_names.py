@@ -28,8 +28,7 @@ def read_groups(given: Any) -> list[str]:
     groups = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
         raise InputError("groups must be at least one group's name, and no name may be empty")
-    known: dict[str, str] = {}
-    written: dict[str, str] = {}
+    known: dict[str, tuple[str, str]] = {}
     for name in groups:
         spelt = plain_text(name)
         if is_missing(spelt):
@@ -42,12 +41,11 @@ def read_groups(given: Any) -> list[str]:
         if spelt != spelt.strip():
             given, wanted = (repr(mask_numbers_in(each)) for each in (name, spelt.strip()))
             raise InputError(f"groups: there are blanks around the name {given}; write {wanted}")
-        other = known.setdefault(spelt.casefold(), spelt)
+        other, _ = known.setdefault(spelt.casefold(), (spelt, name))
         if other != spelt:
             both = " and ".join(repr(mask_numbers_in(each)) for each in (other, spelt))
             raise InputError(
                 f"groups: {both} differ in capitals alone. If they are one group at the service, its people would get "
                 "the text twice. Name the group once, as the service does"
             )
-        written.setdefault(spelt, name)
-    return list(written.values())
+    return [name for _, name in known.values()]

@@ -16,30 +16,20 @@ is a value of its own, and NaN counts as null. The names of the columns play no 
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.messages.plain_text import plain_text
-from airflow_provider_sms.messages.texts import tidy
-from airflow_provider_sms.recipients.columns import (
-    constant,
-    is_float,
-    is_text,
-    plain,
-    strings,
-    text,
-    value_type,
-    whole_floats,
-)
+from airflow_provider_sms.messages.texts import by_value, tidy
+from airflow_provider_sms.recipients.columns import constant, is_text, plain
 from airflow_provider_sms.recipients.values import key_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -53,24 +43,22 @@ _MODULUS = 1 << 8 * KEY_BYTES
 _BY_TEXT = blake2b(digest_size=KEY_BYTES, person=b"sms: text")
 _BY_COLUMNS = blake2b(digest_size=KEY_BYTES, person=b"sms: key columns")
 
-_NO_FLOAT = pa.nulls(1, pa.float64())[0]
-
 _MAY_BE_VALUE = "^(?:-0|True|False|[-0-9].*[.eE:].*)$"
 """Besides these words, a text reads as a value if it begins like a number or a date and holds one of these signs."""
+_END_OF_TIME = r"(?:(?: 00:00:00)?(?:\.0+)?|(\.[0-9]*[1-9])0+)(Z?)$"
+"""A time of midnight and the zeros of a fraction, which do not count, as in :func:`key_text`."""
 
 
 # Messages
 
 
 def message_keys(
-    destinations: pa.Array,
-    contents: pa.Array,
-    key_values: Sequence[pa.Array | pa.ChunkedArray] | None = None,
+    destinations: Sequence[str], contents: Sequence[str], key_values: Sequence[pa.Array] | None = None
 ) -> list[bytes]:
     """Return the key of each message: a digest of its destination and text, or of its destination and key values.
 
-    :param destinations: digits with country code, of type ``string``, without nulls.
-    :param contents: the texts, in the same form; not used when there are key values.
+    :param destinations: digits with country code.
+    :param contents: the texts; not used when there are key values.
     :param key_values: the key columns, each with a value for every message. None means that the text identifies a
         message, and an empty list that the destination alone does.
     :returns: a BLAKE2b digest of 16 bytes for each message.
@@ -78,38 +66,51 @@ def message_keys(
     base, identities = _BY_TEXT, contents
     if key_values is not None:
         columns = [_delimited(canonical(column)) for column in key_values]
-        base, identities = _BY_COLUMNS, pc.binary_join_element_wise(*columns, constant("")) if columns else None
+        joined = pc.binary_join_element_wise(*columns, constant("")).to_pylist() if columns else [""] * len(contents)
+        base, identities = _BY_COLUMNS, joined
     copy, keys = base.copy, []
-    for message in _identities(destinations, identities):
+    for number, identity in zip(destinations, identities, strict=True):
         key = copy()
-        key.update(message)
+        # The length marks the end of the number; the rest is one text, or is delimited itself.
+        key.update(f"{len(number)}:{number}{identity}".encode())
         keys.append(key.digest())
     return keys
 
 
-def _identities(destinations: pa.Array, others: pa.Array | None) -> list[bytes]:
-    """Join each destination and the rest of the message's identity; None means that there is no rest.
+def _delimited(texts: pa.Array) -> pa.Array:
+    """Put each text's length before it, so that two columns cannot run together; null is a dash without a length."""
+    lengths = pc.utf8_length(texts).cast(pa.string())
+    return pc.coalesce(pc.binary_join_element_wise(lengths, texts, constant(":")), constant("-"))
 
-    The length marks the end of the destination; the rest is one text, or is delimited itself.
-    """
-    lengths = pc.utf8_length(destinations)
-    shortest, longest = pc.min_max(lengths).as_py().values()
-    length = text(f"{longest}:") if shortest == longest else lengths.cast(pa.string())
-    pieces = [length] if shortest == longest else [length, constant(":")]
-    rest = [] if others is None else [others]
-    joined: pa.Array = pc.binary_join_element_wise(*pieces, destinations, *rest, constant(""))
-    return list(joined.cast(pa.binary()).to_pylist())
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether a type is binary of any width, as UUIDs are."""
+    kind, types = getattr(kind, "storage_type", kind), pa.types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+
+
+def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a key column in its canonical form: strings, null for null and NaN."""
+    column, types = plain(column), pa.types
+    if is_binary(column.type):
+        return by_value(getattr(column, "storage", column), bytes.hex)
+    if types.is_timestamp(column.type) and column.type.tz:
+        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+    texts = tidy(column) if is_text(column.type) else column.cast(pa.string())
+    if types.is_timestamp(column.type) or types.is_time(column.type):
+        return pc.replace_substring_regex(texts, _END_OF_TIME, r"\1\2")
+    if types.is_floating(column.type):
+        texts = pc.if_else(pc.is_nan(column), constant(None), texts)
+    rows = pc.match_substring_regex(texts, _MAY_BE_VALUE)
+    if not pc.any(rows).as_py():
+        return texts
+    return pc.replace_with_mask(texts, rows, by_value(texts.filter(rows), key_text))
 
 
 def key_column(keys: Sequence[bytes], valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return keys as a column, with null for the rows that have none.
-
-    :param keys: of the valid rows.
-    """
-    spread = np.zeros((len(valid), KEY_BYTES), np.uint8)
-    spread[valid] = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
+    """Return keys as a column, with null for the rows that are not valid."""
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(KEY_TYPE, len(valid), [bits, pa.py_buffer(spread)])
+    return pa.Array.from_buffers(KEY_TYPE, len(valid), [bits, pa.py_buffer(b"".join(keys))])
 
 
 def key_bytes(column: pa.Array) -> memoryview:
@@ -125,75 +126,6 @@ def key_halves(keys: bytes | memoryview) -> npt.NDArray[np.int64]:
     :returns: of shape (keys, 2).
     """
     return np.frombuffer(keys, np.int64).reshape(-1, 2)
-
-
-def can_be_key(kind: pa.DataType) -> bool:
-    """Return whether a type has a canonical form."""
-    kind, types = value_type(kind), pa.types
-    kind = getattr(kind, "storage_type", kind)
-    numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
-    times = (types.is_date, types.is_time, types.is_timestamp)
-    binaries = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
-    return any(check(kind) for check in (is_text, *numbers, *times, *binaries))
-
-
-def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a key column in its canonical form: strings, null for null and NaN."""
-    column, types = plain(column), pa.types
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
-    kind = column.type
-    if is_text(kind):
-        return _canonical_texts(tidy(column))
-    if is_float(kind):
-        return _canonical_floats(column)
-    if types.is_decimal(kind):
-        return _by_value(column, lambda value: key_text(format(value, "f")))
-    if types.is_date64(kind):
-        column = column.cast(pa.date32())
-    if types.is_timestamp(kind) or types.is_time(kind):
-        return _canonical_times(column)
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return _by_value(column, bytes.hex)
-    return column.cast(pa.string())
-
-
-def _delimited(texts: pa.Array) -> pa.Array:
-    """Put each text's length before it, so that two columns cannot run together; null is a dash without a length."""
-    lengths = pc.utf8_length(texts).cast(pa.string())
-    return pc.coalesce(pc.binary_join_element_wise(lengths, texts, constant(":")), constant("-"))
-
-
-def _canonical_floats(column: pa.Array) -> pa.Array:
-    texts = whole_floats(column).cast(pa.string())
-    others = pc.if_else(pc.or_(pc.is_valid(texts), pc.is_nan(column)), _NO_FLOAT, column)
-    if others.null_count == len(others):
-        return texts
-    return pc.coalesce(texts, _by_value(others, lambda value: key_text(format(Decimal(repr(value)), "f"))))
-
-
-def _canonical_texts(column: pa.Array) -> pa.Array:
-    """Write each text as the value that it reads as; most texts show at once that they are no other value."""
-    rows = pc.match_substring_regex(column, _MAY_BE_VALUE)
-    if not pc.any(rows).as_py():
-        return column
-    return pc.replace_with_mask(column, rows, _by_value(column.filter(rows), key_text))
-
-
-def _canonical_times(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if kind == pa.time32("s"):
-        column = column.cast(pa.time32("ms"))  # a fraction shows which zeros may go
-    elif pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("ms" if kind.unit == "s" else kind.unit, kind.tz and "UTC"))
-    return pc.replace_substring_regex(column.cast(pa.string()), r"( 00:00:00)?\.0+(Z?)$|0+(Z?)$", r"\2\3")
-
-
-def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
-    """Write each distinct value once."""
-    distinct = pc.dictionary_encode(column)
-    texts = strings([write(value) for value in distinct.dictionary.to_pylist()])
-    return texts.take(distinct.indices)
 
 
 # Texts to groups
@@ -214,11 +146,9 @@ def group_key(message: str, groups: Iterable[str]) -> bytes:
 class Fingerprint:
     """A digest of message keys that depends on which keys there are and how often each occurs, but not on their order.
 
-    The keys are added up as 128-bit numbers. They are digests themselves (BLAKE2b), so each is as good as random, and
-    so is the difference that any change makes to the sum: two tables have the same sum by accident as rarely as two
-    messages have the same key. The fingerprint is a digest of the sum and the count, cut to 48 bits: a table that has
-    changed by accident passes for the same once in 280 million million times. It is no defence against a person who
-    can choose the texts and searches for two tables that agree.
+    The keys are digests, and are added up as 128-bit numbers, so any change makes a random difference. Cut to 48 bits,
+    a table that has changed by accident passes for the same once in 280 million million times. It is no defence against
+    a person who can choose the texts and searches for two tables that agree.
     """
 
     def __init__(self) -> None:

@@ -33,6 +33,10 @@ _is_added = re.compile(r"[\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]").match
 _is_basic = re.compile(f"[{re.escape(BASIC)}]*").fullmatch
 _is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
 _ESCAPED = str.maketrans({character: _ESCAPE + character for character in EXTENSION})
+_parts_of_septets = re.compile(f".{{0,{SEPTETS_PART - 1}}}[^{_ESCAPE}]", re.DOTALL).findall
+"""The parts of a text with its escapes; one at the end of a part would lose its character to the next."""
+_parts_of_units = re.compile(rb"(?:..){0,%d}[^\xd8-\xdb]." % (UNITS_PART - 1), re.DOTALL).findall
+"""The parts of a text in UCS-2; a high surrogate (Unicode 3.8) at the end of a part would be half a character."""
 
 
 def encoding(text: str) -> Literal["GSM-7", "UCS-2"]:
@@ -52,8 +56,10 @@ def count_parts(text: str) -> int:
     if _is_basic(text):
         return 1 if len(text) <= SEPTETS_SINGLE else -(-len(text) // SEPTETS_PART)
     if _is_gsm(text):
-        return _count_septet_parts(text.translate(_ESCAPED))
-    return _count_unit_parts(text.encode("utf-16-be", "surrogatepass"))
+        septets = text.translate(_ESCAPED)
+        return 1 if len(septets) <= SEPTETS_SINGLE else len(_parts_of_septets(septets))
+    units = text.encode("utf-16-be", "replace")  # of two bytes; emoji and the like are pairs of them
+    return 1 if len(units) <= 2 * UNITS_SINGLE else len(_parts_of_units(units))
 
 
 def truncate(text: str, parts: int) -> str:
@@ -82,30 +88,3 @@ def _is_within_character(text: str, place: int) -> bool:
     letters = _FLAG_LETTERS.search(text[:place])
     # A flag is two letters: an odd one before the place is the first of two.
     return letters is not None and len(letters[0]) % 2 == 1 and bool(_FLAG_LETTERS.match(text[place]))
-
-
-def _count_septet_parts(septets: str) -> int:
-    """Count parts of text in which an escape stands before each character of the extension table."""
-    if len(septets) <= SEPTETS_SINGLE:
-        return 1
-    parts = start = 0
-    while start < len(septets):
-        start += SEPTETS_PART
-        if start < len(septets) and septets[start - 1] == _ESCAPE:
-            start -= 1  # an escape at the end of a part would lose its character to the next
-        parts += 1
-    return parts
-
-
-def _count_unit_parts(units: bytes) -> int:
-    """Count parts of UCS-2 text, two bytes a unit, in which emoji and the like are surrogate pairs."""
-    length = len(units) // 2
-    if length <= UNITS_SINGLE:
-        return 1
-    parts = start = 0
-    while start < length:
-        start += UNITS_PART
-        if start < length and 0xD8 <= units[2 * start - 2] <= 0xDB:  # noqa: PLR2004 - high surrogates (Unicode 3.8)
-            start -= 1  # half a pair at the end of a part would show as two broken characters
-        parts += 1
-    return parts

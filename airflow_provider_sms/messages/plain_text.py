@@ -9,8 +9,7 @@ are never seen, and go. The others stay where they change what is seen:
 
 - a zero-width joiner between two pictures, as in a family, and after a letter of a script that joins its letters, as in
   Malayalam; a zero-width non-joiner between two such letters, as in Persian;
-- a variation selector after a picture that it turns into text or colour (``emoji-data.txt``), in a keycap, after a Han
-  character, and after a Mongolian letter;
+- a variation selector after a picture, in a keycap, after a Han character, and after a Mongolian letter;
 - tags in the flag of a region, such as England's.
 """
 
@@ -31,19 +30,10 @@ _NEVER_SEEN = (
     "\U000e0000-\U000e001f\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
 )
 _SOMETIMES_SEEN = "\u180b-\u180f\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef"
-_OLD_PICTURES = (
+_PICTURES = (
     "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u231a\u231b\u2328\u23cf\u23e9-\u23fa\u24c2\u25aa-\u27bf\u2934\u2935"
-    "\u2b00-\u2bff\u3030\u303d\u3297\u3299"
+    "\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-_PICTURES = f"{_OLD_PICTURES}\U0001f000-\U0001faff"
-_TEXT_OR_PICTURE = _OLD_PICTURES + re.sub(
-    "([0-9A-F]+) ?",
-    lambda found: chr(0x1F000 + int(found[1], 16)),
-    "170-171 17E-17F 202 237 321 324-32C 336 37D 396-397 399-39B 39E-39F 3CB-3CE 3D4-3DF 3F3 3F5 3F7 43F 441 4FD "
-    "549-54A 56F-570 573-579 587 58A-58D 590 5A5 5A8 5B1-5B2 5BC 5C2-5C4 5D1-5D3 5DC-5DE 5E1 5E3 5E8 5EF 5F3 5FA "
-    "6CB 6CD-6CF 6E0-6E5 6E9 6F0 6F3",
-)
-"""The pictures that are text unless U+FE0F follows, and some older ones that may be either."""
 _JOINED = "\u0620-\u0dff\u1000-\u109f\u1780-\u180a\u1810-\u1cff\ua800-\uabff\U00010a00-\U00011fff\U0001e900-\U0001e95f"
 """The blocks of Arabic to Sinhala, Myanmar, Khmer, Mongolian to Vedic, Syloti to Meetei Mayek, and later ones."""
 _MONGOLIAN = "\u1820-\u18aa"
@@ -55,10 +45,10 @@ _line_break = re.compile(f"\r\n|[{_BREAKS}]")
 _never_seen = re.compile(f"[{_NEVER_SEEN}]")
 _seen_or_not = re.compile(
     f"(?=[{_SOMETIMES_SEEN}])(?:("
-    f"(?<=[{_PICTURES}])(?:\ufe0e|\u200d(?=[{_PICTURES}]))"
+    f"(?<=[{_PICTURES}])(?:[\ufe0e\ufe0f]|\u200d(?=[{_PICTURES}]))"
     f"|(?<=[{_PICTURES}][\ufe0e\ufe0f])\u200d(?=[{_PICTURES}])"
     f"|(?<=[{_JOINED}])(?:\u200d|\u200c(?=\u200c*[{_JOINED}]))"
-    f"|(?<=[{_TEXT_OR_PICTURE}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)"
+    "|(?<=[0-9#*])\ufe0f(?=\u20e3)"
     f"|(?<=[{_HAN}])[\ufe00-\ufe02\U000e0100-\U000e01ef]|(?<=[{_MONGOLIAN}])[\u180b-\u180f]"
     "|(?<=\U0001f3f4)[\U000e0020-\U000e007e]+\U000e007f"
     ")|.)"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +13,7 @@ from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.number_formats import write_numbers
 from airflow_provider_sms.messages.plain_text import BLANKS, plain_text, tidy_text
 from airflow_provider_sms.messages.template_syntax import USED_BY, Field, parse_template
-from airflow_provider_sms.messages.texts import missing_words, tidy, without_missing
+from airflow_provider_sms.messages.texts import by_value, missing_words, tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     beyond_calendar,
     column_of,
@@ -23,7 +22,6 @@ from airflow_provider_sms.recipients.columns import (
     is_float,
     is_text,
     lost_digits,
-    strings,
     text,
     type_words,
     value_type,
@@ -52,9 +50,6 @@ NO_NUMBER = "not a number such as 1250.50, which the format in the message can w
 NO_DATE = "not a date or time such as 2026-03-01 or 2026-03-01 09:30:00, which the format in the message can write"
 
 _USUAL_DIGITS = 2  # of an amount of money
-_INTO_A_VALUE = re.compile(r"[.\[]")
-"""The beginning of an attribute or an index, in the syntax of :meth:`str.format`."""
-_NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
 
 class Fault(NamedTuple):
@@ -73,7 +68,6 @@ class Template:
     ``{amount:.2f}``. Without one, a whole number reads as such, even in a float column: ``120``. Literal braces are
     doubled. The text appears in no repr and in no error.
 
-    :param text: the template; without fields all recipients get the same text.
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
 
@@ -93,56 +87,46 @@ class Template:
         """Check that the columns exist and that their values can be written as text.
 
         :raises ColumnError: a column is missing, or has values without a text form.
-        :raises TemplateError: a format does not fit a column of text, or decimals lack one that sets their digits.
+        :raises TemplateError: a format does not fit its column, or decimals lack one that sets their digits.
         """
         for field in self._fields:
-            column = _column_of(schema, field)
+            column = field_of(schema, field.column, USED_BY)
             kind = value_type(column.type)
-            if not _has_text(kind):
+            if not is_value(kind):
                 raise ColumnError(
                     f"{USED_BY}: column {mask_numbers_in(field.column)!r} is of type {type_words(column.type)}, which "
                     "has no form as text"
                 )
-            if is_text(kind):
-                _check_format_of_text(field)
-            _check_zone(kind, field)
+            if field.spec and not _fits(kind, field.spec):
+                raise TemplateError(
+                    f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r} of type {kind}. Write "
+                    f"{{{field.column}}}, or a format such as {{{field.column}:.2f}} or {{{field.column}:%d %B}}"
+                )
             if not sets_decimals(field.spec):
                 _check_no_decimals(column, field)
 
-    def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
-        """Render the text of each row.
+    def render(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the text of each row; null where a value that it needs is missing, or does not fit its format.
 
         :param batch: rows with all columns of the template.
-        :param first_row: index in the source of the batch's first row, for errors.
-        :returns: strings; null where a value that the text needs is missing.
         :raises ColumnError: a column is missing.
-        :raises TemplateError: a format does not fit the values of its column.
         """
         if not self._fields:
             return pa.repeat(text("".join(map(str, self._pieces))), len(batch))
-        pieces = [
-            _texts(_values(batch, piece.column), piece, first_row) if isinstance(piece, Field) else text(piece)
-            for piece in self._pieces
-        ]
+        pieces = [_texts(batch, piece) if isinstance(piece, Field) else text(piece) for piece in self._pieces]
         texts = pc.binary_join_element_wise(*pieces, constant(""))
         return tidy(texts, tidy_text) if self._joins else texts
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         """Yield the reasons why rows have no text, the most telling one of each column first."""
         for field in self._fields:
-            column = column_of(batch, field.column, USED_BY)
-            yield from _faults_of(column, field.column)
-            if is_text(column.type) and not fits_text(field.spec):
-                reason = NO_NUMBER if is_number_format(field.spec) else NO_DATE
-                values = _values(batch, field.column)
-                yield Fault(pc.is_null(_texts(values, field, 0)), field.column, reason)
+            yield from _faults_of(batch, field.column, USED_BY)
+            reason = NO_NUMBER if is_number_format(field.spec) else NO_DATE
+            yield Fault(pc.is_null(_texts(batch, field)), field.column, reason)
 
 
 class TextColumn:
-    """A column that holds the finished texts, used like a template.
-
-    :param column: the name of the column.
-    """
+    """A column that holds the finished texts, used like a template."""
 
     __slots__ = ("columns",)
 
@@ -164,18 +148,33 @@ class TextColumn:
                 "not text"
             )
 
-    def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
+    def render(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the text of each row, tidied, with its line breaks; null where there is none.
 
         :raises ColumnError: the column is missing.
         """
         column = column_of(batch, self.columns[0], "content_column").cast(pa.string())
-        texts, found = tidy(column, tidy_text), missing_words(tidy(column))
-        return pc.if_else(found, constant(None), texts) if pc.any(found).as_py() else texts
+        return pc.if_else(missing_words(tidy(column)), constant(None), tidy(column, tidy_text))
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         """Yield the reasons why rows have no text."""
-        yield from _faults_of(column_of(batch, self.columns[0], "content_column"), self.columns[0], empty=False)
+        yield from _faults_of(batch, self.columns[0], "content_column")
+
+
+def is_value(kind: pa.DataType) -> bool:
+    """Return whether a type is that of text, numbers, booleans, dates or times."""
+    types = pa.types
+    numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
+    times = (types.is_date, types.is_time, types.is_timestamp)
+    return any(check(kind) for check in (is_text, *numbers, *times))
+
+
+def too_large(column: pa.Array) -> tuple[pa.Array, str] | None:
+    """Return which values neither a text nor a key can hold, and why; None where there are none."""
+    for rows, reason in ((lost_digits(column), LOST_DIGITS), (beyond_calendar(column), NO_CALENDAR)):
+        if rows is not None and pc.any(rows).as_py():
+            return rows, reason
+    return None
 
 
 def _joins_values(pieces: list[str | Field]) -> bool:
@@ -194,48 +193,11 @@ def _tidied(pieces: list[str | Field]) -> list[str | Field]:
     return [piece for piece in tidied if piece != ""]
 
 
-def _column_of(schema: pa.Schema, field: Field) -> pa.Field:
-    """Return the column of a field.
-
-    :raises ColumnError: there is no such column. Where the field seems to reach into a value, the error says
-        that no field can.
-    """
-    try:
-        return field_of(schema, field.column, USED_BY)
-    except ColumnError as error:
-        if field.column in schema.names or not _INTO_A_VALUE.search(field.column):
-            raise
-        end = "" if str(error).endswith("?") else "."
-        raise ColumnError(
-            f"{error}{end} A field is the whole name of a column: attributes and indexes, as in {{{field.column}}}, "
-            "are not allowed. Put the value into a column of its own, and name that column"
-        ) from None
-
-
-def _has_text(kind: pa.DataType) -> bool:
-    kind, types = value_type(kind), pa.types
-    numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
-    times = (types.is_date, types.is_time, types.is_timestamp)
-    return any(check(kind) for check in (is_text, *numbers, *times))
-
-
-def _check_format_of_text(field: Field) -> None:
-    if not fits_text(field.spec) and not fits_value_in_text(field.spec):
-        raise TemplateError(
-            f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r}: the column is not text, "
-            f"numbers, dates or times. Write {{{field.column}}}, or a format such as {{{field.column}:.2f}}"
-        )
-
-
-def _check_zone(kind: pa.DataType, field: Field) -> None:
-    zone = getattr(kind, "tz", None)
-    try:
-        if zone is not None:
-            pa.lib.string_to_tzinfo(zone)
-    except Exception:  # noqa: BLE001  # each library of time zones has an error of its own
-        raise ColumnError(
-            f"{USED_BY}: column {field.column!r} has times in the zone {zone!r}, which is not known here"
-        ) from None
+def _fits(kind: pa.DataType, spec: str) -> bool:
+    """Return whether values of a type can be written in a format; a text may hold a number, a date or a time."""
+    if is_text(kind) or pa.types.is_null(kind):
+        return fits_text(spec) or fits_value_in_text(spec)
+    return fits_value_in_text(spec) and is_number_format(spec) != pa.types.is_temporal(kind)
 
 
 def _check_no_decimals(column: pa.Field, field: Field) -> None:
@@ -248,64 +210,40 @@ def _check_no_decimals(column: pa.Field, field: Field) -> None:
     )
 
 
-def _values(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the values of a column as they may stand in a text, null where there is none."""
-    column = column_of(batch, name, USED_BY)
-    if is_text(column.type):
-        return without_missing(tidy(column))
-    return _in_python_types(column)
-
-
-def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[Fault]:
-    """Yield the reasons why values of a column are missing.
-
-    :param empty: whether an empty text counts as missing.
-    """
+def _faults_of(batch: pa.RecordBatch, name: str, used_by: str) -> Iterator[Fault]:
+    """Yield the reasons why values of a column are missing."""
+    column = column_of(batch, name, used_by)
     if is_text(column.type):
         column = tidy(column)
         yield Fault(missing_words(column), name, MISSING_WORD)
-        column = pc.if_else(pc.equal(column, constant("")), constant(None), column) if empty else column
-    else:
-        yield from too_large(column, name)
+        column = without_missing(column)
+    elif (found := too_large(column)) is not None:
+        yield Fault(found[0], name, found[1])
     yield Fault(pc.is_null(column, nan_is_null=True), name, NO_VALUE)
 
 
-def too_large(column: pa.Array, name: str) -> Iterator[Fault]:
-    """Yield the faults of values that neither a text nor a key can hold."""
-    for rows, reason in ((lost_digits(column), LOST_DIGITS), (beyond_calendar(column), NO_CALENDAR)):
-        if rows is not None and pc.any(rows).as_py():
-            yield Fault(rows, name, reason)
+def _texts(batch: pa.RecordBatch, field: Field) -> pa.Array:
+    """Write the values of a column; null for those that are missing or do not fit the format."""
+    column, spec, types = column_of(batch, field.column, USED_BY), field.spec, pa.types
+    kind = column.type
+    if is_text(kind):
+        values = without_missing(tidy(column))
+        return by_value(values, lambda value: _written(value, spec)) if spec else values
+    if types.is_null(kind) or (types.is_integer(kind) and not spec):
+        return column.cast(pa.string())
+    values = _in_python_types(column)
+    if not (types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)):
+        return by_value(values, lambda value: _written(value, spec))
+    texts = write_numbers(values, spec)
+    left = pc.if_else(pc.is_null(texts), values, pa.nulls(1, kind)[0])
+    return pc.coalesce(texts, by_value(left, lambda value: _written(value, spec)))
 
 
-def _texts(values: pa.Array, field: Field, first_row: int) -> pa.Array:
-    """Write the values of a column; where that takes Python, each distinct value once."""
-    written_by_arrow = is_text(values.type) or pa.types.is_integer(values.type)
-    if pa.types.is_null(values.type) or (written_by_arrow and not field.spec):
-        return values.cast(pa.string())
-    written = write_numbers(values, field.spec)
-    if written is None:
-        return _texts_by_python(values, field, first_row)
-    if written.null_count == values.null_count:
-        return written
-    left = pc.if_else(pc.is_null(written), values, pa.nulls(1, values.type)[0])
-    return pc.coalesce(written, _texts_by_python(left, field, first_row))
-
-
-def _texts_by_python(values: pa.Array, field: Field, first_row: int) -> pa.Array:
-    write_value = format_value_in if is_text(values.type) and not fits_text(field.spec) else write
-    distinct = pc.dictionary_encode(values)
-    texts: list[str | None] = []
-    for index, value in enumerate(distinct.dictionary.to_pylist()):
-        try:
-            texts.append(write_value(value, field.spec))
-        except (TypeError, ValueError, OverflowError):
-            row = first_row + pc.index(distinct.indices, index).as_py()
-            # Python's own words may quote the value, which is personal.
-            raise TemplateError(
-                f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r} "
-                f"of type {values.type}, first in row {row}"
-            ) from None
-    return strings(texts).take(distinct.indices)
+def _written(value: Any, spec: str) -> str | None:
+    try:
+        return format_value_in(value, spec) if isinstance(value, str) and not fits_text(spec) else write(value, spec)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _in_python_types(column: pa.Array) -> pa.Array:
@@ -315,7 +253,7 @@ def _in_python_types(column: pa.Array) -> pa.Array:
         column = pc.if_else(beyond, pa.nulls(1, kind)[0], column)
     if is_float(kind):
         kept = pc.less(pc.abs(column), constant(float(LOST_FROM[64])))
-        return column if pc.all(kept).as_py() else pc.if_else(kept, column, _NO_FLOAT)
+        return pc.if_else(kept, column, pa.nulls(1, kind)[0])
     if types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
     return column.cast(pa.time64("us"), safe=False) if types.is_time64(kind) else column

@@ -8,7 +8,7 @@ pattern finds the few texts of a column that need a look, and each of these is t
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
@@ -48,6 +48,12 @@ def without_missing(column: pa.Array) -> pa.Array:
     """Return a tidied column with null in place of empty texts and of words for a missing value."""
     nothing = pc.or_(pc.equal(column, constant("")), missing_words(column))
     return pc.if_else(nothing, constant(None), column) if pc.any(nothing).as_py() else column
+
+
+def by_value(column: pa.Array, write: Callable[[Any], str | None]) -> pa.Array:
+    """Write each distinct value of a column once."""
+    distinct = pc.dictionary_encode(column)
+    return strings([write(value) for value in distinct.dictionary.to_pylist()]).take(distinct.indices)
 
 
 def missing_words(column: pa.Array) -> pa.Array:

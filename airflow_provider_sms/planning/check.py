@@ -96,7 +96,7 @@ class CheckedTable:
         :raises TemplateError: the template does not fit a column.
         """
         for batch in source.batches(self._composer.columns, self._composer.check):
-            rows = self._composer.compose(batch, self.rows)
+            rows = self._composer.compose(batch)
             self.spool.add(rows)
             if stop.is_set():
                 raise StoppedError(_STOPPED)

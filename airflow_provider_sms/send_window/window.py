@@ -1,7 +1,7 @@
 """The send window: the hours in which people may be texted, and the next moment at which they open.
 
-First come the functions that read its fields as people write them, or raise an error that names the field, and then
-:class:`SendWindow`.
+``phonenumbers`` and ``holidays`` are imported only where needed: a DAG file is parsed every few seconds, and most
+windows need neither.
 """
 
 from __future__ import annotations
@@ -9,144 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta, timezone
-from typing import NamedTuple
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from functools import cache
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.send_window.calendars import find_zone, zones_of
-from airflow_provider_sms.send_window.opening_hours import OpeningHours
+
+if TYPE_CHECKING:
+    from holidays import HolidayBase
 
 Hours = tuple[time | str, time | str]
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SHORTEST_NAME = 3
 """Letters of the shortest abbreviation that stands for only one weekday."""
-
-_TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
-_COUNTRY = re.compile(r"[A-Z]{2}(-\w+)?", re.ASCII)
-
-
-def read_time(field: str, value: time | str) -> str:
-    """Return a time as ``HH:MM``, up to ``24:00``.
-
-    :param field: the name of the field, for the error.
-    :raises InputError: the value is not a time of day to the minute.
-    """
-    if isinstance(value, time) and value == time(value.hour, value.minute):
-        return f"{value:%H:%M}"
-    written = _TIME.fullmatch(value) if isinstance(value, str) else None
-    if written is None or (written[1] == "24" and written[2] != "00"):
-        raise InputError(
-            f"send_window: {field} must be a time of the day to the minute, such as '08:00', not {value!r}"
-        )
-    return f"{int(written[1]):02}:{written[2]}"
-
-
-def read_hours(fields: tuple[str, str], start: time | str, end: time | str) -> tuple[str, str]:
-    """Return the beginning and the end of a day's hours as ``HH:MM``.
-
-    :raises InputError: a value is not a time, or there is no time between the two.
-    """
-    begin, finish = read_time(fields[0], start), read_time(fields[1], end)
-    if begin in {finish, "24:00"}:
-        raise InputError(
-            f"send_window: from {begin} to {finish} are no hours: {fields[0]} is the first minute, {fields[1]} the one "
-            "after the last, and earlier than the first where it is on the next day; a whole day is '00:00' to '24:00'"
-        )
-    return begin, finish
-
-
-def minutes(begin: str, finish: str) -> tuple[int, int]:
-    """Return the minutes from midnight until hours begin and end, past 24 hours where they end on the next day."""
-    first, last = (int(text[:2]) * 60 + int(text[3:]) for text in (begin, finish))
-    return first, last if last > first else last + 24 * 60
-
-
-def read_weekday(field: str, value: int | str) -> int:
-    """Return the number of a weekday, 0 for Monday.
-
-    :raises InputError: the value names no weekday.
-    """
-    if isinstance(value, str):
-        name = value.strip().lower()
-        if len(name) >= SHORTEST_NAME:
-            for number, weekday in enumerate(WEEKDAYS):
-                if weekday.startswith(name):
-                    return number
-    elif isinstance(value, int) and 0 <= value < len(WEEKDAYS):
-        return int(value)
-    raise InputError(f"send_window: {field} must be named as 'mon' or 'Monday', or 0 for Monday to 6, not {value!r}")
-
-
-def read_weekdays(values: Collection[int | str] | None) -> tuple[int, ...] | None:
-    """Return the numbers of weekdays, in order; None for None.
-
-    :raises InputError: there is no value, or one names no weekday.
-    """
-    if values is None:
-        return None
-    if isinstance(values, str) or not isinstance(values, Iterable) or not (values := list(values)):
-        raise InputError(
-            f"send_window: weekdays must be a list such as ['mon', 'tue'], or None for all, not {values!r}"
-        )
-    return tuple(sorted({read_weekday("weekdays", value) for value in values}))
-
-
-def read_days(
-    values: Mapping[str, Hours] | Mapping[int, Hours] | Iterable[tuple[int | str, Hours]],
-) -> tuple[tuple[int, tuple[str, str]], ...]:
-    """Return the hours of single weekdays as pairs of number and hours, in order.
-
-    :raises InputError: the values are not hours by weekday, or a weekday occurs twice.
-    """
-    try:
-        days = [(day, start, end) for day, (start, end) in dict(values).items()]
-    except (TypeError, ValueError):
-        raise InputError(
-            f"send_window: hours must be hours by weekday, such as {{'sat': ('09:00', '13:00')}}, not {values!r}"
-        ) from None
-    read = {}
-    for day, start, end in days:
-        number = read_weekday("a day of hours", day)
-        if number in read:
-            raise InputError(f"send_window: hours has {WEEKDAYS[number].capitalize()} twice")
-        read[number] = read_hours((f"the start in hours[{day!r}]", f"the end in hours[{day!r}]"), start, end)
-    return tuple(sorted(read.items()))
-
-
-def read_holidays(value: str | Iterable[str | date] | None) -> tuple[str | date, ...] | None:
-    """Return holidays as country codes and dates, each in order; None for None.
-
-    :raises InputError: a value is neither.
-    """
-    if value is None:
-        return None
-    codes, dates = set(), set()
-    values = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
-    for each in values:
-        if isinstance(each, str) and _COUNTRY.fullmatch(each.upper()):
-            codes.add(each.upper())
-        elif isinstance(each, date) and not isinstance(each, datetime):
-            # Subclasses in other libraries compare as dates do, but have another repr.
-            dates.add(date(each.year, each.month, each.day))
-        else:
-            raise InputError(
-                "send_window: holidays must be a country as in ISO 3166, such as 'ZA' or 'US-CA', or a list of "
-                f"datetime.date, or of both, not {each!r}"
-            )
-    return (*sorted(codes), *sorted(dates))
-
-
 LOOK_AHEAD = 400
 """Days in which an opening is sought: more than a year, so that a yearly one is found."""
 
-
-class _Spell(NamedTuple):
-    """A span of time in which a window does not open or close, and when it opens; None where it is open."""
-
-    since: datetime
-    until: datetime
-    closed_until: datetime | None
+_DAY = timedelta(days=1)
+_MINUTES_A_DAY = 24 * 60
+_TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
+_COUNTRY = re.compile(r"[A-Z]{2}(-\w+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,28 +65,28 @@ class SendWindow:
     holidays: str | Iterable[str | date] | None = None
     hours: Mapping[str, Hours] | Mapping[int, Hours] | Iterable[tuple[int | str, Hours]] | None = None
     recipient_time_zone: bool = False
-    _opening: OpeningHours = field(init=False, repr=False, compare=False)
-    _spells: dict[tuple[str, ...], _Spell] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _week: tuple[tuple[int, int] | None, ...] = field(init=False, repr=False, compare=False)
+    """For each weekday from Monday, the first minute and the one after the last, counted from midnight; past 24 hours
+    where the hours end on the next day. None means closed."""
+    _countries: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _dates: frozenset[str | date] = field(init=False, repr=False, compare=False)
+    _found: dict[tuple[str, ...], tuple[datetime, datetime, datetime | None]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """What was found last, by time zones: the span in which it holds, and when the window opens; None: it is open."""
 
     def __post_init__(self) -> None:
-        usual = read_hours(("start", "end"), self.start, self.end)
-        weekdays = read_weekdays(self.weekdays)
-        holidays = read_holidays(self.holidays)
-        days = None if self.hours is None else read_days(self.hours)
+        usual = _read_hours(("start", "end"), self.start, self.end)
+        weekdays = None if self.weekdays is None else _read_weekdays(self.weekdays)
+        holidays = None if self.holidays is None else _read_holidays(self.holidays)
+        days = None if self.hours is None else _read_days(self.hours)
         find_zone(self.timezone)
         if not isinstance(self.recipient_time_zone, bool):
             raise InputError("send_window: recipient_time_zone must be True or False")
-
-        opens = range(7) if weekdays is None else weekdays
-        differing = dict(days or ())
+        opens, differing = range(7) if weekdays is None else weekdays, dict(days or ())
         for day in differing:
             if day not in opens:
                 raise InputError(f"send_window: hours has {WEEKDAYS[day].capitalize()}, which weekdays leaves out")
-        opening = OpeningHours(
-            week=tuple(minutes(*differing.get(day, usual)) if day in opens else None for day in range(7)),
-            countries=tuple(each for each in holidays or () if isinstance(each, str)),
-            dates=frozenset(each for each in holidays or () if isinstance(each, date)),
-        )
         # One form for equal windows: they compare equal, and read the same wherever they are stored.
         read = {
             "start": usual[0],
@@ -210,7 +94,9 @@ class SendWindow:
             "weekdays": weekdays,
             "holidays": holidays,
             "hours": days,
-            "_opening": opening,
+            "_countries": tuple(each for each in holidays or () if isinstance(each, str)),
+            "_dates": frozenset(holidays or ()),
+            "_week": tuple(_minutes(*differing.get(day, usual)) if day in opens else None for day in range(7)),
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
@@ -225,34 +111,204 @@ class SendWindow:
         :raises InputError: the window does not open within 400 days, or the country of the holidays is unknown.
         """
         names = (zones_of(destination) if self.recipient_time_zone and destination else ()) or (self.timezone,)
-        spell = self._spells.get(names)
-        if spell is None or not spell.since <= now < spell.until:
-            spell = self._spells[names] = self._find_spell(now, names)
-        return spell.closed_until
+        found = self._found.get(names)
+        if found is None or not found[0] <= now < found[1]:
+            found = self._found[names] = self._find(now, names)
+        return found[2]
 
-    def _find_spell(self, now: datetime, names: tuple[str, ...]) -> _Spell:
+    def _find(self, now: datetime, names: tuple[str, ...]) -> tuple[datetime, datetime, datetime | None]:
+        """Return a span, and when the window opens in all of some time zones, which does not change in that span."""
         if now.tzinfo is None:
             raise InputError("send_window: a moment needs a time zone")
-        now = now.astimezone(timezone.utc)
-        opens = self._opens(now, names)
-        if opens > now:
-            return _Spell(now, until=opens, closed_until=opens)
-        changes = [self._opening.next_change(now, find_zone(name), days=1) for name in names]
-        return _Spell(now, until=min(change or now + timedelta(days=1) for change in changes), closed_until=None)
-
-    def _opens(self, moment: datetime, names: tuple[str, ...]) -> datetime:
-        """Return the first moment, from a given one on, at which the window is open in all of some time zones."""
-        first, latest = moment, moment + timedelta(days=LOOK_AHEAD)
+        moment = now = now.astimezone(timezone.utc)
         zones = [find_zone(name) for name in names]
-        while moment < latest:
-            closed = next((zone for zone in zones if not self._opening.is_open(moment, zone)), None)
-            if closed is None:
-                return moment
-            moment = self._opening.next_change(moment, closed, LOOK_AHEAD) or latest
-        where = (
-            names[0] if len(names) == 1 else f"all {len(names)} time zones of a number at once, {names[0]} among them"
+        while (closed := next((zone for zone in zones if not self._is_open(moment, zone)), None)) is not None:
+            moment = self._next_change(moment, closed, LOOK_AHEAD)
+            if moment - now >= timedelta(days=LOOK_AHEAD):
+                many = f"all {len(names)} time zones of a number at once, {names[0]} among them"
+                where = names[0] if len(names) == 1 else many
+                raise InputError(
+                    f"send_window: it never opens in {where}, within {LOOK_AHEAD} days from {now:%Y-%m-%d}"
+                )
+        if moment > now:
+            return now, moment, moment
+        return now, min(self._next_change(now, zone, days=1) for zone in zones), None
+
+    def _is_open(self, moment: datetime, zone: tzinfo) -> bool:
+        wall = moment.astimezone(zone)
+        minute, weekday = wall.hour * 60 + wall.minute, wall.weekday()
+        hours = self._week[weekday]
+        if hours is not None and hours[0] <= minute < hours[1]:
+            return not self._is_holiday(wall.date())
+        # The hours of yesterday may last past midnight.
+        hours = self._week[weekday - 1]
+        if hours is None or minute + _MINUTES_A_DAY >= hours[1]:
+            return False
+        return not (self._is_holiday(wall.date()) or self._is_holiday(wall.date() - _DAY))
+
+    def _next_change(self, moment: datetime, zone: tzinfo, days: int) -> datetime:
+        """Return when the clock on the wall next opens or closes the window, or the end of some days.
+
+        Only that clock decides: hours that begin in an hour that is skipped open when it is over, and hours in an hour
+        that occurs twice are open twice. Hours begin, and clocks change, at whole minutes of UTC.
+        """
+        was_open, minute = self._is_open(moment, zone), moment.replace(second=0, microsecond=0)
+        for _ in range(days * _MINUTES_A_DAY):
+            minute += timedelta(minutes=1)
+            if self._is_open(minute, zone) != was_open:
+                return minute
+        return moment + timedelta(days=days)
+
+    def _is_holiday(self, day: date) -> bool:
+        return day in self._dates or any(day in _calendar(country) for country in self._countries)
+
+
+def _read_time(field: str, value: time | str) -> str:
+    """Return a time as ``HH:MM``, up to ``24:00``."""
+    if isinstance(value, time) and value == time(value.hour, value.minute):
+        return f"{value:%H:%M}"
+    written = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if written is None or (written[1] == "24" and written[2] != "00"):
+        raise InputError(
+            f"send_window: {field} must be a time of the day to the minute, such as '08:00', not {value!r}"
         )
-        raise InputError(f"send_window: it never opens in {where}, within {LOOK_AHEAD} days from {first:%Y-%m-%d}")
+    return f"{int(written[1]):02}:{written[2]}"
+
+
+def _read_hours(fields: tuple[str, str], start: time | str, end: time | str) -> tuple[str, str]:
+    """Return the beginning and the end of a day's hours as ``HH:MM``."""
+    begin, finish = _read_time(fields[0], start), _read_time(fields[1], end)
+    if begin in {finish, "24:00"}:
+        raise InputError(
+            f"send_window: from {begin} to {finish} are no hours: {fields[0]} is the first minute, {fields[1]} the one "
+            "after the last, and earlier than the first where it is on the next day; a whole day is '00:00' to '24:00'"
+        )
+    return begin, finish
+
+
+def _minutes(begin: str, finish: str) -> tuple[int, int]:
+    """Return the minutes from midnight until hours begin and end, past 24 hours where they end on the next day."""
+    first, last = (int(text[:2]) * 60 + int(text[3:]) for text in (begin, finish))
+    return first, last if last > first else last + _MINUTES_A_DAY
+
+
+def _read_weekday(field: str, value: int | str) -> int:
+    """Return the number of a weekday, 0 for Monday."""
+    if isinstance(value, str) and len(name := value.strip().lower()) >= SHORTEST_NAME:
+        for number, weekday in enumerate(WEEKDAYS):
+            if weekday.startswith(name):
+                return number
+    if isinstance(value, int) and 0 <= value < len(WEEKDAYS):
+        return int(value)
+    raise InputError(f"send_window: {field} must be named as 'mon' or 'Monday', or 0 for Monday to 6, not {value!r}")
+
+
+def _read_weekdays(values: Collection[int | str]) -> tuple[int, ...]:
+    """Return the numbers of weekdays, in order."""
+    if isinstance(values, str) or not isinstance(values, Iterable) or not (values := list(values)):
+        raise InputError(
+            f"send_window: weekdays must be a list such as ['mon', 'tue'], or None for all, not {values!r}"
+        )
+    return tuple(sorted({_read_weekday("weekdays", value) for value in values}))
+
+
+def _read_days(
+    values: Mapping[str, Hours] | Mapping[int, Hours] | Iterable[tuple[int | str, Hours]],
+) -> tuple[tuple[int, tuple[str, str]], ...]:
+    """Return the hours of single weekdays as pairs of number and hours, in order."""
+    try:
+        days = [(day, start, end) for day, (start, end) in dict(values).items()]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"send_window: hours must be hours by weekday, such as {{'sat': ('09:00', '13:00')}}, not {values!r}"
+        ) from None
+    read: dict[int, tuple[str, str]] = {}
+    for day, start, end in days:
+        number = _read_weekday("a day of hours", day)
+        if number in read:
+            raise InputError(f"send_window: hours has {WEEKDAYS[number].capitalize()} twice")
+        read[number] = _read_hours((f"the start in hours[{day!r}]", f"the end in hours[{day!r}]"), start, end)
+    return tuple(sorted(read.items()))
+
+
+def _read_holidays(value: str | Iterable[str | date]) -> tuple[str | date, ...]:
+    """Return holidays as country codes and dates, each in order."""
+    codes, dates = set(), set()
+    for each in [value] if isinstance(value, str) or not isinstance(value, Iterable) else value:
+        if isinstance(each, str) and _COUNTRY.fullmatch(each.upper()):
+            codes.add(each.upper())
+        elif isinstance(each, date) and not isinstance(each, datetime):
+            # Subclasses in other libraries compare as dates do, but have another repr.
+            dates.add(date(each.year, each.month, each.day))
+        else:
+            raise InputError(
+                "send_window: holidays must be a country as in ISO 3166, such as 'ZA' or 'US-CA', or a list of "
+                f"datetime.date, or of both, not {each!r}"
+            )
+    return (*sorted(codes), *sorted(dates))
+
+
+@cache
+def find_zone(name: str) -> ZoneInfo:
+    """Return a time zone by its name in the IANA database.
+
+    :raises InputError: there is no such time zone.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, TypeError, ValueError):
+        raise InputError(
+            f"send_window: timezone must be a name of the IANA time zone database, such as 'Africa/Johannesburg', "
+            f"not {name!r}"
+        ) from None
+
+
+def zones_of(destination: str) -> tuple[str, ...]:
+    """Return the names of the time zones in which a number may be, by its first digits; none where these do not tell.
+
+    Most mobile numbers tell only their country, and so all zones of the country. They tell more in countries where
+    mobile numbers have an area code.
+
+    :param destination: digits with country code.
+    """
+    zones = _zones_by_prefix()
+    prefixes = (destination[:length] for length in range(len(destination), 0, -1))
+    return next((zones[prefix] for prefix in prefixes if prefix in zones), ())
+
+
+@cache
+def _zones_by_prefix() -> dict[str, tuple[str, ...]]:
+    """Return the time zones of prefixes that ``phonenumbers`` knows, where they hold for mobile numbers.
+
+    Its ``time_zones_for_number`` parses the whole number: that is slow, and finds no zone for a number in a range newer
+    than its data.
+    """
+    from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneNumberType, is_number_type_geographical
+    from phonenumbers.tzdata import TIMEZONE_DATA
+
+    codes = {str(code) for code in COUNTRY_CODE_TO_REGION_CODE}
+    # In North America (1) mobile numbers look like any others, so the library does not call them geographical.
+    local = {"1"} | {code for code in codes if is_number_type_geographical(PhoneNumberType.MOBILE, int(code))}
+    return {
+        prefix: tuple(zones)
+        for prefix, zones in TIMEZONE_DATA.items()
+        if prefix in codes or any(prefix[:length] in local for length in (1, 2, 3))
+    }
+
+
+@cache
+def _calendar(code: str) -> HolidayBase:
+    """Return the public holidays, and the days on which they are observed, of an ISO 3166 country or subdivision."""
+    import holidays  # takes a tenth of a second, which no DAG file should cost
+
+    country, _, subdivision = code.partition("-")
+    try:
+        return holidays.country_holidays(country, subdiv=subdivision or None)
+    except NotImplementedError:
+        raise InputError(
+            f"send_window: holidays must be a country as in ISO 3166 that the holidays library knows, such as 'ZA' or "
+            f"'US-CA', or dates, not {code!r}"
+        ) from None
 
 
 SOUTH_AFRICAN_DIRECT_MARKETING = SendWindow(

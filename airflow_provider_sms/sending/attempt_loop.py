@@ -12,7 +12,7 @@ from airflow_provider_sms.sending.request_batch import Chunks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sms.messages.blocks import Block
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.sending.settle import Settle
 
@@ -23,16 +23,16 @@ MAX_PASSES = 5
 def send(
     sender: Sender,
     settle: Settle,
-    blocks: Iterable[Block],
-    free_blocks: Callable[[], Iterable[Block]],
+    messages: Iterable[Outgoing],
+    free_messages: Callable[[], Iterable[Outgoing]],
     chunk_size: int,
 ) -> None:
     """Send messages, and return when every request has an outcome that is recorded. What went wrong is in the sender.
 
-    :param blocks: the messages that were free when the table was checked.
-    :param free_blocks: reads again which of the messages to send are free by now.
+    :param messages: the messages that were free when the table was checked.
+    :param free_messages: reads again which of the messages to send are free by now.
     """
-    chunks, freed, passes = Chunks(blocks, chunk_size), False, 1
+    chunks, freed, passes = Chunks(messages, chunk_size), False, 1
     while True:
         is_over = sender.run(chunks)
         try:
@@ -42,4 +42,4 @@ def send(
         if not sender.goes_on or (is_over and not (freed and passes < MAX_PASSES)):
             return
         if is_over:
-            chunks, freed, passes = Chunks(free_blocks(), chunk_size), False, passes + 1
+            chunks, freed, passes = Chunks(free_messages(), chunk_size), False, passes + 1

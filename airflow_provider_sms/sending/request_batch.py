@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.ledger.model import Chunk
-from airflow_provider_sms.messages.outgoing import MessageColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.messages.outgoing import Outgoing
 
 
@@ -38,8 +37,11 @@ class RequestBatch:
     def chunk(self) -> Chunk:
         """The messages as the ledger claims them."""
         if self._chunk is None:
-            columns = MessageColumns.of(self.messages)
-            self._chunk = Chunk(columns.keys, columns.destinations, columns.parts)
+            self._chunk = Chunk(
+                [outgoing.key for outgoing in self.messages],
+                [outgoing.destination for outgoing in self.messages],
+                [outgoing.parts for outgoing in self.messages],
+            )
         return self._chunk
 
     def keep(self, won: Sequence[int]) -> list[bytes]:
@@ -88,21 +90,21 @@ class InFlightRequest:
 
 
 class Chunks:
-    """The messages of a pass, cut into requests. Each is full but for the last one, whatever the blocks.
+    """The messages of a pass, cut into requests.
 
-    :param blocks: the messages; one block is held at a time.
     :param size: messages a request, 1 to 100.
     """
 
-    def __init__(self, blocks: Iterable[Block], size: int) -> None:
-        self._chunks = self._cut(blocks, size)
+    def __init__(self, messages: Iterable[Outgoing], size: int) -> None:
+        rest = iter(messages)
+        self._chunks = iter(lambda: list(islice(rest, size)), [])
         self._next: Sequence[Outgoing] | None = None
 
     @property
     def any(self) -> bool:
         """Whether there is another request; this reads the next one.
 
-        :raises Exception: what reading the blocks raises.
+        :raises Exception: what reading the messages raises.
         """
         if self._next is None:
             self._next = next(self._chunks, None)
@@ -113,21 +115,3 @@ class Chunks:
         taken: Sequence[Outgoing] = (self.any and self._next) or ()
         self._next = None
         return taken
-
-    @staticmethod
-    def _cut(blocks: Iterable[Block], size: int) -> Iterator[Sequence[Outgoing]]:
-        rest: list[Outgoing] = []
-        for block in blocks:
-            start = min(size - len(rest), len(block)) if rest else 0
-            rest += block.messages(0, start)
-            if len(rest) == size:
-                yield rest
-                rest = []
-            elif rest:
-                continue
-            full = start + (len(block) - start) // size * size
-            for first in range(start, full, size):
-                yield block.columns(first, first + size)
-            rest = block.messages(full, len(block))
-        if rest:
-            yield rest

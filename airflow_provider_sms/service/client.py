@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_sms.messages.message import Message
-    from airflow_provider_sms.messages.outgoing import MessageColumns
+    from airflow_provider_sms.messages.outgoing import Outgoing
 
 MAX_TIMEOUT = 86_400
 """Seconds of the longest timeout: a day, since a socket does not accept every number."""
@@ -150,13 +150,13 @@ class SmsClient:
 
     def send_bulk(
         self,
-        messages: Sequence[Message | Mapping[str, str]] | MessageColumns,
+        messages: Sequence[Message | Outgoing | Mapping[str, str]],
         *,
         send_options: Mapping[str, Any] | None = None,
     ) -> SendResponse:
         """Send a text each to up to 100 people.
 
-        :param messages: 1 to 100 messages, as such or as columns, or mappings with the keys ``Content``,
+        :param messages: 1 to 100 messages, or mappings with the keys ``Content``,
             ``Destination`` and, optionally, ``CustomerId``.
         :param send_options: passed through as given; left out if None or empty.
         :returns: the response; its ``messages``, those that the service took, can be fewer than were posted.

@@ -11,7 +11,7 @@ import orjson
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.outgoing import MessageColumns
+from airflow_provider_sms.messages.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bulk_request(
-    messages: Sequence[Message | Mapping[str, str]] | MessageColumns, send_options: Mapping[str, Any] | None
+    messages: Sequence[Message | Outgoing | Mapping[str, str]], send_options: Mapping[str, Any] | None
 ) -> tuple[bytes, list[str]]:
     """Return a request to several people as JSON, and its texts.
 
@@ -100,9 +100,8 @@ def _entries_of_texts(messages: Sequence[Any]) -> list[dict[str, str]] | None:
     """Return the JSON objects of plain messages with plain texts, without a call for each; None for any others."""
     contents: list[Any]
     destinations: list[Any]
-    if isinstance(messages, MessageColumns):
-        contents, destinations = messages.contents, messages.destinations
-    elif (kinds := set(map(type, messages))) == {Message}:
+    kinds = set(map(type, messages))
+    if kinds in ({Message}, {Outgoing}):
         contents = [message.content for message in messages]
         destinations = [message.destination for message in messages]
     elif kinds == {dict} and set(map(len, messages)) == {len(_REQUIRED_KEYS)}:

@@ -37,7 +37,6 @@ def orders(service, url, parts, number=1, ahead=0.0):
             "spring",
             number=number,
             rows=rows,
-            block=50,
             chunk_size=CHUNK,
             concurrency=CONCURRENCY,
             map_index=index,

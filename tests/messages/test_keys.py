@@ -12,12 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.keys import message_keys
 
-from airflow_provider_sms.messages.keys import (
-    Fingerprint,
-    can_be_key,
-    canonical,
-    group_key,
-)
+from airflow_provider_sms.messages.keys import Fingerprint, canonical, group_key
 
 NUMBER = "27821234567"
 
@@ -228,7 +223,6 @@ def test_an_integer_column_that_became_float():
 )
 def test_the_canonical_form(column, text):
     """The form that is digested is the one that is documented."""
-    assert can_be_key(column.type)
     assert [text] == canonical(column).to_pylist()
 
 
@@ -236,16 +230,7 @@ def test_uuids_are_keys():
     """A column of UUIDs can be a key: of a type of their own, or of 16 bytes, as an older pyarrow reads them."""
     value = uuid.UUID("12345678-1234-5678-1234-567812345678")
     column = pa.array([value.bytes], pa.uuid() if hasattr(pa, "uuid") else pa.binary(16))
-    assert can_be_key(column.type)
     assert canonical(column).to_pylist() == [value.hex]
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.list_(pa.int8()), pa.struct([("a", pa.int8())]), pa.duration("s"), pa.float16()], ids=str
-)
-def test_types_without_a_canonical_form(kind):
-    """Nested values and durations cannot identify a message."""
-    assert not can_be_key(kind)
 
 
 def test_no_messages_have_no_keys():

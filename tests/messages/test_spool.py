@@ -18,7 +18,7 @@ from airflow_provider_sms.messages.spool import CheckedSpool, Status
 def checked(*numbers):
     """Check some rows."""
     table = pa.table({"destination": pa.array(numbers, pa.string()), "name": [f"N{n}" for n in range(len(numbers))]})
-    return Composer("Hi {name}", None).compose(table.to_batches()[0], 0)
+    return Composer("Hi {name}", None).compose(table.to_batches()[0])
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.ledger.model import LAPSED, Chunk
 from airflow_provider_sms.ledger.preview import CampaignPreview
-from airflow_provider_sms.messages.blocks import outgoing_blocks
+from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.check import CheckedTable
@@ -79,8 +79,8 @@ class Campaign:
         self.check(self.ledger, on_unknown)
         sending = self._sender(self.ledger, on_unknown=on_unknown, **options)
         sending.sender.noted.update(self.seen.held_by)
-        free = lambda: outgoing_blocks(spool, StopFlag(), most=Status.AGAIN, held=self.ledger.holders)  # noqa: E731
-        send(sending.sender, sending.settle, outgoing_blocks(spool, StopFlag()), free, chunk_size)
+        free = lambda: messages_to_send(spool, StopFlag(), most=Status.AGAIN, held=self.ledger.holders)  # noqa: E731
+        send(sending.sender, sending.settle, messages_to_send(spool, StopFlag()), free, chunk_size)
         self.error = sending.error
         return self
 

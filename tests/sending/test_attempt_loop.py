@@ -6,7 +6,6 @@ import pytest
 from support.sending import people
 
 from airflow_provider_sms.exceptions import OutageError
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.sending.attempt_loop import MAX_PASSES, send
 
 
@@ -41,9 +40,9 @@ class Passes:
     def fail(self, error):
         self.error = error
 
-    def free_blocks(self):
+    def free_messages(self):
         self.reads += 1
-        return [Block.of(people(3))]
+        return people(3)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +66,6 @@ class Passes:
 def test_passes_follow_each_other_until_nothing_is_left(ends, frees, passes, reads):
     """Between two passes what is open is settled; the table is read again only where messages became free."""
     sender = Passes(ends, frees)
-    send(sender, SimpleNamespace(run=Passes.settle), [Block.of(people(25))], sender.free_blocks, 10)
+    send(sender, SimpleNamespace(run=Passes.settle), people(25), sender.free_messages, 10)
     assert (sender.passes, sender.reads, sender.frees) == (passes, reads, [])
     assert (sender.error is None) is not any(isinstance(each, Exception) for each in frees)

@@ -5,8 +5,6 @@ import random
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.messages.blocks import Block
-from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.sending.request_batch import Chunks, RequestBatch
 
 
@@ -14,10 +12,9 @@ def keys(*places):
     return [people(5)[place].key for place in places]
 
 
-@pytest.mark.parametrize("of", [list, MessageColumns.of])
-def test_a_batch_keeps_the_messages_that_were_claimed_and_returns_those_of_other_requests(of):
+def test_a_batch_keeps_the_messages_that_were_claimed_and_returns_those_of_other_requests():
     """A batch that is claimed again claims what it kept; the keys of the others tell which requests hold them."""
-    batch = RequestBatch(of(people(5)))
+    batch = RequestBatch(people(5))
     assert batch.chunk.keys == keys(0, 1, 2, 3, 4)
     assert (batch.keep([0, 3]), batch.chunk.keys) == (keys(1, 2, 4), keys(0, 3))
     assert batch.messages == [people(5)[0], people(5)[3]]
@@ -38,25 +35,12 @@ def test_a_service_that_takes_others_is_given_more_attempts():
     assert (batch.attempt, batch.taken_before, batch.turned_away, batch.unavailable) == (1, 11, 2, 1)
 
 
-def test_messages_are_claimed_as_the_columns_that_they_came_as():
-    """A message becomes an object only where it is somebody else's: objects would keep the garbage collector busy."""
-    chunks = Chunks([Block.of(people(25))], 10)
-    batches = [RequestBatch(chunks.take()) for _ in range(3)]
-    assert [type(batch.messages) for batch in batches[:2]] == [MessageColumns] * 2
-    assert batches[0].chunk.keys is batches[0].messages.keys
-    assert batches[0].keep(range(10)) == []
-    assert isinstance(batches[0].messages, MessageColumns)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_every_message_goes_into_one_request_and_each_is_full_but_the_last(seed):
-    """However the table is cut into blocks, and in its order."""
+    """In the order of the table."""
     chance = random.Random(seed)
     table, size = people(chance.randint(0, 120)), chance.choice([1, 7, 10, 100])
-    cuts = sorted(chance.choices(range(len(table) + 1), k=5))
-    chunks = Chunks(
-        (Block.of(table[start:stop]) for start, stop in zip([0, *cuts], [*cuts, len(table)], strict=True)), size
-    )
+    chunks = Chunks(table, size)
     taken = []
     while chunks.any:
         chunk = chunks.take()

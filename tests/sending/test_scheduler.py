@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from support.sending import people
 
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.request_batch import Chunks
@@ -45,7 +44,7 @@ def test_a_request_whose_hours_have_ended_frees_its_credit():
     conditions = StopConditions(window, clock=lambda: now[0], credit=Credit(Prices(1), Decimal(10), Decimal(5)))
     scheduler = RequestScheduler(conditions, concurrency=2, max_per_second=None)
     britons = [m._replace(destination=f"44770090000{n}") for n, m in enumerate(people(5, 10))]
-    chunks = Chunks([Block.of(people(5) + britons)], 5)
+    chunks = Chunks(people(5) + britons, 5)
     (waiting,) = scheduler.due(chunks, 0.0, 1, lambda: True)
     scheduler.retry(waiting, 1.0)
     now[0] += 15 * 60.0  # the hours of South Africa have ended
@@ -56,11 +55,11 @@ def test_a_request_whose_hours_have_ended_frees_its_credit():
 def test_no_request_goes_before_one_that_waits():
     """Of rows with the same key values the first one is sent, also where a pause or a busy ledger kept it back."""
     scheduler = RequestScheduler(StopConditions(), concurrency=3, max_per_second=None)
-    chunks = Chunks([Block.of(people(10))], 5)
+    chunks = Chunks(people(10), 5)
     (first, second) = scheduler.due(chunks, 0.0, 0, lambda: True)
     scheduler.retry(first, 1.0)
-    assert list(scheduler.due(Chunks([Block.of(people(5))], 5), 0.5, 1, lambda: True)) == []
+    assert list(scheduler.due(Chunks(people(5), 5), 0.5, 1, lambda: True)) == []
     assert (scheduler.next_wakeup(0.5, 1, more=True), second.chunk.keys) == (0.5, [m.key for m in people(10)[5:]])
-    again = scheduler.due(Chunks([Block.of(people(5))], 5), 1.0, 1, lambda: True)
+    again = scheduler.due(Chunks(people(5), 5), 1.0, 1, lambda: True)
     assert next(again) is first
     assert len(list(again)) == 1

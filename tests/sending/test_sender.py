@@ -32,7 +32,6 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome, TextedTwice
 from airflow_provider_sms.ledger.schema import claimant as claimant_table
 from airflow_provider_sms.ledger.schema import message, request
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.sending.outcomes import outcome_of
 from airflow_provider_sms.sending.request_batch import Chunks
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
@@ -272,12 +271,12 @@ def test_a_table_that_cannot_be_read_ends_the_pass(sender, service, enter):
     """What was claimed before is sent and recorded; the error is kept."""
     error = SourceError("the file is gone")
 
-    def blocks():
-        yield Block.of(people(20))
+    def messages():
+        yield from people(20)
         raise error
 
     send = sender().sender
-    assert not send.run(Chunks(blocks(), 10))
+    assert not send.run(Chunks(messages(), 10))
     assert (send.error, len(service.taken)) == (error, 20)
     assert states(enter(2), people(20)) == {ACCEPTED: 20}
 
@@ -525,12 +524,12 @@ def test_the_table_is_read_no_faster_than_requests_go_out(sender, service):
     service.before_each = lambda messages: release.wait(10)
     read = []
 
-    def blocks():
+    def messages():
         for start in range(0, 1000, 10):
             read.append(start)
-            yield Block.of(people(10, start))
+            yield from people(10, start)
 
-    thread = threading.Thread(target=sender(concurrency=2).sender.run, args=(Chunks(blocks(), 10),))
+    thread = threading.Thread(target=sender(concurrency=2).sender.run, args=(Chunks(messages(), 10),))
     thread.start()
     while len(read) < 3:
         time.sleep(0.001)

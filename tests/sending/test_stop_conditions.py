@@ -220,8 +220,11 @@ def test_no_request_goes_before_one_that_waits_for_credit(sender):
         overtaken.wait(0.5)  # the response to the first request tells the balance late
         return answer_with(Decimal(4), len(messages))
 
-    somebody = Outgoing(b"s" * 16, "27820000001", "somebody's")
-    first, another = (Outgoing(b"k" * 16, "27820000002", text) for text in ("first, of ten parts " * 76, "another"))
+    somebody = Outgoing(b"s" * 16, "27820000001", "somebody's", parts=1)
+    first, another = (
+        Outgoing(b"k" * 16, "27820000002", text, parts=parts)
+        for text, parts in (("first, of ten parts " * 76, 10), ("another", 1))
+    )
     stop_conditions = credit(5, 11)
     send = sender(post=post, stop_conditions=stop_conditions, concurrency=3, chunk_size=1)
     send.run([[somebody, first], [another]])

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.outgoing import MessageColumns, Outgoing
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.inputs import checked_url
 
@@ -74,11 +74,11 @@ def test_wrong_messages_are_not_sent(serve, connect, wire, messages):
 
 
 def test_columns_are_posted_as_messages_are(serve, connect, wire):
-    """A send keeps its messages as columns, and posts the same bytes that it would post of messages."""
+    """A send posts its messages as they are claimed, the same bytes that it would post of messages."""
     server = serve(wire.ok)
     client = connect(server.url)
     outgoing = [Outgoing(bytes([n]) * 16, f"2782000000{n}", f"{HI.content} {n}", n, 1) for n in range(3)]
-    client.send_bulk(MessageColumns.of(outgoing))
+    client.send_bulk(outgoing)
     client.send_bulk([Message(each.content, str(each.destination)) for each in outgoing])
     columns, messages = server.bodies()
     assert columns == messages
@@ -88,7 +88,7 @@ def test_columns_without_a_number_are_not_sent(serve, connect, wire):
     """A message to a group is none to a person."""
     server = serve(wire.ok)
     with pytest.raises(InputError):
-        connect(server.url).send_bulk(MessageColumns.of([Outgoing(b"k" * 16, None, "Hi")]))
+        connect(server.url).send_bulk([Outgoing(b"k" * 16, None, "Hi")])
     assert server.requests == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.spool import SCHEMA
 
 
@@ -30,7 +29,7 @@ class Composed(NamedTuple):
 
 def composed(composer, batch, first=0):
     """Compose a batch, and return its rows as lists."""
-    return as_lists(composer.compose(batch, first), first)
+    return as_lists(composer.compose(batch), first)
 
 
 def as_lists(rows, first=0):
@@ -46,8 +45,3 @@ def as_lists(rows, first=0):
         for column, value in zip(found, message, strict=False):
             column.append(value)
     return found
-
-
-def messages_in(blocks):
-    """Return the messages of blocks, one by one."""
-    return [message for block in blocks for message in Block.messages(block, 0, len(block))]

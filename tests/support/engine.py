@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED
-from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 from airflow_provider_sms.sending.attempt_loop import send
@@ -16,16 +15,14 @@ class Table:
     """Messages that are checked, sent and counted.
 
     :param rows: a message for each row; those with the same key are duplicates of the first.
-    :param block: messages of a block.
     """
 
-    def __init__(self, rows, block=10_000):
+    def __init__(self, rows):
         self.rows = len(rows)
         self.messages = list({message.key: message for message in reversed(rows)}.values())[::-1]
         self.counts = RowCounts(not_sent=len(self.messages), duplicate=self.rows - len(self.messages))
         self.sums = Sums()
         self.error = None
-        self._block = block
 
     def send(self, ledger, sender, settle, chunk_size):
         """Check the messages, send those that are free, and settle what is left."""
@@ -43,11 +40,11 @@ class Table:
         ]
         free = [message for message in planned if message.key not in held]
 
-        def free_blocks():
+        def free_messages():
             taken = ledger.holders([message.key for message in planned])
-            return self._blocks([message for message in planned if message.key not in taken])
+            return [message for message in planned if message.key not in taken]
 
-        send(sender, settle, self._blocks(free), free_blocks, chunk_size)
+        send(sender, settle, free, free_messages, chunk_size)
         self.error = sender.error
 
     def count(self, ledger):
@@ -63,6 +60,3 @@ class Table:
     def summary(self, campaign, reconciled=0):
         """Return the summary of the attempt."""
         return summarise(campaign, self.counts, self.sums, reconciled)
-
-    def _blocks(self, messages):
-        return (Block.of(messages[start : start + self._block]) for start in range(0, len(messages), self._block))

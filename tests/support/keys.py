@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from airflow_provider_sms.messages import keys
 
 
 def message_keys(destinations, contents, key_values=None):
     """Return the key of each message."""
-    return keys.message_keys(pa.array(destinations, pa.string()), pa.array(contents, pa.string()), key_values)
+    return keys.message_keys(destinations, contents, key_values)

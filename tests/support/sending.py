@@ -10,6 +10,7 @@ from decimal import Decimal
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import Chunk, Claimant
 from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 from support.engine import Table
@@ -153,7 +154,7 @@ def counted(sending):
 
 def outgoing(number, text="Hi"):
     key = hashlib.blake2b(f"{number}\n{text}".encode(), digest_size=16).digest()
-    return Outgoing(key, str(number), text)
+    return Outgoing(key, str(number), text, parts=count_parts(text))
 
 
 def claimant(try_number=1, **changes):

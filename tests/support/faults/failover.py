@@ -145,14 +145,14 @@ def _send(stage: Stage, failover: Failover, chance: random.Random) -> Figures:
     first = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 1, around=failover.around, **options)
     # The new primary may need a moment to accept connections.
     first.sender._sleep = time.sleep
-    first.run(rows, PEOPLE)
+    first.run(rows)
     failover.wait()
     # From here on, all reads are of the new primary.
     stage.reader._engine.dispose()
     if isinstance(first.sender.error, LedgerLostError):
         return _noticed(stage, first, campaign, rows)
     last = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 2, clock=Clock(10_000.0), **options)
-    last.run(rows, PEOPLE)
+    last.run(rows)
     return stage.judge(campaign, rows, last)
 
 

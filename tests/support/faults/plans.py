@@ -61,7 +61,6 @@ class Try:
     """One attempt of the campaign, or one of its legs after a wait.
 
     :param order: positions of the table's rows, in the order in which the attempt reads them.
-    :param block: rows to read at once.
     :param overlaps: whether it starts while the attempt before it still runs.
     :param later: seconds by which the clock advances before it starts.
     :param resumed: whether it is the next leg of the same attempt, in a new process; otherwise it is the next attempt.
@@ -70,7 +69,6 @@ class Try:
     """
 
     order: tuple[int, ...]
-    block: int
     overlaps: bool
     later: float
     mishaps: tuple[Mishap, ...]
@@ -157,7 +155,6 @@ def _try(chance: random.Random, rows: int, requests: int, *, first: bool) -> Try
         mishaps.append(Mishap("wake", "any", chance.randint(1, longest)))
     return Try(
         order=_order(chance, rows),
-        block=chance.randint(1, rows),
         overlaps=not first and chance.random() < 0.3,
         later=chance.choice((0.0, 5.0, 1000.0)),
         mishaps=tuple(mishaps),

@@ -36,7 +36,6 @@ class Order:
     campaign: str
     number: int
     rows: Sequence[str]
-    block: int
     chunk_size: int
     concurrency: int
     map_index: int = -1
@@ -129,7 +128,7 @@ def main() -> None:
         )
         print(READY, flush=True)  # noqa: T201  # the parent reads this
         if sys.stdin.readline().strip() == GO:
-            sending.run(order.rows, order.block)
+            sending.run(order.rows)
             print(json.dumps(sending.ended), flush=True)  # noqa: T201  # the parent reads this
 
 

@@ -63,7 +63,7 @@ class Playing(threading.Thread):
                 around=self._around,
                 stop_conditions=planned.halts.stop_conditions(len(plan.rows)),
             )
-            sending.run([plan.rows[position] for position in planned.order], planned.block)
+            sending.run([plan.rows[position] for position in planned.order])
             self.miscounted = sending.miscounted
         except (DiedError, SmsError):
             pass  # its process is gone, or its ledger did not open: the next attempt must find what it left

@@ -53,7 +53,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "a message is keyed by its row's number",
         "messages/keys.py",
-        "        key.update(message)\n",
+        '        key.update(f"{len(number)}:{number}{identity}".encode())\n',
         "        key.update(str(len(keys)).encode())\n",
         (KEYS, SCHEDULES),
     ),

@@ -18,6 +18,7 @@ from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
@@ -65,7 +66,10 @@ def text_of(campaign: str) -> str:
 def outgoing(campaign: str, rows: Sequence[str]) -> list[Outgoing]:
     """Return the messages of a table, with the operator's keys."""
     texts = [text_of(campaign)] * len(rows)
-    return [Outgoing(*message) for message in zip(message_keys(rows, texts), rows, texts, strict=True)]
+    return [
+        Outgoing(key, number, text, parts=count_parts(text))
+        for key, number, text in zip(message_keys(rows, texts), rows, texts, strict=True)
+    ]
 
 
 class LookingLedger(CampaignLedger):
@@ -136,9 +140,9 @@ class Sending:
         )
         self.table = Table(())
 
-    def run(self, rows: Sequence[str], block: int) -> None:
-        """Send a table, read in blocks."""
-        self.table = Table(outgoing(self.campaign, rows), block)
+    def run(self, rows: Sequence[str]) -> None:
+        """Send a table."""
+        self.table = Table(outgoing(self.campaign, rows))
         with self._closing:
             self.table.send(self.ledger, self.sender, self._settle, self._chunk_size)
         try:

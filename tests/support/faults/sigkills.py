@@ -43,7 +43,6 @@ def play(stage: Stage, seed: int) -> tuple[Figures, int]:
             campaign,
             number,
             rows=chance.sample(rows, len(rows)),
-            block=chance.randint(1, len(rows)),
             ahead=ahead,
             tick=1.0,
             **options,
@@ -53,7 +52,7 @@ def play(stage: Stage, seed: int) -> tuple[Figures, int]:
     stage.sandbox.state.set_faults([])
     clock = Clock(ahead + 10_000.0)
     last = Sending(stage.sandbox.base_url, stage.reader, campaign, 9, clock=clock, **options)
-    last.run(rows, len(rows))
+    last.run(rows)
     return stage.judge(campaign, rows, last), killed
 
 

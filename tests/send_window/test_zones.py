@@ -4,7 +4,7 @@ import phonenumbers
 import pytest
 from phonenumbers.timezone import time_zones_for_geographical_number, time_zones_for_number
 
-from airflow_provider_sms.send_window.calendars import find_zone, zones_of
+from airflow_provider_sms.send_window.window import find_zone, zones_of
 
 
 def possible_mobile_numbers(seed=4711):

@@ -200,7 +200,7 @@ PLAN = (
     "id", "campaign", "rows", "valid", "invalid", "duplicate", "suppressed", "already_sent", "unknown", "to_send",
     "repeats", "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts", "markdown",
 )  # fmt: skip
-TEXTS = ("messages", "parts", "cost", "encodings", "longest", "most_parts", "forcing")
+TEXTS = ("ucs2_messages", "ucs2_parts", "most_parts", "most_parts_row", "forcing")
 
 
 def pushed(ran):

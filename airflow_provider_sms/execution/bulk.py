@@ -41,7 +41,7 @@ from airflow_provider_sms.messages.blocks import outgoing_blocks
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
-from airflow_provider_sms.planning.changed_texts import EVERY_MESSAGE, messages_of
+from airflow_provider_sms.planning.changed_texts import messages_of
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.reporting.row_counts import (
     COUNTS,
@@ -290,7 +290,7 @@ class BulkAttempt:
         return delivery.send(
             outgoing_blocks(spool, stop, keep_order=keep_order, most=first[0], held=first[1]),
             lambda: outgoing_blocks(spool, stop, keep_order=keep_order, most=most, held=held),
-            messages_of(spool, *EVERY_MESSAGE),
+            messages_of(spool),
             post,
             held_by=check.held_by,
             stop_conditions=StopConditions(options.send_window, credit, options.limits.error_rate, caution),

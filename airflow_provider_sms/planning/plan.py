@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.formatting import by_count, duration
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
@@ -110,7 +110,7 @@ class Plan:
         yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
         if self.balance is not None:
             yield "balance", _balance_words(self.balance, self.cost)
-        yield "time", "not known yet" if self.seconds is None else f"about {duration(self.seconds)}"
+        yield "time", "not known yet" if self.seconds is None else f"about {duration(max(self.seconds, 1.0))}"
 
     def table(self) -> str:
         """Return the plan as a table for a log."""
@@ -162,27 +162,15 @@ def _balance_words(balance: Balance, cost: Decimal) -> str:
 
 def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
     yield "SMS parts", str(estimate.parts)
-    for name, encoded in (("GSM-7", estimate.gsm), ("UCS-2", estimate.ucs2)):
-        if encoded.messages:
-            yield f"  in {name}", f"{encoded.parts} of {encoded.messages} {by_count(encoded.messages, 'message')}"
+    if estimate.ucs2_messages:
+        messages = by_count(estimate.ucs2_messages, "message")
+        yield "  in UCS-2", f"{estimate.ucs2_parts} of {estimate.ucs2_messages} {messages}"
     characters = estimate.forcing()
     for each in characters[:MAX_CHARACTERS]:
-        messages = f"{each.messages} {by_count(each.messages, 'message')}"
-        yield "  UCS-2 because of", f"{each.code} {each.name} ({each.character}) in {messages}"
+        messages = f"{each['messages']} {by_count(each['messages'], 'message')}"
+        yield "  UCS-2 because of", f"{each['code']} {each['name']} in {messages}"
     if (more := len(characters) - MAX_CHARACTERS) > 0:
         yield "  UCS-2 because of", f"{more} more {by_count(more, 'character')}"
     if estimate.messages:
-        parts = f"{estimate.longest_parts} {by_count(estimate.longest_parts, 'part')}"
-        yield "longest text", f"{estimate.longest} {by_count(estimate.longest, 'character')}, {parts}"
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in words, in two units at most.
-
-    :param seconds: 0 or more; less than one counts as one.
-    """
-    if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{max(round(seconds), 1)} s"
-    minutes = round(seconds / 60)
-    hours, left = divmod(minutes, 60)
-    return f"{hours} h {left} min" if hours else f"{minutes} min"
+        parts = f"{estimate.most_parts} {by_count(estimate.most_parts, 'part')}"
+        yield "longest message", f"{parts}, row {estimate.most_parts_row}"

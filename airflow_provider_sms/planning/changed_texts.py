@@ -60,7 +60,6 @@ def refuse_changed_texts(messages: Messages, earlier: EarlierClaims, stop: StopF
     of disk for each row of the table and each message that is gone, and nothing on a first attempt.
 
     :param messages: of the table, but for suppressed ones.
-    :param stop: ends the comparison early.
     :raises InputError: texts have changed; names their count, and what to do.
     :raises StoppedError: the comparison was stopped.
     :raises LedgerError: the ledger cannot be read.
@@ -114,17 +113,14 @@ def _destinations_gone(
 
 
 def count_repeats(preview: CampaignPreview, spool: CheckedSpool, stop: StopFlag) -> int:
-    """Return how many people have had another text of the campaign.
+    """Return how many of the people about to be texted have had another text of the campaign.
 
     A text counts if another task or run sent it, or may have, and the table does not hold it as well: a person with
     several messages in one table gets them on purpose. The messages of the campaign are read once, a block at a time,
     and only where others hold any.
 
-    :param spool: the checked table, of which people are about to be texted.
-    :param stop: ends the count early.
     :raises StoppedError: the count was stopped.
     :raises LedgerError: the ledger cannot be read.
-    :raises SourceUnavailableError: there is no room in the folder for temporary files.
     """
     people, found, table = IntegersOnDisk(), IntegersOnDisk(), _keys_of(messages_of(spool))
     for _, numbers in messages_of(spool, Status.AGAIN)():

@@ -27,15 +27,9 @@ class Plan:
 
     :param id: a digest of the recipients, their texts and the values of the key columns: it changes with any of them,
         and with their order only where that changes which text of a message is sent.
-    :param invalid: rows that cannot be texted, by reason.
-    :param duplicate: rows that hold the same message as an earlier row.
-    :param suppressed: rows whose number is suppressed.
-    :param already_sent: rows whose message the campaign has sent already.
+    :param invalid: by reason.
     :param unknown: rows whose message may have been sent, or that another process is sending.
-    :param to_send: messages to be sent: all other rows.
-    :param requests: requests that the messages take.
-    :param estimate: the estimate of the texts.
-    :param balance: the balance at the time of the plan; None where it was not read.
+    :param to_send: messages.
     :param seconds: the approximate time that sending takes; None where there is no earlier request to judge by.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
     """
@@ -66,7 +60,7 @@ class Plan:
         return not (self.to_send or self.unknown)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plan as an XCom holds it: no number, and no text but single characters."""
+        """Return the plan as an XCom holds it: no number and no text."""
         balance = self.balance
         return {
             "id": self.id,
@@ -132,7 +126,6 @@ def make_plan(
     """Return the plan of a table.
 
     :param table: every row of which is decided.
-    :param chunk_size: messages per request.
     :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
     """
     counts, requests = table.counts, -(-table.to_send // chunk_size)

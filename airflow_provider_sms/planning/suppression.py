@@ -85,14 +85,9 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     This takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
     suppresses nobody: the caller decides what to do about it.
 
-    :param source: rows that each hold a number or nothing.
-    :param destination_column: column with the number of a recipient.
-    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code; None
-        means that every number carries its country code.
     :raises ColumnError: no column, or more than one, could be that of the numbers.
     :raises SourceError: the source cannot be read.
     :raises InputError: the region is unknown.
-    :raises SourceUnavailableError: there is no room in the folder for temporary files.
     """
     found = SuppressedNumbers()
     for batch in source.batches(check=lambda schema: _require_column(schema, destination_column)):

@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.request_queries import SentRequest, unknown_requests
 from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
-from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise, with_report
+from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise
 
 LOST = UnknownOutcomeError("lost")
 
@@ -24,8 +24,8 @@ def sent(submitted=1, taken=1, state=ACCEPTED, cost="0.1", at=1.0, **body):
     return SentRequest(state, submitted, taken, 1, cost, at, json.dumps(whole))
 
 
-def summed(counts=None, sums=None, **how):
-    return summarise("c", counts or RowCounts(), sums or Sums(), **how)
+def summed(counts=None, sums=None, campaign="c", **how):
+    return summarise(campaign, counts or RowCounts(), sums or Sums(), **how)
 
 
 def test_the_summary_has_the_documented_shape():
@@ -86,8 +86,8 @@ def test_the_summary_takes_less_than_2_kb(networks):
         cost_breakdown={f"{number:030}": (Decimal(f"{number}.123456"), most) for number in range(networks)},
         error_report=Counter({"NoNetwork": most, "Duplicates": most, "OptedOuts": most, "Faults": most, "x" * 99: 1}),
     )
-    summary = summarise("\U0001f600" * 1000, RowCounts(*[most] * 7), sums, reconciled=most)
-    summary = with_report(summary, "/" + "\u00e9" * 4000)
+    report = "/" + "\u00e9" * 4000
+    summary = summarise("\U0001f600" * 1000, RowCounts(*[most] * 7), sums, most, report)
     assert len(json.dumps(summary)) < 2000
     assert sum(each["quantity"] for each in summary["cost_breakdown"].values()) == most * networks
     assert sum(each["cost"] for each in summary["cost_breakdown"].values()) == pytest.approx(
@@ -97,7 +97,7 @@ def test_the_summary_takes_less_than_2_kb(networks):
 
 def test_a_name_and_a_place_of_usual_length_are_whole():
     """The default name of a campaign has at most 752 characters."""
-    summary = with_report(summarise("c" * 752, RowCounts(), Sums()), "s3://bucket/" + "r" * 250)
+    summary = summed(report="s3://bucket/" + "r" * 250, campaign="c" * 752)
     assert (summary["campaign"], summary["report"]) == ("c" * 752, "s3://bucket/" + "r" * 250)
 
 

@@ -14,7 +14,7 @@ from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.connections import MAX_RESPONSE_BYTES
-from airflow_provider_sms.service.transport import Authorization, Transport
+from airflow_provider_sms.service.transport import Transport
 
 HI = [Message("Hi Thandi", "27821234567")]
 
@@ -381,8 +381,8 @@ def test_a_request_is_written_once(serve, connect, wire, request, scheme, size):
 def test_the_host_header_names_the_port_that_is_not_the_schemes(address, host):
     """An address of IPv6 stands in one pair of brackets (RFC 9110 section 7.2)."""
     transport = Transport(connect_timeout=1.0, timeout=1.0, verify=True, pool_size=1, clock=time.monotonic)
-    request = transport._route("GET", f"{address}/v1/Balance").request(Authorization("Bearer t"), None)
-    assert request.splitlines()[:2] == [b"GET /v1/Balance HTTP/1.1", b"Host: " + host.encode()]
+    first, *headers = transport._route("GET", f"{address}/v1/Balance")[0].decode().splitlines()
+    assert (first, f"Host: {host}" in headers) == ("GET /v1/Balance HTTP/1.1", True)
 
 
 @pytest.mark.parametrize("names", ["127.0.0.1", "example.com,127.0.0.1", "*"])
@@ -439,8 +439,8 @@ def test_a_route_holds_no_authorization(tmp_path, monkeypatch):
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     transport = Transport(connect_timeout=1.0, timeout=1.0, verify=True, pool_size=1, clock=time.monotonic)
-    route = transport._route("POST", "http://127.0.0.1/v1/bulkmessages")
-    assert "authorization" not in {name.lower() for name in route.headers}
+    head, _ = transport._route("POST", "http://127.0.0.1/v1/bulkmessages")
+    assert b"authorization" not in head.lower()
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.request_queries import SentRequest
     from airflow_provider_sms.reporting.row_counts import RowCounts
-    from airflow_provider_sms.service.responses import SendResponse
 
 
 MAX_BYTES = 1_900
@@ -58,13 +57,6 @@ class Sums:
     cost_breakdown: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
     error_report: Counter[str] = field(default_factory=Counter)
 
-    def add(self, response: SendResponse) -> None:
-        """Add the service's own reports."""
-        for line in response.cost_breakdown:
-            cost, quantity = self.cost_breakdown.get(shown(line.network), (Decimal(0), 0))
-            self.cost_breakdown[shown(line.network)] = (cost + line.cost, quantity + line.quantity)
-        self.error_report.update(reported(response.error_report))
-
 
 @own_decimals()
 def add_up(requests: Iterable[SentRequest]) -> Sums:
@@ -73,7 +65,10 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
     for each in requests:
         if each.response is not None:
             response = parse_send_response(each.response.encode())
-            sums.add(response)
+            for line in response.cost_breakdown:
+                cost, quantity = sums.cost_breakdown.get(shown(line.network), (Decimal(0), 0))
+                sums.cost_breakdown[shown(line.network)] = (cost + line.cost, quantity + line.quantity)
+            sums.error_report.update(reported(response.error_report))
             # Of responses that were recorded at once, the last one states the least.
             at = each.finished_at or 0.0, -response.remaining_balance
             if at >= last:

@@ -104,15 +104,6 @@ def test_an_estimate_is_that_of_its_texts(contents, batch):
     assert (parts.index(max(parts)) if parts else None) == estimate.most_parts_row
 
 
-def test_many_rows_are_one_estimate():
-    """A batch of any size gives the figures of small ones."""
-    contents = ["\u2019" * (number % 3) + "a" * (number % 200) for number in range(12_345)]
-    whole, pieces = estimated(contents), Estimate(Prices())
-    for start in range(0, len(contents), 1000):
-        estimated(contents[start : start + 1000], pieces, first_row=start)
-    assert whole.as_json() == pieces.as_json()
-
-
 def test_the_figures_are_json_of_one_size():
     """An XCom holds numbers and at most ten characters."""
     estimate = estimated(["".join(map(chr, range(0x430, 0x43C))), "Hi \u2019"], prices=Prices(0.5))

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import requests
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
@@ -58,14 +57,6 @@ def test_a_failed_handshake_was_not_sent(serve, connect, wire):
     server = serve(wire.ok, greeting=b"HTTP/1.1 400 Bad Request\r\n\r\n")
     with pytest.raises(NotSentError, match=r"(?i)wrong.version.number|record layer"):
         connect(server.url.replace("http:", "https:")).send_bulk(HI)
-
-
-def test_an_unknown_certificate_was_not_sent(serve, connect, wire, certificate):
-    """TLS is verified unless it is turned off: an unknown certificate gets no request."""
-    server = serve(wire.ok, tls=certificate[1])
-    with pytest.raises(NotSentError, match="CERTIFICATE_VERIFY_FAILED"):
-        connect(server.url).send_bulk(HI)
-    assert server.requests == []
 
 
 def test_a_ca_bundle_is_used(serve, connect, wire, certificate, monkeypatch):
@@ -264,18 +255,6 @@ def test_a_long_answer_is_given_up_on(serve, connect, wire):
         connect(server.url).send_bulk(HI)
 
 
-def test_netrc_does_not_replace_the_token(serve, connect, wire, tmp_path, monkeypatch):
-    """An entry in ~/.netrc for the host, which requests prefers to a header, changes nothing."""
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    server = serve(wire.ok)
-    connect(server.url).send_bulk(HI)
-    with requests.Session() as bare:
-        bare.post(server.url, headers={"Authorization": "Bearer secret-token"}, timeout=2)
-    assert server.headers(0)["authorization"] == "Bearer secret-token"
-    assert server.headers(1)["authorization"].startswith("Basic ")
-
-
 def test_cookies_are_ignored(serve, connect, wire):
     """A cookie that the service sets is not sent back."""
     server = serve(wire.http(200, wire.sent, "Set-Cookie: a=b; Path=/"))
@@ -342,19 +321,6 @@ def test_every_request_has_exactly_these_headers(serve, connect, wire):
     for number, length in enumerate(map(len, server.bodies()[:3])):
         assert sorted([*common, f"Content-Length: {length}"]) == sorted(head(server, number)[1:])
     assert sorted(common) == sorted(head(server, 3)[1:])
-
-
-def test_a_renewed_token_is_used_with_the_same_body(serve, connect, wire):
-    """After a 401 the same bytes go out under the new token, once, and so do the next ones."""
-    first, second = (wire.http(200, {"token": name}) for name in ("token-1", "token-2"))
-    server = serve(first, wire.http(401, b""), second, wire.ok)
-    client = connect(server.url, client_id="me", client_secret="hunter2")
-    client.send_bulk(HI)
-    client.send_bulk(HI)
-    expected = ["Bearer token-1", "Bearer token-2", "Bearer token-2"]
-    assert [server.headers(number)["authorization"] for number in (1, 3, 4)] == expected
-    assert [server.bodies()[number] for number in (3, 4)] == [server.bodies()[1]] * 2
-    assert len(server.requests) == 5
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -432,15 +398,6 @@ def test_netrc_is_not_read_for_any_request(serve, connect, wire, tmp_path, monke
     client.send_bulk(HI)
     client.get_balance()
     assert [server.headers(number)["authorization"] for number in range(3)] == ["Bearer secret-token"] * 3
-
-
-def test_a_route_holds_no_authorization(tmp_path, monkeypatch):
-    """What is kept between requests has nobody's password, not even until a token takes its place."""
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    transport = Transport(connect_timeout=1.0, timeout=1.0, verify=True, pool_size=1, clock=time.monotonic)
-    head, _ = transport._route("POST", "http://127.0.0.1/v1/bulkmessages")
-    assert b"authorization" not in head.lower()
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")

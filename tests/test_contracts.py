@@ -45,8 +45,7 @@ from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
 from airflow_provider_sms.notifications.sms import SmsNotifier
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, SendWindow
 from airflow_provider_sms.reporting.row_counts import RowCounts
-from airflow_provider_sms.reporting.row_report import SCHEMA
-from airflow_provider_sms.reporting.row_status import ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED
+from airflow_provider_sms.reporting.row_report import ALREADY_SENT, DUPLICATE, INVALID, SCHEMA, SUPPRESSED
 from airflow_provider_sms.reporting.summary import Sums, facts, summarise
 from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.triggers.balance import BalanceTrigger
@@ -200,7 +199,7 @@ PLAN = (
     "id", "campaign", "rows", "valid", "invalid", "duplicate", "suppressed", "already_sent", "unknown", "to_send",
     "repeats", "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts", "markdown",
 )  # fmt: skip
-TEXTS = ("messages", "parts", "cost", "encodings", "longest", "most_parts", "forcing")
+TEXTS = ("ucs2_messages", "ucs2_parts", "most_parts", "most_parts_row", "forcing")
 
 
 def pushed(ran):

@@ -40,7 +40,7 @@ from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
-from airflow_provider_sms.planning.changed_texts import EVERY_MESSAGE, messages_of
+from airflow_provider_sms.planning.changed_texts import messages_of
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.reporting.row_counts import (
     COUNTS,
@@ -48,7 +48,7 @@ from airflow_provider_sms.reporting.row_counts import (
     count_rows,
     counts_of_check,
 )
-from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line, summarise, with_report
+from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line, summarise
 from airflow_provider_sms.sending.sender import SendingOptions
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
 
@@ -143,7 +143,7 @@ class BulkAttempt:
         # After the plan of the other rows, so that both are seen at once.
         self._require_sendable(check, None)
         options.limits.check(plan)
-        self._write_report(None, "a dry run sends nothing", nothing_sent=True)
+        self._write_report(None, "a dry run sends nothing")
         are = by_count(plan.to_send, "message is", "messages are")
         log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
 
@@ -188,7 +188,7 @@ class BulkAttempt:
                 options.approved_plan.require(PlanId.of(plan, options.send_options))
             preflight.require(plan, seen)
         except Exception as error:
-            self._write_report(ledger, describe(error), nothing_sent=True)
+            self._write_report(ledger, describe(error))
             raise
         sending = SendingOptions(
             chunk_size=options.chunk_size,
@@ -249,7 +249,7 @@ class BulkAttempt:
             check.require_sendable()
         except InputError:
             words = "other rows cannot be texted, so nothing was sent"
-            self._write_report(ledger, words, nothing_sent=True)
+            self._write_report(ledger, words)
             raise
 
     def _plan(
@@ -289,7 +289,7 @@ class BulkAttempt:
         return delivery.send(
             messages_to_send(spool, stop, keep_order=keep_order, most=first[0], held=first[1]),
             lambda: messages_to_send(spool, stop, keep_order=keep_order, most=most, held=held),
-            messages_of(spool, *EVERY_MESSAGE),
+            messages_of(spool),
             post,
             held_by=check.held_by,
             stop_conditions=StopConditions(options.send_window, credit, options.limits.error_rate, caution),
@@ -327,13 +327,11 @@ class BulkAttempt:
         self._push_summary()
         return end
 
-    def _write_report(self, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False) -> None:
+    def _write_report(self, ledger: CampaignLedger | None, ended: str | None) -> None:
         if self._report_path is None or self._check is None or not self._check.table.is_decided:
             return
         words = nothing_more(ended) if ended is not None and self._has_sent else ended
-        self._report = write_report(
-            self._report_path, self._check.table.spool, ledger, words, nothing_sent=nothing_sent
-        )
+        self._report = write_report(self._report_path, self._check.table.spool, ledger, words)
 
     def _push_summary(self) -> None:
         push(self._context, SUMMARY, self._summary())
@@ -346,5 +344,4 @@ class BulkAttempt:
             undecided = undecided.in_doubt() if self._has_sent else undecided
             counts = counts_of_check(table.counts) if table.is_decided else undecided
         reconciled = 0 if self._reconciliation is None else self._reconciliation.reconciled
-        summary = summarise(self._campaign, counts or RowCounts(), self._sums, reconciled)
-        return with_report(summary, self._report.written)
+        return summarise(self._campaign, counts or RowCounts(), self._sums, reconciled, self._report.written)

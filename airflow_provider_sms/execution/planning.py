@@ -59,7 +59,7 @@ class TableCheck:
         self.prices = Prices(options.cost_per_part)
         self._options = options
         self._source = open_source(located(read_source()), column=options.destination_column)
-        self._suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
+        self._suppressed = None if options.suppress is None else _read_suppressed(options)
         self.table = stack.enter_context(closing(CheckedTable(composer, self.prices)))
         """The table, as far as it was checked."""
         self.held_by: set[int] = set()
@@ -160,7 +160,6 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     opened = open_source(located(options.suppress, "suppress"), argument="suppress", column=options.destination_column)
     suppressed = read_suppressed(opened, options.destination_column, options.default_region)
     if suppressed.unreadable.total and options.on_invalid == "fail":
-        suppressed.close()
         raise InvalidRowsError(
             suppressed.explain(
                 "Nothing was sent, since people on the list could be texted. Correct these rows, or set "
@@ -171,12 +170,12 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
         log.warning("Passed over: %s", suppressed.explain())
     count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
     log.info("%d %s of %s %s not texted", count, by_count(count, "number"), opened.description, are)
-    if suppressed.former:
+    if former := len(suppressed.former):
         log.warning(
-            "%d %s no valid number today. Taken for a former spelling, it suppresses the numbers of its country that "
-            "end with the same seven digits and are longer or shorter. Look for typing errors",
-            suppressed.former,
-            by_count(suppressed.former, "row of suppress has", "rows of suppress have"),
+            "%d %s a number that is too long or too short today. Taken for a former spelling, it suppresses the "
+            "numbers of its country that end with the same seven digits. Look for typing errors",
+            former,
+            by_count(former, "row of suppress has", "rows of suppress have"),
         )
     return suppressed
 

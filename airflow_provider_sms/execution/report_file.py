@@ -66,19 +66,16 @@ def write_report(
     spool: CheckedSpool,
     ledger: CampaignLedger | None,
     ended: str | None,
-    *,
-    nothing_sent: bool = False,
 ) -> ReportFile:
     """Write the report. A failure is logged and returned, since everything else is done by then.
 
     :param path: as :func:`report_path` returns it.
-    :param ledger: None where it cannot be read.
+    :param ledger: None for a dry run.
     :param ended: why sending ended early; None if it did not.
-    :param nothing_sent: whether the attempt ended before its first claim.
     """
     try:
         with whole_file(path) as file:
-            write_row_report(file, spool, ledger=ledger, ended=ended, nothing_sent=nothing_sent)
+            write_row_report(file, spool, ledger=ledger, ended=ended)
     except Exception as error:  # noqa: BLE001  # storage can fail in any way
         log_unforeseen(error)
         log.error(  # noqa: TRY400  # the traceback may quote a row

@@ -23,14 +23,9 @@ _FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15}(?:\
 
 
 class PlanId(NamedTuple):
-    """What a person approves: the messages of a table, and the figures that were shown.
+    """What a person approves: digests of the table's messages and of campaign and options, and the figures shown.
 
     The ledger plays no part: nothing changes when people are texted or opt out, but for fewer messages.
-
-    :param table: a digest of the table's messages, see :class:`~airflow_provider_sms.planning.plan.Plan`.
-    :param options: a digest of the campaign and the send options.
-    :param messages: messages to send.
-    :param cost: the estimate in credits.
     """
 
     table: str

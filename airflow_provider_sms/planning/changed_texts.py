@@ -26,27 +26,25 @@ from airflow_provider_sms.planning.integers_on_disk import IntegersOnDisk
 from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     import numpy.typing as npt
 
-    from airflow_provider_sms.ledger.attempts import EarlierClaims
+    from airflow_provider_sms.ledger.attempts import EarlierClaims, HeldBlock
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.spool import CheckedSpool
     from airflow_provider_sms.stop_flag import StopFlag
 
-EVERY_MESSAGE = (Status.FREE, Status.AGAIN, Status.UNKNOWN, Status.ALREADY_SENT, Status.ACCEPTED)
-"""The statuses of rows whose message is not suppressed, one row for each message."""
 Messages: TypeAlias = "Callable[[], Iterator[tuple[bytes | memoryview, npt.NDArray[np.int64]]]]"
 """Yields the messages of a table: their keys, one after the other, and their destinations as numbers."""
 
 
-def messages_of(spool: CheckedSpool, *statuses: Status) -> Messages:
-    """Return the messages of the checked rows that have one of these statuses."""
+def messages_of(spool: CheckedSpool, most: Status = Status.ACCEPTED) -> Messages:
+    """Return the messages of the checked rows up to a status; the default leaves none out but suppressed ones."""
 
     def read() -> Iterator[tuple[memoryview, npt.NDArray[np.int64]]]:
         for rows in spool.batches():
-            _, messages = rows.where(np.isin(rows.statuses, statuses))
+            _, messages = rows.where(rows.statuses <= most)
             yield key_bytes(messages.column("key")), integers(messages.column("destination").cast(pa.int64()))
 
     return read
@@ -62,25 +60,24 @@ def refuse_changed_texts(messages: Messages, earlier: EarlierClaims, stop: StopF
     of disk for each row of the table and each message that is gone, and nothing on a first attempt.
 
     :param messages: of the table, but for suppressed ones.
-    :param stop: ends the comparison early.
     :raises InputError: texts have changed; names their count, and what to do.
     :raises StoppedError: the comparison was stopped.
     :raises LedgerError: the ledger cannot be read.
     """
     if not earlier.any():
         return
-    with IntegersOnDisk() as gone:
-        with _keys_of(messages) as table:
-            _add_destinations_gone(gone, table, earlier, stop)
-        if not len(gone.sorted()):
-            return
-        changed = 0
-        for keys, numbers in messages():
-            _require_running(stop)
-            every = np.frombuffer(keys, f"V{KEY_BYTES}")
-            of_same_people = every[gone.contains(numbers)].tolist()
-            held = earlier.held(of_same_people)
-            changed += sum(key not in held for key in of_same_people)
+    table, gone = _keys_of(messages), IntegersOnDisk()
+    for numbers in _destinations_gone(earlier.own_blocks(), table, stop):
+        gone.add(numbers)
+    for numbers in _destinations_gone(earlier.blocks_of_copies(any_gone=bool(gone)), table, stop):
+        # Copies text different groups, whose members are not known.
+        gone.add(numbers[numbers != GROUP_DESTINATION])
+    changed = 0
+    for keys, numbers in messages() if gone else ():
+        _require_running(stop)
+        of_same_people = np.frombuffer(keys, f"V{KEY_BYTES}")[gone.contains(numbers)].tolist()
+        held = earlier.held(of_same_people)
+        changed += sum(key not in held for key in of_same_people)
     if changed:
         raise InputError(
             f"{changed} {by_count(changed, 'message to a recipient', 'messages to recipients')} that an earlier "
@@ -105,43 +102,31 @@ def _require_running(stop: StopFlag) -> None:
         raise StoppedError("Told to stop, so nothing was sent")
 
 
-def _add_destinations_gone(gone: IntegersOnDisk, table: IntegersOnDisk, earlier: EarlierClaims, stop: StopFlag) -> None:
-    """Collect the destinations of messages that earlier attempts hold and that the table no longer has."""
-    any_gone = False
-    with closing(earlier.own_blocks()) as own:
-        for held in own:
+def _destinations_gone(
+    blocks: Generator[HeldBlock, None, None], table: IntegersOnDisk, stop: StopFlag
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the destinations of messages that earlier attempts hold and that the table no longer has."""
+    with closing(blocks):
+        for held in blocks:
             _require_running(stop)
-            is_gone = ~(held.is_here & table.contains(held.halves))
-            any_gone |= bool(is_gone.any())
-            gone.add(held.destinations[is_gone])
-    with closing(earlier.blocks_of_copies(any_gone=any_gone)) as copies:
-        for held in copies:
-            _require_running(stop)
-            is_gone = ~(held.is_here & table.contains(held.halves))
-            # Copies text different groups, whose members are not known.
-            gone.add(held.destinations[is_gone & (held.destinations != GROUP_DESTINATION)])
+            yield held.destinations[~(held.is_here & table.contains(held.halves))]
 
 
 def count_repeats(preview: CampaignPreview, spool: CheckedSpool, stop: StopFlag) -> int:
-    """Return how many people have had another text of the campaign.
+    """Return how many of the people about to be texted have had another text of the campaign.
 
     A text counts if another task or run sent it, or may have, and the table does not hold it as well: a person with
     several messages in one table gets them on purpose. The messages of the campaign are read once, a block at a time,
     and only where others hold any.
 
-    :param spool: the checked table, of which people are about to be texted.
-    :param stop: ends the count early.
     :raises StoppedError: the count was stopped.
     :raises LedgerError: the ledger cannot be read.
-    :raises SourceUnavailableError: there is no room in the folder for temporary files.
     """
-    with IntegersOnDisk() as people, IntegersOnDisk() as found, _keys_of(messages_of(spool, *EVERY_MESSAGE)) as table:
-        for _, numbers in messages_of(spool, Status.FREE, Status.AGAIN)():
-            people.add(numbers)
-        with closing(preview.blocks_of_others()) as blocks:
-            for halves, destinations in blocks:
-                _require_running(stop)
-                again = people.contains(destinations)
-                again[again] = ~table.contains(halves[again])
-                found.add(destinations[again])
-        return found.count_distinct()
+    people, found, table = IntegersOnDisk(), IntegersOnDisk(), _keys_of(messages_of(spool))
+    for _, numbers in messages_of(spool, Status.AGAIN)():
+        people.add(numbers)
+    with closing(preview.blocks_of_others()) as blocks:
+        for halves, destinations in blocks:
+            _require_running(stop)
+            found.add(destinations[people.contains(destinations) & ~table.contains(halves)])
+    return found.count_distinct()

@@ -10,20 +10,19 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import InvalidRowsError, StoppedError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, key_halves, keys_with_texts
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
-from airflow_provider_sms.planning.invalid_rows import InvalidRow, InvalidRows
-from airflow_provider_sms.recipients.columns import valid_rows
+from airflow_provider_sms.planning.integers_on_disk import are_in
+from airflow_provider_sms.planning.invalid_rows import InvalidRows
+from airflow_provider_sms.recipients.columns import mask, valid_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -100,7 +99,7 @@ class CheckedTable:
             self.spool.add(rows)
             if stop.is_set():
                 raise StoppedError(_STOPPED)
-            self.invalid.add(self._invalid_of(rows))
+            self._add_invalid(rows)
             self.rows += len(rows)
             check_rows(self.rows)
         self.spool.finish()
@@ -153,17 +152,15 @@ class CheckedTable:
         """Release the room on disk; the counts stay."""
         self.spool.close()
 
-    def _invalid_of(self, rows: pa.RecordBatch) -> Iterator[InvalidRow]:
-        invalid = (
-            rows.filter(pc.is_valid(rows.column("reason"))) if rows.column("reason").null_count < len(rows) else None
-        )
-        if invalid is None:
+    def _add_invalid(self, rows: pa.RecordBatch) -> None:
+        is_invalid = valid_rows(rows.column("reason"))
+        if not is_invalid.any():
             return
-        places = np.flatnonzero(valid_rows(rows.column("reason"))).tolist()
-        columns = (invalid.column(name).to_pylist() for name in ("column", "reason", "destination"))
-        for place, column, reason, number in zip(places, *columns, strict=True):
-            shown = number is not None and column == self._composer.columns[0]
-            yield InvalidRow(self.rows + place, column, reason, mask_number(number) if shown else "")
+        invalid = rows.select(["column", "reason", "destination"]).filter(mask(is_invalid)).to_pylist()
+        for place, each in zip(np.flatnonzero(is_invalid).tolist(), invalid, strict=True):
+            is_number = each["column"] == self._composer.columns[0]
+            number = each["destination"] if is_number else None
+            self.invalid.add(self.rows + place, each["column"], each["reason"], number)
 
     def _decide(
         self,
@@ -172,11 +169,10 @@ class CheckedTable:
         suppressed: SuppressedNumbers | None,
         preview: CampaignPreview | None,
     ) -> None:
-        statuses = rows.statuses
-        valid = valid_rows(rows.columns.column("key"))
+        statuses, written = rows.statuses, rows.columns.column("key")
+        valid, halves = valid_rows(written), key_halves(key_bytes(written.drop_null()))[:, 0]
         statuses[~valid] = Status.INVALID
-        _, messages = rows.where(valid)
-        statuses[valid] = np.where(duplicates.find(key_halves(key_bytes(messages.column("key")))), Status.DUPLICATE, 0)
+        statuses[valid] = np.where(duplicates.find(halves), Status.DUPLICATE, Status.FREE)
         first = statuses == Status.FREE
         _, messages = rows.where(first)
         keys = key_bytes(messages.column("key"))
@@ -196,32 +192,21 @@ def _listed(keys: memoryview) -> list[bytes]:
 
 
 class _Duplicates:
-    """Finds the rows whose key an earlier row has.
+    """Finds the rows whose key an earlier row has, by the first halves of the keys.
 
-    :param repeated: first halves of the keys that several rows have, in ascending order.
+    :param repeated: those that several rows have, in ascending order.
     """
 
     def __init__(self, repeated: npt.NDArray[np.int64]) -> None:
         self._repeated = repeated
-        self._rest = np.zeros(len(repeated), np.int64)
-        """The second half of the first key that has each."""
         self._is_seen = np.zeros(len(repeated), np.bool_)
 
     def find(self, halves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which of the next rows are duplicates.
-
-        :param halves: of their keys.
-        """
-        found = np.zeros(len(halves), np.bool_)
-        if not len(self._repeated):
-            return found
-        places = np.minimum(np.searchsorted(self._repeated, halves[:, 0]), len(self._repeated) - 1)
-        rows = np.flatnonzero(self._repeated[places] == halves[:, 0])
-        places, rest = places[rows], halves[rows, 1]
-        different, first = np.unique(places, return_index=True)
-        first = first[~self._is_seen[different]]
-        self._rest[places[first]], self._is_seen[places[first]] = rest[first], True
-        is_first = np.zeros(len(rows), np.bool_)
-        is_first[first] = True
-        found[rows] = ~is_first & (self._rest[places] == rest)
+        """Return which of the next rows are duplicates."""
+        found = are_in(self._repeated, halves)
+        rows = np.flatnonzero(found)
+        different, first = np.unique(halves[rows], return_index=True)
+        places = np.searchsorted(self._repeated, different)
+        found[rows[first[~self._is_seen[places]]]] = False
+        self._is_seen[places] = True
         return found

@@ -12,9 +12,6 @@ from airflow_provider_sms.messages.spool import naming_folder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from typing_extensions import Self
-
-_AT_ONCE = 1_000_000
 
 
 def are_in(ordered: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -33,7 +30,7 @@ def are_in(ordered: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> npt
 class IntegersOnDisk:
     """Integers, each as many times as it was added, 8 bytes each in a nameless file that is mapped into memory.
 
-    The system keeps as much of it in memory as there is room for.
+    The system keeps as much of it in memory as there is room for. The file is gone with this object.
     """
 
     def __init__(self) -> None:
@@ -41,13 +38,10 @@ class IntegersOnDisk:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as this object
         weakref.finalize(self, self._file.close)
         self._length = 0
-        self._ordered: npt.NDArray[np.int64] | None = None
+        self._ordered = np.empty(0, np.int64)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __len__(self) -> int:
+        return self._length
 
     def add(self, values: npt.NDArray[np.int64]) -> None:
         """Add integers, in any order, before any is looked up.
@@ -59,13 +53,11 @@ class IntegersOnDisk:
         self._length += len(values)
 
     def sorted(self) -> npt.NDArray[np.int64]:
-        """Return all integers in ascending order, in an array that is readable until this is closed.
+        """Return all integers in ascending order, in an array that is readable as long as this object.
 
         :raises SourceUnavailableError: there is no room for the file.
         """
-        if self._ordered is None:
-            if not self._length:
-                return np.empty(0, np.int64)
+        if len(self._ordered) < self._length:
             with naming_folder():
                 self._file.flush()
             mapped: np.memmap[Any, np.dtype[np.int64]] = np.memmap(self._file, np.int64, "r+", shape=(self._length,))
@@ -76,14 +68,8 @@ class IntegersOnDisk:
     def count_distinct(self) -> int:
         """Return the number of different integers."""
         ordered = self.sorted()
-        pieces = (ordered[start : start + _AT_ONCE + 1] for start in range(0, len(ordered), _AT_ONCE))
-        return min(len(ordered), 1) + sum(int(np.count_nonzero(some[1:] != some[:-1])) for some in pieces)
+        return min(self._length, 1) + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
     def contains(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which of the values were added."""
         return are_in(self.sorted(), values)
-
-    def close(self) -> None:
-        """Release all integers and their room on disk."""
-        self._ordered = None
-        self._file.close()

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.masking import mask_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 MAX_EXAMPLES = 10
-"""Invalid rows that an error names: a table without one valid row takes no more memory."""
-
-
-class InvalidRow(NamedTuple):
-    """A row that cannot be used.
-
-    :param row: index in the source, from 0.
-    :param column: the column at fault.
-    :param reason: the fault, without the value.
-    :param value: the number, masked; empty where there is none, and where another column is at fault.
-    """
-
-    row: int
-    column: str
-    reason: str
-    value: str
+"""Invalid rows that an error names."""
 
 
 class InvalidRows:
@@ -35,20 +21,25 @@ class InvalidRows:
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
         """Why rows are invalid, and how many rows for each reason."""
-        self.examples: list[InvalidRow] = []
-        """The first of them."""
+        self.examples: list[str] = []
+        """The first of them, in words; numbers are masked."""
 
     @property
     def total(self) -> int:
         """How many rows are invalid."""
         return self.reasons.total()
 
-    def add(self, rows: Iterable[InvalidRow]) -> None:
-        """Add rows, in order."""
-        for row in rows:
-            self.reasons[row.reason] += 1
-            if len(self.examples) < MAX_EXAMPLES:
-                self.examples.append(row)
+    def add(self, row: int, column: str, reason: str, number: object) -> None:
+        """Add a row.
+
+        :param row: its index in the source.
+        :param column: the column at fault.
+        :param number: as it was written; None where there is none, and where another column is at fault.
+        """
+        self.reasons[reason] += 1
+        if len(self.examples) < MAX_EXAMPLES:
+            shown = "" if number is None else f" ({mask_number(str(number))})"
+            self.examples.append(f"row {row}, column {column}: {reason}{shown}")
 
     def in_words(self, beginning: str, advice: str) -> str:
         """Return the reasons, and the first of the rows, one per line.
@@ -56,14 +47,10 @@ class InvalidRows:
         :param beginning: how many rows there are.
         :param advice: sentences to put before the rows, without the last full stop; empty for none.
         """
-        lines = [
-            f"  row {each.row}, column {each.column}: {each.reason}{f' ({each.value})' if each.value else ''}"
-            for each in self.examples
-        ]
-        if self.total > len(self.examples):
-            lines.append(f"  and {self.total - len(self.examples)} more")
+        more = self.total - len(self.examples)
+        lines = [*self.examples, *([f"and {more} more"] if more else [])]
         first = f"{beginning}: {reasons_in_words(self.reasons)}. {f'{advice}. ' if advice else ''}Rows count from 0:"
-        return "\n".join([first, *lines])
+        return "\n  ".join([first, *lines])
 
 
 def reasons_in_words(reasons: Mapping[str, int]) -> str:

@@ -31,25 +31,15 @@ def repeats_in_words(people: int, campaign: str) -> str:
     return f"{people} {by_count(people, 'person has', 'people have')} had another text of campaign {campaign}"
 
 
-def _limit(least: int = 0, most: int | None = None, *, whole: bool = True, share: bool = False) -> BeforeValidator:
-    """Return what reads a limit: a number, the text of one, or a template of one.
-
-    :param share: whether a number with a point is a share below 1.
-    """
-
-    def read(value: Any) -> Any:
-        if value is None or (isinstance(value, str) and ("{{" in value or "{%" in value)):
-            return value
-        found = number(value)
-        is_whole = isinstance(found, int)
-        if found < least or (most is not None and found > most) or not (is_whole or not whole or (share and found < 1)):
-            raise ValueError
-        return found if whole else Decimal(found)
-
-    return BeforeValidator(read)
+def _read(value: Any) -> Any:
+    """Return a number, also of a text; a template is left for Airflow to render."""
+    is_template = isinstance(value, str) and ("{{" in value or "{%" in value)
+    return value if value is None or is_template else number(value)
 
 
-_Number: TypeAlias = int | Decimal | float | str | None
+_READ = BeforeValidator(_read)
+_Whole: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
+_Share: TypeAlias = Annotated[Decimal, Field(strict=True, ge=0, lt=1)]
 _ROWS = Field(default=None, description="a whole number, at least 0, or None for no limit")
 
 
@@ -69,19 +59,19 @@ class Limits(Arguments):
 
     named: ClassVar[str] = "limits: "
 
-    min_rows: Annotated[int | str | None, _limit()] = _ROWS
-    max_rows: Annotated[int | str | None, _limit()] = _ROWS
-    max_cost: Annotated[_Number, _limit(whole=False)] = Field(
+    min_rows: Annotated[_Whole | str | None, _READ] = _ROWS
+    max_rows: Annotated[_Whole | str | None, _READ] = _ROWS
+    max_cost: Annotated[Annotated[Decimal, Field(ge=0)] | str | None, _READ] = Field(
         default=None, description="a number of credits, at least 0, or None for no limit"
     )
-    max_parts: Annotated[int | str | None, _limit(1)] = Field(
+    max_parts: Annotated[Annotated[int, Field(strict=True, ge=1)] | str | None, _READ] = Field(
         default=None, description="a whole number, at least 1, or None for no limit"
     )
-    max_invalid: Annotated[_Number, _limit(share=True)] = Field(
+    max_invalid: Annotated[_Whole | _Share | str | None, _READ] = Field(
         default=None, description="a whole number of rows, a share below 1, or None for no limit"
     )
-    max_repeats: Annotated[int | str | None, _limit()] = _ROWS
-    max_error_rate: Annotated[_Number, _limit(most=1, whole=False)] = Field(
+    max_repeats: Annotated[_Whole | str | None, _READ] = _ROWS
+    max_error_rate: Annotated[Annotated[Decimal, Field(ge=0, le=1)] | str | None, _READ] = Field(
         default=None, description="a share, 0 to 1, or None for no limit"
     )
 
@@ -106,7 +96,6 @@ class Limits(Arguments):
     def check_rows(self, rows: int) -> None:
         """Refuse too many rows, while they are being read.
 
-        :param rows: read so far.
         :raises LimitError: there are more than ``max_rows``.
         """
         if isinstance(self.max_rows, int) and rows > self.max_rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.formatting import by_count, duration
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
@@ -27,15 +27,9 @@ class Plan:
 
     :param id: a digest of the recipients, their texts and the values of the key columns: it changes with any of them,
         and with their order only where that changes which text of a message is sent.
-    :param invalid: rows that cannot be texted, by reason.
-    :param duplicate: rows that hold the same message as an earlier row.
-    :param suppressed: rows whose number is suppressed.
-    :param already_sent: rows whose message the campaign has sent already.
+    :param invalid: by reason.
     :param unknown: rows whose message may have been sent, or that another process is sending.
-    :param to_send: messages to be sent: all other rows.
-    :param requests: requests that the messages take.
-    :param estimate: the estimate of the texts.
-    :param balance: the balance at the time of the plan; None where it was not read.
+    :param to_send: messages.
     :param seconds: the approximate time that sending takes; None where there is no earlier request to judge by.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
     """
@@ -66,7 +60,7 @@ class Plan:
         return not (self.to_send or self.unknown)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plan as an XCom holds it: no number, and no text but single characters."""
+        """Return the plan as an XCom holds it: no number and no text."""
         balance = self.balance
         return {
             "id": self.id,
@@ -110,7 +104,7 @@ class Plan:
         yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
         if self.balance is not None:
             yield "balance", _balance_words(self.balance, self.cost)
-        yield "time", "not known yet" if self.seconds is None else f"about {duration(self.seconds)}"
+        yield "time", "not known yet" if self.seconds is None else f"about {duration(max(self.seconds, 1.0))}"
 
     def table(self) -> str:
         """Return the plan as a table for a log."""
@@ -132,7 +126,6 @@ def make_plan(
     """Return the plan of a table.
 
     :param table: every row of which is decided.
-    :param chunk_size: messages per request.
     :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
     """
     counts, requests = table.counts, -(-table.to_send // chunk_size)
@@ -162,27 +155,15 @@ def _balance_words(balance: Balance, cost: Decimal) -> str:
 
 def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
     yield "SMS parts", str(estimate.parts)
-    for name, encoded in (("GSM-7", estimate.gsm), ("UCS-2", estimate.ucs2)):
-        if encoded.messages:
-            yield f"  in {name}", f"{encoded.parts} of {encoded.messages} {by_count(encoded.messages, 'message')}"
+    if estimate.ucs2_messages:
+        messages = by_count(estimate.ucs2_messages, "message")
+        yield "  in UCS-2", f"{estimate.ucs2_parts} of {estimate.ucs2_messages} {messages}"
     characters = estimate.forcing()
     for each in characters[:MAX_CHARACTERS]:
-        messages = f"{each.messages} {by_count(each.messages, 'message')}"
-        yield "  UCS-2 because of", f"{each.code} {each.name} ({each.character}) in {messages}"
+        messages = f"{each['messages']} {by_count(each['messages'], 'message')}"
+        yield "  UCS-2 because of", f"{each['code']} {each['name']} in {messages}"
     if (more := len(characters) - MAX_CHARACTERS) > 0:
         yield "  UCS-2 because of", f"{more} more {by_count(more, 'character')}"
     if estimate.messages:
-        parts = f"{estimate.longest_parts} {by_count(estimate.longest_parts, 'part')}"
-        yield "longest text", f"{estimate.longest} {by_count(estimate.longest, 'character')}, {parts}"
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in words, in two units at most.
-
-    :param seconds: 0 or more; less than one counts as one.
-    """
-    if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{max(round(seconds), 1)} s"
-    minutes = round(seconds / 60)
-    hours, left = divmod(minutes, 60)
-    return f"{hours} h {left} min" if hours else f"{minutes} min"
+        parts = f"{estimate.most_parts} {by_count(estimate.most_parts, 'part')}"
+        yield "longest message", f"{parts}, row {estimate.most_parts_row}"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.masking import mask_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Price: TypeAlias = "float | Decimal | str"
+
+_SHOWN_DIGITS = 4
+"""Digits of a number that an error shows."""
 
 
 class Prices:
@@ -41,9 +43,6 @@ class Prices:
             self._prices[prefix] = _price(value, name)
         self._lengths = sorted({len(prefix) for prefix in self._prices}, reverse=True)
 
-    def __repr__(self) -> str:
-        return f"Prices({', '.join(f'{prefix!r}: {price}' for prefix, price in self._prices.items())})"
-
     @property
     def are_default(self) -> bool:
         """Whether these are the prices of a task that names none: one credit for each part."""
@@ -52,15 +51,18 @@ class Prices:
     def of(self, destination: str, parts: int) -> Decimal:
         """Return the credits that a message costs.
 
-        :param destination: digits with country code.
+        :param destination: digits with country code; the first of them, as many as a prefix has, are enough.
         :param parts: SMS parts that it takes.
-        :raises InputError: there is no price for this number, which the error shows masked.
+        :raises InputError: there is no price for this number.
         """
         for length in self._lengths:
             price = self._prices.get(destination[:length])
             if price is not None:
                 return price * parts
-        raise _no_price(destination)
+        raise InputError(
+            f"cost_per_part has no price for numbers that begin with {destination[:_SHOWN_DIGITS]}: add the first "
+            "digits of these numbers, or '' for all others"
+        )
 
     @own_decimals()
     def of_request(self, destinations: Sequence[str | None], parts: Sequence[int | None]) -> Decimal:
@@ -68,12 +70,9 @@ class Prices:
 
         :param destinations: digits with country code; None for a group.
         :param parts: SMS parts of each message, None where that is not known; empty where none is known.
-        :raises InputError: there is no price for a number, which the error shows masked.
+        :raises InputError: there is no price for a number.
         """
-        known = [count or 1 for count in parts] or [1] * len(destinations)
-        if len(self._prices) == 1:
-            return next(iter(self._prices.values())) * sum(known)
-        least = min(self._prices.values())
+        least, known = min(self._prices.values()), [count or 1 for count in parts] or [1] * len(destinations)
         each = zip(destinations, known, strict=True)
         return sum((least if number is None else self.of(number, count) for number, count in each), Decimal(0))
 
@@ -83,29 +82,19 @@ class Prices:
 
         :param destinations: digits with country code, of type ``string``, without nulls.
         :param parts: SMS parts that each takes.
-        :raises InputError: there is no price for a number, which the error shows masked.
+        :raises InputError: there is no price for a number.
         """
         # Imported here: a task's prices are already read, and perhaps refused, when its DAG is loaded.
         import numpy as np
         import pyarrow.compute as pc
 
-        from airflow_provider_sms.recipients.columns import integers, strings, valid_rows
+        from airflow_provider_sms.recipients.columns import integers
 
-        total, left = Decimal(0), np.ones(len(parts), np.bool_)
-        for length in filter(None, self._lengths):
-            prefixes = [prefix for prefix in self._prices if len(prefix) == length]
-            which = pc.index_in(pc.utf8_slice_codeunits(destinations, 0, length), value_set=strings(prefixes))
-            found = valid_rows(which) & left
-            # Sums of integers as floats are exact far beyond what a table can hold.
-            sums = np.bincount(integers(which)[found], parts[found], len(prefixes)).tolist()
-            for prefix, count in zip(prefixes, sums, strict=True):
-                total += self._prices[prefix] * int(count)
-            left &= ~found
-        if left.any():
-            if "" not in self._prices:
-                raise _no_price(destinations[int(np.argmax(left))].as_py())
-            total += self._prices[""] * int(parts[left].sum())
-        return total
+        beginnings = pc.utf8_slice_codeunits(destinations, 0, self._lengths[0]).dictionary_encode()
+        # Sums of integers as floats are exact far beyond what a table can hold.
+        sums = np.bincount(integers(beginnings.indices), parts, len(beginnings.dictionary)).tolist()
+        each = zip(beginnings.dictionary.to_pylist(), sums, strict=True)
+        return sum((self.of(beginning, int(count)) for beginning, count in each), Decimal(0))
 
 
 def _prefix(key: Any) -> str:
@@ -127,10 +116,3 @@ def _price(value: Any, name: str) -> Decimal:
     if price is None or not price.is_finite() or price < 0:
         raise InputError(f"{name} is {value!r}: credits for one SMS part are a number, 0 or more")
     return price
-
-
-def _no_price(destination: str) -> InputError:
-    return InputError(
-        f"cost_per_part has no price for a number such as {mask_number(destination)}: "
-        "add the digits that it begins with, or '' for all others"
-    )

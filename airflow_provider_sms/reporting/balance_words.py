@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_sms.ledger.account import KeptEvidence
 
-_VERDICTS = {CHARGED: "charged", NOT_CHARGED: "not charged", UNDECIDED: "undecided"}
-
 
 def verdict_words(evidence: KeptEvidence | None) -> str:
     """Return a verdict in words: ``charged``, ``not charged`` or ``undecided``; empty where there is no evidence."""
-    return "" if evidence is None else _VERDICTS.get(evidence.verdict, evidence.verdict)
+    return "" if evidence is None else evidence.verdict.replace("_", " ")
 
 
 def sentences(evidence: Iterable[KeptEvidence | None]) -> list[str]:

@@ -76,7 +76,6 @@ def count_rows(spool: CheckedSpool, statuses: Mapping[Status, int], ledger: Camp
     """Return the counts of rows by who holds them now.
 
     :param statuses: how many rows have each status, as they were checked.
-    :raises LedgerError: when the ledger cannot be read.
     """
     checked = counts_of_check(statuses)
     to_send = statuses[Status.FREE] + statuses[Status.AGAIN]
@@ -91,10 +90,7 @@ def count_rows(spool: CheckedSpool, statuses: Mapping[Status, int], ledger: Camp
 
 
 def count_keys(keys: Sequence[bytes], ledger: CampaignLedger) -> RowCounts:
-    """Return the counts of messages by who holds them now.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the counts of messages by who holds them now."""
     holders = ledger.holders(keys) if keys else {}
     again = ledger.superseded([key for key in keys if key not in holders])
     found = Counter(_count_of(holders.get(key), is_superseded=key in again) for key in keys)

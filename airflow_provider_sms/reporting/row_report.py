@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
-from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.spool import Status
-from airflow_provider_sms.reporting.row_status import (
-    ALREADY_SENT,
-    DUPLICATE,
-    INVALID,
-    SUPPRESSED,
-    RowStatus,
-    short,
-    status_of,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.messages.spool import CheckedRows, CheckedSpool
-
-log = logging.getLogger(__name__)
 
 SCHEMA = pa.schema(
     [
@@ -45,8 +34,29 @@ SCHEMA = pa.schema(
 
 ROWS_AT_ONCE = 50_000
 """Rows of a row group, which is held in memory until it is written: many small files would otherwise make many."""
+LONGEST_REASON = 300
+"""Characters of a reason, which is repeated in each of its rows."""
 
-NO_LEDGER = "the ledger could not be read, so the outcome is not known"
+ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED = "already_sent", "duplicate", "invalid", "suppressed"
+
+OPEN_HERE = "posted or about to be, and no outcome was recorded"
+OPEN_ELSEWHERE = "another process claimed it, and has not recorded an outcome yet"
+
+
+class RowStatus(NamedTuple):
+    """The status of a row, as the report shows it.
+
+    :param event_id: 64 bits.
+    :param sent_at: microseconds since the epoch: when the outcome of an accepted request was recorded, or when an
+        unknown one was claimed.
+    """
+
+    status: str
+    reason: str | None = None
+    request_id: int | None = None
+    event_id: int | None = None
+    sent_at: int | None = None
+
 
 _CHECKED = {
     Status.DUPLICATE: RowStatus(DUPLICATE, "the same message as an earlier row"),
@@ -55,103 +65,88 @@ _CHECKED = {
     Status.UNKNOWN: RowStatus(UNKNOWN),
     Status.AGAIN: RowStatus(UNKNOWN),
 }
-"""The statuses of rows that need no look into the ledger or, from already sent on, get none."""
-_LOST = RowStatus(UNKNOWN, NO_LEDGER)
+"""Rows as they were checked."""
 _AGAIN = RowStatus(UNKNOWN, "a request that had it may have been sent, and it was not sent again yet")
 
 
 def write_row_report(
-    file: IO[bytes],
-    spool: CheckedSpool,
-    *,
-    ledger: CampaignLedger | None,
-    ended: str | None = None,
-    nothing_sent: bool = False,
-) -> Counter[str]:
+    file: IO[bytes], spool: CheckedSpool, *, ledger: CampaignLedger | None, ended: str | None = None
+) -> None:
     """Write the status of each checked row.
-
-    The counts are those of the attempt's summary.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like a complete one: see :func:`.whole_file`.
     :param spool: the rows, each with its status.
-    :param ledger: of the attempt; None where there is none, or it cannot be read.
+    :param ledger: of the attempt; None for a dry run, whose rows are as they were checked.
     :param ended: why sending ended early, the reason of rows that are ``not_sent``; None means that it did not.
-    :param nothing_sent: whether the attempt ended before it claimed anything. Otherwise messages are ``unknown``
-        without a ledger.
-    :returns: rows by status.
+    :raises LedgerError: the ledger cannot be read.
     """
-    rows = _Rows(ledger, RowStatus(NOT_SENT, short(ended)), nothing_sent=nothing_sent)
+    free = RowStatus(NOT_SENT, mask_numbers_in(ended)[:LONGEST_REASON] if ended else None)
     waiting: list[pa.RecordBatch] = []
-    held_back = 0
     with ParquetWriter(file, SCHEMA) as writer:
         for checked in spool.batches():
-            waiting.append(rows.reported(checked))
-            held_back += len(checked.statuses)
-            if held_back >= ROWS_AT_ONCE:
+            waiting.append(_reported(checked, ledger, free))
+            if sum(map(len, waiting)) >= ROWS_AT_ONCE:
                 writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
-                waiting, held_back = [], 0
+                waiting.clear()
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
-    return rows.counts
 
 
-class _Rows:
-    """Makes the report's rows of checked ones, and counts them.
+def _reported(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStatus) -> pa.RecordBatch:
+    """Return the report's rows of checked ones."""
+    # Many rows share few statuses: each row has the number of its status.
+    numbers: dict[RowStatus, int] = {}
+    which = [numbers.setdefault(each, len(numbers)) for each in _statuses(checked, ledger, free)]
+    taken = pa.array(which, pa.int32())
+    columns = [
+        pa.array([status[position] for status in numbers], SCHEMA.field(name).type).take(taken)
+        for position, name in enumerate(RowStatus._fields)
+    ]
+    rows = pa.array(range(checked.first, checked.first + len(which)), pa.int64())
+    return pa.RecordBatch.from_arrays([rows, checked.columns.column("destination"), *columns], schema=SCHEMA)
 
-    :param unclaimed: the status of messages that no request holds.
-    :param nothing_sent: whether messages are as they were checked while there is no ledger; else they are unknown.
-    """
 
-    def __init__(self, ledger: CampaignLedger | None, unclaimed: RowStatus, *, nothing_sent: bool) -> None:
-        self.counts: Counter[str] = Counter()
-        self._ledger = ledger
-        self._unclaimed = unclaimed
-        self._nothing_sent = nothing_sent
-
-    def reported(self, checked: CheckedRows) -> pa.RecordBatch:
-        """Return the report's rows of checked ones."""
-        # Many rows share few statuses: each row has the number of its status.
-        numbers: dict[RowStatus, int] = {}
-        which = [numbers.setdefault(each, len(numbers)) for each in self._statuses(checked)]
-        statuses = list(numbers)
-        for number, count in Counter(which).items():
-            self.counts[statuses[number].status] += count
-        taken = pa.array(which, pa.int32())
-        columns = [
-            pa.array([status[position] for status in statuses], SCHEMA.field(name).type).take(taken)
-            for position, name in enumerate(RowStatus._fields)
-        ]
-        rows = pa.array(range(checked.first, checked.first + len(which)), pa.int64())
-        return pa.RecordBatch.from_arrays([rows, checked.columns.column("destination"), *columns], schema=SCHEMA)
-
-    def _statuses(self, checked: CheckedRows) -> Iterator[RowStatus]:
-        held, requests, again = self._look_up(checked)
-        columns = (checked.columns.column(name).to_pylist() for name in ("key", "column", "reason"))
-        for status, key, column, reason in zip(checked.statuses.tolist(), *columns, strict=True):
-            if status == Status.INVALID:
-                yield RowStatus(INVALID, short(f"{column}: {reason}"))
-            elif status in (Status.DUPLICATE, Status.SUPPRESSED):
-                yield _CHECKED[status]
-            elif key in held:
-                yield requests[held[key]]
-            elif key in again:
-                yield _AGAIN
-            elif self._ledger is not None:
-                yield self._unclaimed
-            else:
-                yield _CHECKED.get(status, self._unclaimed) if self._nothing_sent else _LOST
-
-    def _look_up(self, checked: CheckedRows) -> tuple[Mapping[bytes, int], Mapping[int, RowStatus], Collection[bytes]]:
-        if self._ledger is None:
-            return {}, {}, ()
+def _statuses(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStatus) -> Iterator[RowStatus]:
+    held: dict[bytes, RowStatus] = {}
+    if ledger is not None:
         _, messages = checked.where(checked.statuses < Status.SUPPRESSED)
-        try:
-            keys = messages.column("key").to_pylist()
-            held, records = self._ledger.records(keys)
-            again = self._ledger.superseded([key for key in keys if key not in held])
-        except LedgerError as error:
-            log.warning("The report goes on without the ledger from row %d on: %s", checked.first, error)
-            self._ledger, self._nothing_sent = None, False
-            return {}, {}, ()
-        return held, {record.request_id: status_of(record) for record in records}, again
+        keys = messages.column("key").to_pylist()
+        holders, records = ledger.records(keys)
+        by_request = {record.request_id: status_of(record) for record in records}
+        held = dict.fromkeys(ledger.superseded([key for key in keys if key not in holders]), _AGAIN)
+        held.update((key, by_request[holder]) for key, holder in holders.items())
+    columns = (checked.columns.column(name).to_pylist() for name in ("key", "column", "reason"))
+    for status, key, column, reason in zip(checked.statuses.tolist(), *columns, strict=True):
+        if status == Status.INVALID:
+            yield RowStatus(INVALID, mask_numbers_in(f"{column}: {reason}")[:LONGEST_REASON])
+        elif ledger is None or status >= Status.SUPPRESSED:
+            yield _CHECKED.get(status, free)
+        else:
+            yield held.get(key, free)
+
+
+def status_of(record: RequestRow) -> RowStatus:
+    """Return the status of the messages that a request holds.
+
+    A response counts the messages that the service took and does not list them: all messages of a request that was
+    accepted in part are accepted.
+    """
+    # Not masked again: its figures are this package's own, such as an HTTP status beside the service's code.
+    reason = record.reason[:LONGEST_REASON] if record.reason else None
+    unknown = RowStatus(UNKNOWN, reason, record.request_id, record.event_id, _microseconds(record.claimed_at))
+    if record.state == CLAIMED:
+        return unknown._replace(reason=OPEN_HERE if record.mine else OPEN_ELSEWHERE)
+    if record.state != ACCEPTED:
+        return unknown
+    # Where the balance told what became of a request, its words are the reason.
+    told = reason if record.evidence is not None and record.reason == record.evidence.words else None
+    if record.taken is not None and record.taken < record.submitted:
+        unit = by_count(record.submitted, "message")
+        told = f"the service took {record.taken} of the request's {record.submitted} {unit}, and does not say which"
+    status = ACCEPTED if record.mine else ALREADY_SENT
+    return unknown._replace(status=status, reason=told, sent_at=_microseconds(record.finished_at))
+
+
+def _microseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1_000_000)

@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.decimal_context import own_decimals
-from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.formatting import at_least, by_count, counted
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.row_counts import COUNTS
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.request_queries import SentRequest
     from airflow_provider_sms.reporting.row_counts import RowCounts
-    from airflow_provider_sms.service.responses import SendResponse
 
 
 MAX_BYTES = 1_900
@@ -59,22 +57,18 @@ class Sums:
     cost_breakdown: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
     error_report: Counter[str] = field(default_factory=Counter)
 
-    def add(self, response: SendResponse) -> None:
-        """Add the service's own reports."""
-        for line in response.cost_breakdown:
-            cost, quantity = self.cost_breakdown.get(shown(line.network), (Decimal(0), 0))
-            self.cost_breakdown[shown(line.network)] = (cost + line.cost, quantity + line.quantity)
-        self.error_report.update(reported(response.error_report))
-
 
 @own_decimals()
 def add_up(requests: Iterable[SentRequest]) -> Sums:
     """Return what the requests of an attempt add up to."""
     sums, last = Sums(), (0.0, Decimal("-Infinity"))
     for each in requests:
-        response = _parsed(each.response)
-        if response is not None:
-            sums.add(response)
+        if each.response is not None:
+            response = parse_send_response(each.response.encode())
+            for line in response.cost_breakdown:
+                cost, quantity = sums.cost_breakdown.get(shown(line.network), (Decimal(0), 0))
+                sums.cost_breakdown[shown(line.network)] = (cost + line.cost, quantity + line.quantity)
+            sums.error_report.update(reported(response.error_report))
             # Of responses that were recorded at once, the last one states the least.
             at = each.finished_at or 0.0, -response.remaining_balance
             if at >= last:
@@ -91,11 +85,18 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
     return sums
 
 
-def summarise(campaign: str, counts: RowCounts, sums: Sums, reconciled: int = 0) -> dict[str, Any]:
-    """Return the summary of one attempt.
+def summarise(
+    campaign: str, counts: RowCounts, sums: Sums, reconciled: int = 0, report: str | None = None
+) -> dict[str, Any]:
+    """Return the summary of one attempt. The networks that cost least go into one, ``others``, where it were too long.
 
     :param reconciled: messages of requests that the balance closed; they are in another count, too.
+    :param report: the place of the row report; None where there is none.
     """
+    networks = {
+        network: {"cost": float(cost), "quantity": quantity}
+        for network, (cost, quantity) in sums.cost_breakdown.items()
+    }
     summary = {
         "campaign": _fitting(campaign, MAX_NAME_BYTES),
         "rows": counts.rows,
@@ -106,27 +107,15 @@ def summarise(campaign: str, counts: RowCounts, sums: Sums, reconciled: int = 0)
         "parts": sums.parts,
         "cost": float(sums.cost),
         "remaining_balance": None if sums.remaining_balance is None else float(sums.remaining_balance),
-        "cost_breakdown": {
-            network: {"cost": float(cost), "quantity": quantity}
-            for network, (cost, quantity) in sums.cost_breakdown.items()
-        },
+        "cost_breakdown": networks,
         "error_report": {name: sums.error_report[name] for name in COUNTERS},
+        "report": None if report is None else _fitting(report, MAX_PLACE_BYTES),
     }
-    return with_report(summary, None)
-
-
-def with_report(summary: dict[str, Any], report: str | None) -> dict[str, Any]:
-    """Return a summary with the place of the row report, below 2 kB.
-
-    The networks that cost least go into one, ``others``, as far as it takes that.
-    """
-    kept = {**summary, "report": None if report is None else _fitting(report, MAX_PLACE_BYTES)}
-    networks = kept["cost_breakdown"] = dict(kept["cost_breakdown"])
-    while len(networks) > 1 and len(json.dumps(kept)) > MAX_BYTES:
-        least = sorted(networks.keys() - {OTHERS}, key=lambda each: networks[each]["cost"])
-        gone, others = networks.pop(least[0]), networks.get(OTHERS, {"cost": 0.0, "quantity": 0})
+    while len(networks) > 1 and len(json.dumps(summary)) > MAX_BYTES:
+        least = min(networks.keys() - {OTHERS}, key=lambda each: networks[each]["cost"])
+        gone, others = networks.pop(least), networks.get(OTHERS, {"cost": 0.0, "quantity": 0})
         networks[OTHERS] = {name: others[name] + gone[name] for name in others}
-    return kept
+    return summary
 
 
 def _fitting(text: str, most: int) -> str:
@@ -156,12 +145,3 @@ def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
     parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
     cost = at_least(str(summary["cost"]), of_unknown_cost)
     return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
-
-
-def _parsed(body: str | None) -> SendResponse | None:
-    if body is None:
-        return None
-    try:
-        return parse_send_response(body.encode())
-    except SmsError:
-        return None

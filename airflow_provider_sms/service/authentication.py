@@ -12,7 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -21,7 +21,6 @@ from airflow_provider_sms.exceptions import (
     ServiceError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.service.echoes import forms_of
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.transport import Authorization
 
@@ -59,33 +58,16 @@ class Token:
         return Authorization(f"Bearer {self.value}")
 
 
-class TokenSource(Protocol):
-    """The source of a client's tokens."""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Texts that no error may repeat, besides the tokens."""
-
-    @property
-    def fetches(self) -> bool:
-        """Whether a request may have to wait for a token."""
-
-    def current(self) -> Token:
-        """Return the token to use, fetched where no good one is held."""
-
-    def renewed(self, rejected: Token) -> Token | None:
-        """Return a token other than the one that the service did not accept; None where there is no other."""
-
-
 class FixedToken:
     """The one token that the user set.
 
-    :param value: the token.
     :raises InputError: no header can carry it.
     """
 
     secrets: tuple[str, ...] = ()
+    """Texts that no error may repeat, besides the tokens."""
     fetches = False
+    """Whether a request may have to wait for a token."""
 
     def __init__(self, value: str) -> None:
         if not _fits_a_header(value):
@@ -104,12 +86,8 @@ class FixedToken:
 class FetchedToken:
     """A token fetched from ``Authentication``: one thread fetches, the others wait and share the outcome.
 
-    :param transport: for the requests.
     :param url: address of ``Authentication``.
-    :param client_id: the user name for HTTP Basic; without a colon (RFC 7617 section 2).
-    :param client_secret: the password for HTTP Basic.
-    :param clock: a monotonic clock, in seconds.
-    :raises InputError: the client id has a colon.
+    :raises InputError: the client id has a colon (RFC 7617 section 2).
     """
 
     fetches = True
@@ -120,7 +98,7 @@ class FetchedToken:
         if ":" in client_id:
             raise InputError("client_id has a colon, which HTTP Basic cannot carry")
         basic = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
-        self.secrets = (*forms_of(client_secret), *forms_of(f"{client_id}:{client_secret}"))
+        self.secrets = (client_secret, f"{client_id}:{client_secret}", basic)
         self._authorization = Authorization(f"Basic {basic}")
         self._transport = transport
         self._url = url
@@ -141,7 +119,6 @@ class FetchedToken:
     def renewed(self, rejected: Token) -> Token:
         """Return a token other than the one that the service did not accept.
 
-        :param rejected: the token that the service did not accept.
         :raises NotSentError: no token came, so the request that needs it is not sent.
         :raises ThrottledError: the service asks to wait.
         :raises AuthenticationError: the client id or the secret is not valid (401, 403).

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.service.authentication import FetchedToken, FixedToken, TokenSource
-from airflow_provider_sms.service.echoes import forms_of
+from airflow_provider_sms.service.authentication import FetchedToken, FixedToken
 from airflow_provider_sms.service.elapsed import elapsed
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.inputs import bulk_request, checked_url, request_body
@@ -37,9 +36,6 @@ MAX_TIMEOUT = 86_400
 
 MAX_MESSAGES = 100
 """Messages that one request may carry, by the service's contract."""
-
-_SHORTEST_HIDDEN = 4
-"""Characters of the shortest text that is removed from the service's words: a shorter one may occur by chance."""
 
 
 class SmsClient:
@@ -110,7 +106,7 @@ class SmsClient:
         client_id: str | None,
         client_secret: str | None,
         clock: Callable[[], float],
-    ) -> TokenSource:
+    ) -> FixedToken | FetchedToken:
         if token and not (client_id or client_secret):
             return FixedToken(token)
         if token:
@@ -211,5 +207,4 @@ class SmsClient:
             response = self._transport.exchange(method, url, token.authorization(), body)
         if response.status == HTTPStatus.OK:
             return response.body
-        texts = (text for text in hidden if len(text) >= _SHORTEST_HIDDEN)
-        raise error_for(response, hidden=(*forms_of(token.value), *self._tokens.secrets, *texts), now=time.time())
+        raise error_for(response, hidden=(token.value, *self._tokens.secrets, *hidden), now=time.time())

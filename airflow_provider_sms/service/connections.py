@@ -27,7 +27,6 @@ from http import HTTPStatus
 from http.client import HTTPResponse, IncompleteRead
 from typing import TYPE_CHECKING, Any
 
-from urllib3.response import HTTPResponse as DecodingResponse
 from urllib3.util.wait import wait_for_read
 
 if TYPE_CHECKING:
@@ -153,21 +152,11 @@ class _Response(HTTPResponse):
         while piece := self.read(_READ_AT_ONCE):
             pieces.append(piece)
             size += len(piece)
-            _check_size(size)
+            if size > MAX_RESPONSE_BYTES:
+                raise UnusableResponseError(f"it is longer than {MAX_RESPONSE_BYTES} bytes")
         if self.length:
             raise IncompleteRead(b"", self.length)
-        body = b"".join(pieces)
-        if coding := self.getheader("Content-Encoding"):
-            # No encoding was asked for, but some proxies encode all the same.
-            encoded = DecodingResponse(io.BytesIO(body), {"Content-Encoding": coding}, preload_content=False)
-            body = encoded.read(MAX_RESPONSE_BYTES + 1, decode_content=True)
-            _check_size(len(body))
-        return body
-
-
-def _check_size(size: int) -> None:
-    if size > MAX_RESPONSE_BYTES:
-        raise UnusableResponseError(f"it is longer than {MAX_RESPONSE_BYTES} bytes")
+        return b"".join(pieces)
 
 
 class Connections:

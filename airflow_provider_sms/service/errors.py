@@ -31,6 +31,7 @@ shown that it cannot be written after the service processed the request. What a 
 from __future__ import annotations
 
 import json
+import re
 from datetime import timezone
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -44,7 +45,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.service.echoes import blanked
+from airflow_provider_sms.service.echoes import blanker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,11 +55,11 @@ if TYPE_CHECKING:
 MAX_WORDS = 300
 """Characters of the service's own words that an error carries."""
 
-_MAX_FOREIGN_WORDS = 200
-"""Characters that an error carries of a body in no known form: most likely a proxy's page."""
-
-_MAX_READ = 20_000
+_MAX_READ = 2_000
 """Characters of the service's words in which echoes are looked for, which takes time. No later ones are shown."""
+
+_CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+"""The form of a code: one in another form may be anything, and is not shown."""
 
 _LONGEST_WAIT = 2.0**31
 """Seconds to which any longer wait is cut (RFC 9111 section 1.2.2)."""
@@ -89,11 +90,9 @@ def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> Se
     code, words = _own_words(response.body)
     kind = _kind(response.status, own=bool(code))
     if not code and not words:
-        words = _harmless(_plain_text(response.body), hidden, _MAX_FOREIGN_WORDS)
-    # A text about credit does not blank the code by which a send waits for credit.
-    is_name = code.isascii() and code.isalpha()
-    code = _harmless(code, hidden, MAX_WORDS, pieces=not is_name)
-    words = _harmless(words, hidden, MAX_WORDS)
+        words = _plain_text(response.body)
+    code = mask_numbers_in(code) if _CODE.fullmatch(code) and code not in hidden else ""
+    words = _harmless(words, hidden)
     label = f"HTTP {response.status}" + (f", {code}" if code else "")
     message = f"{response.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
     if response.status == HTTPStatus.NOT_FOUND and response.url and not code.startswith(_NO_ENTITY):
@@ -167,8 +166,8 @@ def _lowered(document: Any) -> dict[str, Any]:
     return {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
 
 
-def _harmless(text: str, hidden: Iterable[str], limit: int, *, pieces: bool = True) -> str:
+def _harmless(text: str, hidden: Iterable[str]) -> str:
     """Return a text without hidden texts, with masked numbers, on one line; cut last, lest a piece of them show."""
-    text = blanked(text[:_MAX_READ], hidden, pieces=pieces)
+    text = blanker(hidden)(text[:_MAX_READ])
     text = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= MAX_WORDS else text[: MAX_WORDS - 1] + "…"

@@ -32,11 +32,15 @@ def checked_url(url: str, name: str) -> str:
         raise InputError(f"{name} is missing: the base URL, for example https://rest.example.com/v1")
     if "://" not in url:
         url = f"https://{url}"
+    import requests  # only where a client follows, which needs it as well
+    from urllib3.util import parse_url
+
     try:
         parts = urlsplit(url)
         # An empty port is the colon of a scheme with one slash: http:/example.com would be the host http.
         usable = bool(parts.hostname) and parts.port != 0 and not parts.netloc.endswith(":")
-        _require_host(url)
+        # As a request does it, which could not go to a host with an empty label, say.
+        (parse_url(str(requests.Request("GET", url).prepare().url)).host or "").encode("idna")
     except ValueError:
         usable = False
     if not usable or any(c.isspace() for c in url):
@@ -46,17 +50,6 @@ def checked_url(url: str, name: str) -> str:
     if parts.username is not None or "?" in url or "#" in url:
         raise InputError(f"{name} must be a URL without user name, query and fragment")
     return url.rstrip("/")
-
-
-def _require_host(url: str) -> None:
-    """Refuse a URL to whose host no request could go, such as one with an empty label; asks what a request asks.
-
-    :raises ValueError: no request could go there.
-    """
-    import requests  # only where a client follows, which needs it as well
-    from urllib3.util import parse_url
-
-    (parse_url(str(requests.Request("GET", url).prepare().url)).host or "").encode("idna")
 
 
 def is_loopback(host: str) -> bool:
@@ -72,57 +65,29 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def bulk_request(
-    messages: Sequence[Message | Outgoing | Mapping[str, str]], send_options: Mapping[str, Any] | None
-) -> tuple[bytes, list[str]]:
+def bulk_request(messages: Sequence[Any], send_options: Mapping[str, Any] | None) -> tuple[bytes, list[str]]:
     """Return a request to several people as JSON, and its texts.
 
     The JSON object of each message is discarded here: kept until the response, the objects of all requests in flight
     would keep Python's garbage collector busy.
 
     :param messages: messages, or mappings with the keys of the service.
-    :param send_options: passed through as given; left out if None or empty.
-    :raises InputError: a message is neither, the options are not a mapping, or JSON cannot express a value. The error
-        names the message's position, from 1, and quotes none of it.
+    :raises InputError: a message is none, the options are not a mapping, or JSON cannot express a value.
     """
-    entries = _message_entries(messages)
-    return request_body({"Messages": entries}, send_options), [entry["Content"] for entry in entries]
-
-
-def _message_entries(messages: Sequence[Any]) -> list[dict[str, str]]:
-    """Return the JSON objects of messages."""
-    return _entries_of_texts(messages) or [
-        _message_entry(position, message) for position, message in enumerate(messages, 1)
-    ]
-
-
-def _entries_of_texts(messages: Sequence[Any]) -> list[dict[str, str]] | None:
-    """Return the JSON objects of plain messages with plain texts, without a call for each; None for any others."""
-    contents: list[Any]
-    destinations: list[Any]
-    kinds = set(map(type, messages))
-    if kinds in ({Message}, {Outgoing}):
-        contents = [message.content for message in messages]
-        destinations = [message.destination for message in messages]
-    elif kinds == {dict} and set(map(len, messages)) == {len(_REQUIRED_KEYS)}:
-        contents = [message.get("Content") for message in messages]
-        destinations = [message.get("Destination") for message in messages]
+    entries: list[dict[str, Any]]
+    if all(type(message) is Outgoing for message in messages):
+        entries = [{"Content": message.content, "Destination": message.destination} for message in messages]
+        if any(entry["Destination"] is None for entry in entries):
+            raise InputError("a message to a group has no number")
     else:
-        return None
-    if set(map(type, contents)) | set(map(type, destinations)) != {str}:
-        return None
-    return [
-        {"Content": content, "Destination": destination}
-        for content, destination in zip(contents, destinations, strict=True)
-    ]
+        entries = [_message_entry(position, message) for position, message in enumerate(messages, 1)]
+    return request_body({"Messages": entries}, send_options), [entry["Content"] for entry in entries]
 
 
 def _message_entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
     """Return the JSON object of one message.
 
-    :param position: of the message in the request, from 1, for the error.
-    :param message: a message, or a mapping with the keys of the service.
-    :raises InputError: the message is neither. The error quotes none of it.
+    :raises InputError: it is none. The error names the position, and quotes nothing.
     """
     if isinstance(message, Message):
         entry = {"Content": message.content, "Destination": message.destination}
@@ -140,8 +105,7 @@ def _message_entry(position: int, message: Message | Mapping[str, str]) -> dict[
 def request_body(request: dict[str, Any], send_options: Mapping[str, Any] | None) -> bytes:
     """Return a request as JSON.
 
-    :param request: its fields; the options are added to them.
-    :param send_options: passed through as given; left out if None or empty.
+    :param request: its fields; the options are added to them, unless they are empty.
     :raises InputError: the options are not a mapping, or JSON cannot express a value. The error quotes none of it.
     """
     if send_options is not None and not isinstance(send_options, Mapping):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -45,53 +44,6 @@ class _NoAuth(AuthBase):
 
     def __call__(self, r: PreparedRequest) -> PreparedRequest:
         return r
-
-
-class _Formatter(HTTPConnection):
-    """Formats a request as the standard library does, and connects nowhere."""
-
-    auto_open = 0
-
-    def __init__(self, host: str, port: int | None, default_port: int) -> None:
-        super().__init__(host, port or default_port)
-        self.default_port = default_port
-        self.pieces: list[bytes] = []
-
-    def send(self, data: Any) -> None:
-        """Keep a piece of the request."""
-        self.pieces.append(data)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Route:
-    """The parts that all requests to one address share; the repr shows no password of a proxy.
-
-    :param method: ``GET`` or ``POST``.
-    :param host: without brackets, if it is an IPv6 address.
-    :param port: None means that of the scheme.
-    :param default_port: of the scheme.
-    :param target: the path, or the whole address for a proxy that passes requests on.
-    :param headers: the headers of each request, without ``Authorization``.
-    :param connections: the connections that carry the requests.
-    """
-
-    method: str
-    host: str
-    port: int | None
-    default_port: int
-    target: str
-    headers: dict[str, str]
-    connections: Connections
-
-    def request(self, authorization: Authorization, body: bytes | None) -> bytes:
-        """Return the bytes of one request.
-
-        :param body: the content; None where there is none.
-        :raises ValueError: a header has a character that it may not carry.
-        """
-        formatter = _Formatter(self.host, self.port, self.default_port)
-        formatter.request(self.method, self.target, body, {**self.headers, "Authorization": authorization.value})
-        return b"".join(formatter.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +103,7 @@ class Transport:
                 "User-Agent": f"airflow-provider-sms/{__version__}",
                 "Content-Type": "application/json",
                 "Accept": "application/json",
+                "Accept-Encoding": "identity",
                 # A balance from before a request would hide its charge (RFC 9111 section 5.2.1.4).
                 "Cache-Control": "no-cache",
             }
@@ -158,7 +111,7 @@ class Transport:
         self._pool_size = pool_size
         self._adapter = HTTPAdapter()
         self._connections: dict[Any, Connections] = {}
-        self._routes: dict[tuple[str, str], Route] = {}
+        self._routes: dict[tuple[str, str], tuple[bytes, Connections]] = {}
 
     def close(self) -> None:
         """Close the connections; the next request opens others."""
@@ -184,8 +137,10 @@ class Transport:
             raise HeldBackError(f"{operation}: not sent: too little time was left for it to finish")
         outer = sys.exc_info()[1]
         try:
-            route = self._route(method, url)
-            response = route.connections.exchange(method, route.request(authorization, body), exchange)
+            head, connections = self._route(method, url)
+            own = [f"Authorization: {authorization.value}", *([] if body is None else [f"Content-Length: {len(body)}"])]
+            request = b"\r\n".join([head, *map(str.encode, own), b"", body or b""])
+            response = connections.exchange(method, request, exchange)
             return RawResponse(operation, *response, url)
         except Exception as error:  # noqa: BLE001 - what it means is decided by what was written, not by its type
             # "from None": the errors below hold the request with its token, and quote what the server sent.
@@ -195,22 +150,22 @@ class Transport:
             assumed = "; https is assumed, since host has no scheme" if self._assumes_https else ""
             raise NotSentError(f"{operation}: not sent: {reason}{assumed}") from None
 
-    def _route(self, method: str, url: str) -> Route:
+    def _route(self, method: str, url: str) -> tuple[bytes, Connections]:
         if (route := self._routes.get((method, url))) is None:
             route = self._routes[method, url] = self._new_route(method, url)
         return route
 
-    def _new_route(self, method: str, url: str) -> Route:
-        request = self._session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
-        address = parse_url(str(request.url))
+    def _new_route(self, method: str, url: str) -> tuple[bytes, Connections]:
+        """Return what all requests to an address begin with, and the connections that carry them."""
+        prepared = self._session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
+        address = parse_url(str(prepared.url))
         # Verification is set here and not in the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
         settings = self._session.merge_environment_settings(
-            request.url, proxies={}, stream=None, verify=self._verify, cert=None
+            prepared.url, proxies={}, stream=None, verify=self._verify, cert=None
         )
         verify, proxies = settings["verify"], settings["proxies"]
-        pool: Any = self._adapter.get_connection_with_tls_context(request, verify, proxies)
-        self._adapter.cert_verify(pool, request.url, verify, None)  # type: ignore[no-untyped-call]
-        target = self._adapter.request_url(request, proxies)
+        pool: Any = self._adapter.get_connection_with_tls_context(prepared, verify, proxies)
+        self._adapter.cert_verify(pool, prepared.url, verify, None)  # type: ignore[no-untyped-call]
         tls = address.scheme == "https"
         tunnel = tls and pool.proxy is not None
         connect_timeout, timeout = self._timeouts
@@ -218,10 +173,11 @@ class Transport:
             pool,
             Connections(pool, tunnel=tunnel, connect_timeout=connect_timeout, timeout=timeout, size=self._pool_size),
         )
-        headers = dict(request.headers) if tunnel else {**request.headers, **pool.proxy_headers}
+        port = "" if address.port in (None, 443 if tls else 80) else f":{address.port}"
+        headers = {**prepared.headers, **({} if tunnel else pool.proxy_headers), "Host": f"{address.host}{port}"}
         headers.pop("Content-Length", None)  # that of each body
-        host = str(address.host).strip("[]")
-        return Route(method, host, address.port, 443 if tls else 80, target, headers, connections)
+        lines = [f"{method} {self._adapter.request_url(prepared, proxies)} HTTP/1.1"]
+        return "\r\n".join([*lines, *(f"{name}: {value}" for name, value in headers.items())]).encode(), connections
 
 
 def _reason(error: BaseException, outer: BaseException | None) -> str:

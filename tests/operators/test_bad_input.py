@@ -557,8 +557,8 @@ CASES: dict[str, Case] = {
         {"suppress": "FOLDER/numbers.csv"},
         FAILS,
         AirflowFailException,
-        "suppress: the list has no column 'destination', and several columns that could hold its numbers; it has "
-        "'mobile', 'landline'. Name the column with the numbers 'destination', or pass it alone",
+        "suppress: the list has no column 'destination'; it has 'mobile', 'landline'. Name the "
+        "column with the numbers 'destination', or pass it alone",
     ),
     "more rows than allowed": Case(
         {"limits": {"max_rows": 0}},

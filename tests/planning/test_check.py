@@ -50,7 +50,7 @@ def test_every_row_is_looked_at():
     """Rows, invalid rows and their reasons are counted over all batches."""
     table = checked_numbers(*map(number, range(25_000)), None, "x", None)
     assert (table.rows, table.invalid.total, table.valid, table.to_send) == (25_003, 3, 25_000, 25_000)
-    assert [example.row for example in table.invalid.examples] == [25_000, 25_001, 25_002]
+    assert [example.split(",")[0] for example in table.invalid.examples] == ["row 25000", "row 25001", "row 25002"]
 
 
 def test_a_source_is_read_once():
@@ -121,30 +121,29 @@ def test_one_invalid_row_is_said_in_the_singular():
 
 
 @pytest.mark.parametrize(
-    ("column", "value"),
+    ("column", "end"),
     [
-        (pa.array(["+27 82 123 4567 x"]), "2782*****67"),
-        (pa.array(["  "]), ""),
-        (pa.array([-27821234567]), "2782*****67"),
-        (pa.array([27821234567.5]), "2782*****75"),
-        (pa.array([float("nan")]), ""),
-        (pa.array([None], pa.string()), ""),
-        (pa.array([12]), "*****"),
-        (pa.array(["0821234567"]).dictionary_encode(), "0821*****67"),
+        (pa.array(["+27 82 123 4567 x"]), " (2782*****67)"),
+        (pa.array(["  "]), ": no number"),
+        (pa.array([-27821234567]), " (2782*****67)"),
+        (pa.array([27821234567.5]), " (2782*****75)"),
+        (pa.array([float("nan")]), ": no number"),
+        (pa.array([None], pa.string()), ": no number"),
+        (pa.array([12]), " (*****)"),
+        (pa.array(["0821234567"]).dictionary_encode(), " (0821*****67)"),
     ],
     ids=lambda value: str(getattr(value, "type", "")),
 )
-def test_the_explanation_masks_numbers(column, value):
+def test_the_explanation_masks_numbers(column, end):
     """The number of an invalid row shows its first four and last two digits, or nothing where there is none."""
     table = checked(pa.table({"destination": column}), message="Hi")
-    assert [row.value for row in table.invalid.examples] == [value]
-    assert table.explain_invalid().endswith(f" ({value})" if value else ": no number")
+    assert table.explain_invalid().endswith(end)
 
 
 def test_a_fault_of_another_column_shows_no_number():
     """The number is not to blame."""
     table = checked(pa.table({"destination": [number(1)], "text": pa.nulls(1, pa.string())}))
-    assert [(row.column, row.value) for row in table.invalid.examples] == [("text", "")]
+    assert table.invalid.examples == ["row 0, column text: no value"]
 
 
 def test_a_missing_column_is_named_before_any_row_is_read():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
-from airflow_provider_sms.planning.estimate import MOST_CHARACTERS, Estimate
+from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.prices import Prices
 
 NUMBER = "27821234567"
@@ -36,7 +36,7 @@ def messages(destinations, contents, first_row=0):
 
 
 def counts(estimate):
-    return {found.character: found.messages for found in estimate.forcing()}
+    return {chr(int(found["code"].removeprefix("U+"), 16)): found["messages"] for found in estimate.forcing()}
 
 
 def test_messages_parts_and_cost_add_up():
@@ -45,8 +45,7 @@ def test_messages_parts_and_cost_add_up():
     estimate.add(*messages([NUMBER, "447012345678", NUMBER], ["Hi", "a" * 161, "ç" * 200]))
     estimate.add(*messages([NUMBER], ["Hi"], 3))
     assert (4, 7, Decimal("4.5")) == (estimate.messages, estimate.parts, estimate.cost)
-    assert (estimate.gsm.messages, estimate.gsm.parts) == (3, 4)
-    assert (estimate.ucs2.messages, estimate.ucs2.parts) == (1, 3)
+    assert (estimate.ucs2_messages, estimate.ucs2_parts) == (1, 3)
 
 
 def test_the_first_message_with_the_most_parts_is_named():
@@ -54,7 +53,6 @@ def test_the_first_message_with_the_most_parts_is_named():
     estimate = estimated(["a" * 140, "ç" * 71, "a" * 161], first_row=10)
     estimated(["ç" * 80, "a"], estimate, first_row=20)
     assert (estimate.most_parts, estimate.most_parts_row) == (2, 11)
-    assert (estimate.longest, estimate.longest_parts) == (161, 2)
 
 
 def test_nothing_estimated():
@@ -68,7 +66,7 @@ def test_no_figure_holds_a_nul():
     """Airflow keeps XComs in PostgreSQL as jsonb, which takes no NUL: one in a text would fail the task."""
     estimate = estimated(["Ann\0", "Bob\0\0"])
     (character,) = estimate.as_json()["forcing"]
-    assert character == {"character": "?", "code": "U+0000", "name": "control", "messages": 2}
+    assert character == {"code": "U+0000", "name": "no name", "messages": 2}
     assert "\\u0000" not in json.dumps(estimate.as_json())
 
 
@@ -76,35 +74,19 @@ def test_empty_texts_are_estimated():
     """An empty text, which no table gives, is one part of no characters."""
     estimate = estimated(["", ""])
     assert (estimate.messages, estimate.parts, estimate.most_parts_row) == (2, 2, 0)
-    assert (estimate.longest, estimate.longest_parts) == (0, 1)
 
 
 def test_characters_that_force_ucs2_are_named():
     """Each is counted once for a message."""
     estimate = estimated(["don\u2019t \u2019", "Hi 😀 \u2019", "plain é€", "\t"])
-    assert estimate.forcing()[:1] == [("\u2019", "U+2019", "RIGHT SINGLE QUOTATION MARK", 2)]
+    assert estimate.forcing()[0] == {"code": "U+2019", "name": "RIGHT SINGLE QUOTATION MARK", "messages": 2}
     assert counts(estimate) == {"\u2019": 2, "😀": 1, "\t": 1}
-
-
-@pytest.mark.parametrize(
-    ("character", "name"), [("\t", "control"), ("\ue000", "private use"), ("\U0003fffe", "unassigned")]
-)
-def test_a_character_without_a_name_is_described(character, name):
-    """Unicode has no name for some characters: they are called by what they are for."""
-    assert name == estimated([character]).forcing()[0].name
 
 
 def test_the_most_frequent_come_first():
     """Characters come by the number of their messages, and those with one number by their code."""
     found = estimated(["b\u0431 \u0430", "\u0430", "\u0432", "\u0413"]).forcing()
-    assert [character.character for character in found] == ["\u0430", "\u0413", "\u0431", "\u0432"]
-
-
-def test_only_so_many_characters_are_counted():
-    """Memory does not grow with the characters of a table."""
-    han = [chr(0x4E00 + number) for number in range(MOST_CHARACTERS + 5)]
-    estimate = estimated([*han, han[-1] + han[-2], han[0] + han[-1]])
-    assert (len(counts(estimate)), counts(estimate)[han[0]]) == (MOST_CHARACTERS, 2)
+    assert [character["code"] for character in found] == ["U+0430", "U+0413", "U+0431", "U+0432"]
 
 
 @given(st.lists(st.text(st.sampled_from("ab€[éç\u2019😀\n"), max_size=80), max_size=12), st.integers(1, 5))
@@ -118,18 +100,8 @@ def test_an_estimate_is_that_of_its_texts(contents, batch):
     expected = {character: sum(character in found for found in forcing) for character in set().union(*forcing)}
     assert expected == counts(estimate)
     assert (len(contents), sum(parts), sum(parts)) == (estimate.messages, estimate.parts, estimate.cost)
-    assert sum(encoding(content) == "UCS-2" for content in contents) == estimate.ucs2.messages
-    assert max(map(len, contents), default=0) == estimate.longest
+    assert sum(encoding(content) == "UCS-2" for content in contents) == estimate.ucs2_messages
     assert (parts.index(max(parts)) if parts else None) == estimate.most_parts_row
-
-
-def test_many_rows_are_one_estimate():
-    """A batch of any size gives the figures of small ones."""
-    contents = ["\u2019" * (number % 3) + "a" * (number % 200) for number in range(12_345)]
-    whole, pieces = estimated(contents), Estimate(Prices())
-    for start in range(0, len(contents), 1000):
-        estimated(contents[start : start + 1000], pieces, first_row=start)
-    assert whole.as_json() == pieces.as_json()
 
 
 def test_the_figures_are_json_of_one_size():
@@ -137,17 +109,9 @@ def test_the_figures_are_json_of_one_size():
     estimate = estimated(["".join(map(chr, range(0x430, 0x43C))), "Hi \u2019"], prices=Prices(0.5))
     figures = estimate.as_json()
     characters = figures.pop("forcing")
-    expected = {
-        "messages": 2,
-        "parts": 2,
-        "cost": 1.0,
-        "encodings": {"GSM-7": {"messages": 0, "parts": 0}, "UCS-2": {"messages": 2, "parts": 2}},
-        "longest": {"characters": 12, "parts": 1},
-        "most_parts": {"parts": 1, "row": 0},
-    }
+    expected = {"ucs2_messages": 2, "ucs2_parts": 2, "most_parts": 1, "most_parts_row": 0}
     assert expected == json.loads(json.dumps(figures))
-    name = "CYRILLIC SMALL LETTER A"
-    first = {"character": "\u0430", "code": "U+0430", "name": name, "messages": 1}
+    first = {"code": "U+0430", "name": "CYRILLIC SMALL LETTER A", "messages": 1}
     assert (first, 10) == (characters[0], len(characters))
 
 

@@ -58,11 +58,10 @@ def test_nothing_may_be_free():
     "ask", [lambda prices: prices.of(NUMBERS[2], 1), lambda prices: total(prices, NUMBERS, [1] * 4)]
 )
 def test_a_number_without_a_price_is_an_error(ask):
-    """The error names the argument, and shows the number only masked."""
+    """The error names the argument, and shows the first digits alone."""
     with pytest.raises(InputError, match="cost_per_part") as caught:
         ask(Prices({"27": 1, "1555": 1}))
-    assert "4470*****78" in str(caught.value)
-    assert NUMBERS[2] not in str(caught.value)
+    assert "begin with 4470:" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 import subprocess
 import sys
 from decimal import Decimal
@@ -13,27 +12,23 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError, InputError
-from airflow_provider_sms.planning.invalid_rows import MAX_EXAMPLES, InvalidRow
+from airflow_provider_sms.planning.invalid_rows import MAX_EXAMPLES
 from airflow_provider_sms.planning.suppression import read_suppressed
+from airflow_provider_sms.recipients.numbers import clean_destinations
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import SCHEMA
 
-NO_COLUMN = "^suppress: the list has no column 'destination', and"
 NO_CODE = "no country code that makes a possible number: set default_region, or store numbers with their country code"
 
 
 @pytest.fixture
 def read():
-    """Read suppressed numbers of any source, and close them in the end."""
-    opened = []
+    """Read suppressed numbers of any source."""
 
     def read(source, destination_column="destination", default_region=None):
-        opened.append(read_suppressed(open_source(source), destination_column, default_region))
-        return opened[-1]
+        return read_suppressed(open_source(source), destination_column, default_region)
 
-    yield read
-    for found in opened:
-        found.close()
+    return read
 
 
 def rows(*numbers):
@@ -75,16 +70,29 @@ def test_a_former_spelling_suppresses_the_line(read, former, region, today):
     assert phonenumbers.is_valid_number(phonenumbers.parse(f"+{today}", None))
     found = read(rows(former), default_region=region)
     other = str(int(today) ^ 1)
-    assert (masked(found, today, other), found.former, found.unreadable.total) == ([True, False], 1, 0)
+    assert (masked(found, today, other), len(found.former), found.unreadable.total) == ([True, False], 1, 0)
 
 
-def test_a_line_of_today_suppresses_its_former_spelling(read):
-    """The table, and not the list, may be the one with the old numbers."""
+def test_an_argentine_mobile_is_one_line_with_and_without_its_9(read):
+    """Both spellings are valid."""
     numbers = {"541123456789", "5491123456789"}
-    for each in numbers:  # an Argentine mobile with and without its 9, both valid
+    for each in numbers:
         assert masked(read(rows(f"+{each}")), *numbers, "5491123456788") == [True, True, False]
-    found = read(rows("+55 11 98765-4321"))
-    assert masked(found, "551187654321", "551187654322", "5521987654321") == [True, False, False]
+
+
+@pytest.mark.parametrize(("today", "former"), [("5511987654321", "551187654321"), ("525512345678", "5215512345678")])
+def test_a_former_spelling_in_the_table_is_nobodys_number(today, former):
+    """So nobody on the list is texted under it."""
+    cleaned = clean_destinations(pa.array([f"+{today}", f"+{former}"]), None)
+    assert cleaned.digits.to_pylist() == [today, None]
+
+
+def test_a_number_that_may_be_of_a_new_range_suppresses_itself_alone(read):
+    """It is as long as mobiles are there, and no library knows it yet."""
+    new = "27559991234"
+    assert not phonenumbers.is_valid_number(phonenumbers.parse(f"+{new}", None))
+    found = read(rows(f"+{new}"))
+    assert (masked(found, new, "27829991234"), len(found.former)) == ([True, False], 0)
 
 
 TODAY_AND_FORMER = [
@@ -111,16 +119,16 @@ def test_nobody_on_the_list_is_texted_in_any_spelling(spellings, digits, notatio
     assume(phonenumbers.is_valid_number(phonenumbers.parse(f"+{today}", None)))
     for each in written:
         cell = notation.format(each.replace(" ", sign if ".0" not in notation else ""))
-        with read_suppressed(open_source(rows(cell)), "destination", None) as found:
-            assert (masked(found, today), found.unreadable.total) == ([True], 0)
+        found = read_suppressed(open_source(rows(cell)), "destination", None)
+        assert (masked(found, today), found.unreadable.total) == ([True], 0)
 
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 10**7 - 1), min_size=1, max_size=20), st.integers(0, 10**7 - 1))
 def test_valid_numbers_suppress_themselves_alone(listed, other):
     """Where all numbers are valid today, another number of the same country is texted."""
-    with read_suppressed(open_source(rows(*(f"+2782{each:07}" for each in listed))), "destination", None) as found:
-        assert masked(found, f"2782{other:07}", f"2783{listed[0]:07}") == [other in listed, False]
+    found = read_suppressed(open_source(rows(*(f"+2782{each:07}" for each in listed))), "destination", None)
+    assert masked(found, f"2782{other:07}", f"2783{listed[0]:07}") == [other in listed, False]
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.large_string()])
@@ -158,11 +166,6 @@ def test_unreadable_numbers_are_counted(read):
     found = read(rows("27821234567", None, "0821234567", "call me"))
     characters = "holds letters or signs that do not belong to a phone number"
     assert {NO_CODE: 1, characters: 1} == found.unreadable.reasons
-    expected = [
-        InvalidRow(2, "destination", NO_CODE, "0821*****67"),
-        InvalidRow(3, "destination", characters, "*****"),
-    ]
-    assert expected == found.unreadable.examples
     assert found.explain() == (
         f"2 of 4 rows of suppress have a number that cannot be read: 1 time {NO_CODE}; 1 time {characters}. "
         f"Rows count from 0:\n  row 2, column destination: {NO_CODE} (0821*****67)\n"
@@ -180,7 +183,8 @@ def test_rows_count_through_all_batches(read):
     numbers[20_000:20_020] = ["821"] * 20
     found = read(pa.table({"destination": numbers}))
     assert (found.rows, found.numbers, found.unreadable.total) == (25_000, 25_000 - 21, 21)
-    assert [12_345, *range(20_000, 20_000 + MAX_EXAMPLES - 1)] == [example.row for example in found.unreadable.examples]
+    expected = [12_345, *range(20_000, 20_000 + MAX_EXAMPLES - 1)]
+    assert [int(example.split()[1].strip(",")) for example in found.unreadable.examples] == expected
     assert masked(found, numbers[0], "27820012345", numbers[24_999]) == [True, False, True]
 
 
@@ -203,18 +207,10 @@ def test_no_rows_suppress_nobody(read):
     ("table", "words"),
     [
         (
-            {"mobile": ["27821234567"], "landline": [None], "id": [1234567890]},
-            NO_COLUMN + " several columns that could hold its numbers; it has 'mobile', 'landline', 'id'. Name the "
-            "column with the numbers 'destination', or pass it alone$",
+            {"mobile": ["27821234567"], "since": ["2026-03-01"]},
+            "^suppress: the list has no column 'destination'; it has 'mobile', 'since'. Name the column .* alone$",
         ),
-        (
-            {"name": ["Ann"], "day": ["2026-03-01"]},
-            f"{NO_COLUMN} no column that could hold its numbers; it has 'name', 'day'",
-        ),
-        (
-            {"Destination": ["27821234567"], "DESTINATION": ["27821234567"]},
-            f"{NO_COLUMN} several columns",
-        ),
+        ({"Destination": ["27821234567"], "DESTINATION": ["27821234567"]}, "^suppress: the list has several columns "),
         ({"destination": [True]}, "^suppress: 'destination' is of type bool"),
     ],
 )
@@ -225,26 +221,16 @@ def test_the_column_must_be_there(read, table, words):
 
 
 @pytest.mark.parametrize(
-    ("table", "region"),
+    "table",
     [
-        ({"mobile": ["27821234567"]}, None),
-        ({"Destination ": ["27821234567"], "mobile": ["27829999999"]}, None),
-        ({"name": ["Ann"], "mobile": ["082 123 4567"], "since": ["2026-03-01"], "at": ["01/03/2026 10:00"]}, "ZA"),
-        ({"id": [17], "mobile": [27821234567.0], "share": [0.5], "on": [True], "ref": ["A1234567"]}, None),
-        ({"mobile": [27821234567], "opted_out": [dt.datetime(2026, 3, 1, tzinfo=dt.timezone.utc)]}, None),
-        ({"mobile": [Decimal("27821234567.00"), None], "amount": [Decimal("12.50"), Decimal("250000.00")]}, None),
+        {"mobile": ["27821234567"]},
+        {"Destination ": ["27821234567"], "mobile": ["27829999999"]},
+        {"mobile": [Decimal("27821234567.00"), None]},
     ],
 )
-def test_a_list_may_name_its_numbers_otherwise(read, table, region):
-    """Numbers are in the column of the recipients' name, else the only one, else the only one that could hold any."""
-    assert masked(read(pa.table(table), default_region=region), "27821234567", "27829999999") == [True, False]
-
-
-def test_no_column_of_a_list_is_taken_by_its_first_rows(read):
-    """A second column of numbers that begins late is seen too: from the first alone, somebody would be texted."""
-    late = [None] * 20_000 + ["27821234568"]
-    with pytest.raises(ColumnError, match="several columns that could hold its numbers"):
-        read(pa.table({"mobile": ["27821234567"] * 20_001, "landline": late}))
+def test_a_list_may_name_its_numbers_otherwise(read, table):
+    """Numbers are in the column of the recipients' name, however it is written, or in the only one."""
+    assert masked(read(pa.table(table)), "27821234567", "27829999999") == [True, False]
 
 
 def test_the_numbers_of_a_report_are_its_own(read):
@@ -260,10 +246,9 @@ def test_an_unknown_region_is_an_error(read):
 
 
 def test_no_number_shows(read):
-    """What a log shows of them are counts."""
+    """Neither where the list is shown, nor in an error."""
     found = read(rows("27821234567", "0821234567"))
-    assert repr(found) == "SuppressedNumbers(1 number of 2 rows)"
-    assert "0821234567" not in found.explain()
+    assert "821234567" not in repr(found) + found.explain()
 
 
 def test_pandas_is_not_imported(tmp_path):

@@ -22,8 +22,10 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.ledger.model import LAPSED, Chunk
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN, Chunk
 from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.request_queries import RequestRow
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -32,7 +34,14 @@ from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.recipients.numbers import NO_CODE
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_counts import COUNTS, count_rows
-from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, write_row_report
+from airflow_provider_sms.reporting.row_report import (
+    LONGEST_REASON,
+    ROWS_AT_ONCE,
+    SCHEMA,
+    RowStatus,
+    status_of,
+    write_row_report,
+)
 from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sending.attempt_loop import send
 from airflow_provider_sms.service.client import SmsClient
@@ -96,10 +105,9 @@ class Campaign:
 
     def write(self, **how):
         file = io.BytesIO()
-        counts = write_row_report(file, self.table.spool, **how)
+        write_row_report(file, self.table.spool, **how)
         rows = pq.read_table(file)
         assert rows.schema.remove_metadata().equals(SCHEMA)
-        assert counts == Counter(rows["status"].to_pylist())
         assert rows["row"].to_pylist() == list(range(len(rows)))
         return rows.to_pylist()
 
@@ -361,32 +369,26 @@ def test_a_block_may_be_of_any_number_of_requests(campaign, enter):
     assert [row["request_id"] for row in rows] == list(range(1, 2501))
 
 
-def test_without_the_ledger_no_row_is_called_unsent(campaign):
-    """What cannot be looked up is unknown; invalid rows and repeats are known without it."""
-    send = campaign(table_of([*numbers(10), *numbers(2), None]))
-    send.send()
-    found = send.report(ledger=None)
-    assert counts(found) == {"unknown": 10, "duplicate": 2, "invalid": 1}
-    assert found[0]["reason"] == "the ledger could not be read, so the outcome is not known"
-    assert {row["request_id"] for row in found} == {None}
+def test_a_ledger_that_cannot_be_read_ends_the_report(campaign, monkeypatch):
+    """Without it nothing true can be said of a row."""
 
+    def gone(keys):
+        raise LedgerError("disk is gone")
 
-def test_a_ledger_that_fails_midway_costs_no_row(campaign, enter, caplog):
-    """The report is complete even then: rows from there on are unknown, and the log says so, without a number."""
-    send = campaign(pa.concat_tables([table_of(numbers(10)), table_of(numbers(10, 10)), table_of(numbers(5, 20))]))
+    send = campaign(table_of(numbers(10)))
     send.send()
-    found = send.report(ledger=Unreadable(send.ledger, after=1))
-    assert counts(found) == {"accepted": 10, "unknown": 15}
-    assert caplog.messages[-1:] == ["The report goes on without the ledger from row 10 on: disk is gone"]
+    monkeypatch.setattr(send.ledger, "superseded", gone)
+    with pytest.raises(LedgerError, match="disk is gone"):
+        send.report()
 
 
 def test_a_task_that_failed_before_it_sent_anything_sent_nothing(campaign):
     """Rows that were refused before the first claim are not sent, and say why; there is no ledger to ask yet."""
     send = campaign(table_of([*numbers(3), *numbers(1), "x"]))
     words = f"1 of 5 rows cannot be texted: 27821234567. {'Mend the rows. ' * 100}"
-    found = send.write(ledger=None, ended=words, nothing_sent=True)
+    found = send.write(ledger=None, ended=words)
     assert counts(found) == {"not_sent": 3, "duplicate": 1, "invalid": 1}
-    assert {row["reason"] for row in found[:3]} == {words.replace("27821234567", "2782*****67")[:300]}
+    assert {row["reason"] for row in found[:3]} == {words.replace("27821234567", "2782*****67")[:LONGEST_REASON]}
 
 
 def test_a_dry_run_reports_rows_as_they_were_checked(campaign):
@@ -394,7 +396,7 @@ def test_a_dry_run_reports_rows_as_they_were_checked(campaign):
     send = campaign(table_of([*numbers(6), *numbers(1), "x"]))
     found = (Status.FREE, Status.AGAIN, Status.UNKNOWN, Status.ALREADY_SENT, Status.SUPPRESSED)
     send.table.spool.statuses[: len(found)] = found
-    statuses = [row["status"] for row in send.write(ledger=None, ended="a dry run sends nothing", nothing_sent=True)]
+    statuses = [row["status"] for row in send.write(ledger=None, ended="a dry run sends nothing")]
     assert statuses[:5] == ["not_sent", "unknown", "unknown", "already_sent", "suppressed"]
     assert statuses[5:] == ["not_sent", "duplicate", "invalid"]
 
@@ -403,7 +405,7 @@ def test_what_earlier_tries_sent_is_seen_by_one_that_sends_nothing(campaign, ent
     """With the ledger to ask, a try that failed at once does not call unsent what another one sent."""
     send = campaign(table_of(numbers(10)))
     send.send(1)
-    found = send.write(ledger=enter(2), ended="no", nothing_sent=True)
+    found = send.write(ledger=enter(2), ended="no")
     assert counts(found) == {"already_sent": 10}
 
 
@@ -467,27 +469,9 @@ def test_long_reports_are_written_as_they_are_made(campaign):
     count = 2 * ROWS_AT_ONCE + 1
     send = campaign(table_of(numbers(count)))
     pipe = Pipe()
-    found = write_row_report(pipe, send.table.spool, ledger=None)
+    write_row_report(pipe, send.table.spool, ledger=None)
     metadata = pq.ParquetFile(pipe.taken).metadata
-    assert found == {"unknown": count}
     assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [ROWS_AT_ONCE, ROWS_AT_ONCE, 1]
-
-
-class Unreadable:
-    """A ledger that can be read for a report so many times only."""
-
-    def __init__(self, ledger, after):
-        self._ledger = ledger
-        self._left = after
-
-    def records(self, keys):
-        self._left -= 1
-        if self._left < 0:
-            raise LedgerError("disk is gone")
-        return self._ledger.records(keys)
-
-    def superseded(self, keys):
-        return self._ledger.superseded(keys)
 
 
 def chunk_of(send, destinations):
@@ -495,3 +479,29 @@ def chunk_of(send, destinations):
     (batch,) = open_source(table_of(destinations)).batches()
     prepared = composed(send.composer, batch)
     return Chunk(prepared.keys, prepared.destinations)
+
+
+# The status of a request's messages
+
+
+@pytest.mark.parametrize(("mine", "status"), [(True, "accepted"), (False, "already_sent")])
+def test_a_message_of_which_the_balance_told_says_so(mine, status):
+    """There is no response to look at, so the row has the sum that stands for it."""
+    words = "The balance fell by 100, exactly what request 7 costs: it was taken."
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, words, "d", "t", "r", -1, 1, mine)
+    told = record._replace(evidence=KeptEvidence("charged", words, 3.0))
+    assert status_of(told) == RowStatus(status, words, 7, None, 2_500_000)
+
+
+def test_a_message_that_a_person_called_sent_has_no_reason():
+    """Whatever the balance told: the reason in the ledger is still why the request was unknown."""
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, "timeout", "d", "t", "r", -1, 1)
+    for evidence in (None, KeptEvidence("undecided", "No balance is known before it.", 3.0)):
+        assert status_of(record._replace(evidence=evidence)).reason is None
+
+
+def test_a_recorded_reason_keeps_its_figures():
+    """Its numbers were masked before it was recorded: a status beside a code is no number of a person."""
+    reason = "bulkmessages: the service refused the request (HTTP 400, 10042): no route to 2782*****01"
+    record = RequestRow(7, "c", "bulk", UNKNOWN, 1, None, 0, 1.5, 2.5, None, reason, "d", "t", "r", -1, 1)
+    assert status_of(record).reason == reason

@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.request_queries import SentRequest, unknown_requests
 from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
-from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise, with_report
+from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise
 
 LOST = UnknownOutcomeError("lost")
 
@@ -24,8 +24,8 @@ def sent(submitted=1, taken=1, state=ACCEPTED, cost="0.1", at=1.0, **body):
     return SentRequest(state, submitted, taken, 1, cost, at, json.dumps(whole))
 
 
-def summed(counts=None, sums=None, **how):
-    return summarise("c", counts or RowCounts(), sums or Sums(), **how)
+def summed(counts=None, sums=None, campaign="c", **how):
+    return summarise(campaign, counts or RowCounts(), sums or Sums(), **how)
 
 
 def test_the_summary_has_the_documented_shape():
@@ -86,8 +86,8 @@ def test_the_summary_takes_less_than_2_kb(networks):
         cost_breakdown={f"{number:030}": (Decimal(f"{number}.123456"), most) for number in range(networks)},
         error_report=Counter({"NoNetwork": most, "Duplicates": most, "OptedOuts": most, "Faults": most, "x" * 99: 1}),
     )
-    summary = summarise("\U0001f600" * 1000, RowCounts(*[most] * 7), sums, reconciled=most)
-    summary = with_report(summary, "/" + "\u00e9" * 4000)
+    report = "/" + "\u00e9" * 4000
+    summary = summarise("\U0001f600" * 1000, RowCounts(*[most] * 7), sums, most, report)
     assert len(json.dumps(summary)) < 2000
     assert sum(each["quantity"] for each in summary["cost_breakdown"].values()) == most * networks
     assert sum(each["cost"] for each in summary["cost_breakdown"].values()) == pytest.approx(
@@ -97,7 +97,7 @@ def test_the_summary_takes_less_than_2_kb(networks):
 
 def test_a_name_and_a_place_of_usual_length_are_whole():
     """The default name of a campaign has at most 752 characters."""
-    summary = with_report(summarise("c" * 752, RowCounts(), Sums()), "s3://bucket/" + "r" * 250)
+    summary = summed(report="s3://bucket/" + "r" * 250, campaign="c" * 752)
     assert (summary["campaign"], summary["report"]) == ("c" * 752, "s3://bucket/" + "r" * 250)
 
 
@@ -116,6 +116,27 @@ def test_error_reports_are_added():
     report = {"NoNetwork": 1, "OptedOuts": 2, "NoContents": 4, "Faults": [{"rawDestination": "27821234567"}]}
     summary = summed(sums=add_up([sent(ErrorReport=report)] * 2))
     assert summary["error_report"] == {"NoNetwork": 2, "Duplicates": 0, "OptedOuts": 4, "Faults": 2}
+
+
+@pytest.mark.parametrize(
+    ("networks", "others", "breakdown", "further"),
+    [
+        (
+            {"to 27821234567": 1, "to 2782|1234|567": 2},
+            {"of 27821234567": 2, "of 2782,1234,567": 3, "NoContents": 1},
+            {"to 2782*****67": (Decimal(3), 2)},
+            {"of 2782*****67": 5, "NoContents": 1},
+        ),
+        ({"Local\ud800": 1, "Local\0": 2}, {"No\ud83d": 2}, {"Local?": (Decimal(3), 2)}, {"No?": 2}),
+    ],
+    ids=["numbers", "signs that no database takes"],
+)
+def test_names_that_the_service_chose_are_harmless(networks, others, breakdown, further):
+    """Networks and further counters are free text, which the summary, logs and pages show, and a database keeps."""
+    lines = [{"Network": name, "Cost": cost, "Quantity": 1} for name, cost in networks.items()]
+    sums = add_up([sent(CostBreakDown=lines, ErrorReport=others)])
+    assert sums.cost_breakdown == breakdown
+    assert {name: count for name, count in sums.error_report.items() if count} == further
 
 
 def test_the_balance_is_that_of_the_last_response():

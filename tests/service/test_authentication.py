@@ -1,4 +1,5 @@
 import base64
+import re
 import threading
 from urllib.parse import quote_plus
 
@@ -242,16 +243,15 @@ def test_a_refusal_hides_token_and_secret(serve, connect, wire):
 
 @pytest.mark.parametrize("escaped", [str, quote_plus, lambda text: text.rstrip("=")], ids=["plain", "URL", "unpadded"])
 @pytest.mark.parametrize(
-    "secret", ["hunter2é", "me:hunter2é", BASIC[6:], "t0k3n+/="], ids=["secret", "pair", "Basic", "token"]
+    "secret", ["hunter2é", "me:hunter2é", BASIC[6:], "t0k3n/Of+60/minutes="], ids=["secret", "pair", "Basic", "token"]
 )
 def test_a_refusal_hides_them_however_it_writes_them(serve, connect, wire, secret, escaped):
     """A gateway's page of the request that it refused is escaped."""
     page = f"refused: Authorization={escaped(secret)}"
-    server = serve(wire.http(200, {"token": "t0k3n+/="}), wire.http(403, page.encode()))
+    server = serve(wire.http(200, {"token": "t0k3n/Of+60/minutes="}), wire.http(403, page.encode()))
     with pytest.raises(RefusedError) as caught:
         connect(server.url, **CREDENTIALS).send_bulk(HI)
-    shown = str(caught.value).partition("Authorization=")[2]
-    assert shown.replace("me:", "").replace("me%3A", "").replace("%3D", "") == "***"
+    assert re.search(r": (\*\*\*|refused: Authorization=[*=.:me]+)$", str(caught.value))
 
 
 def test_a_token_that_fails_after_a_401_leaves_nothing_sent(serve, connect, wire):

@@ -1,23 +1,19 @@
 from __future__ import annotations
 
 import base64
-import gzip
-import json
 import socket
 import ssl
 import time
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import requests
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.connections import MAX_RESPONSE_BYTES
-from airflow_provider_sms.service.transport import Authorization, Transport
+from airflow_provider_sms.service.transport import Transport
 
 HI = [Message("Hi Thandi", "27821234567")]
 
@@ -63,14 +59,6 @@ def test_a_failed_handshake_was_not_sent(serve, connect, wire):
         connect(server.url.replace("http:", "https:")).send_bulk(HI)
 
 
-def test_an_unknown_certificate_was_not_sent(serve, connect, wire, certificate):
-    """TLS is verified unless it is turned off: an unknown certificate gets no request."""
-    server = serve(wire.ok, tls=certificate[1])
-    with pytest.raises(NotSentError, match="CERTIFICATE_VERIFY_FAILED"):
-        connect(server.url).send_bulk(HI)
-    assert server.requests == []
-
-
 def test_a_ca_bundle_is_used(serve, connect, wire, certificate, monkeypatch):
     """A bundle that is given counts, whatever the environment names."""
     server = serve(wire.ok, tls=certificate[1])
@@ -111,7 +99,6 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
         [HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{1234\r\n", "close"],
         [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "close"],
         [HEAD + b"\r\n{", "close"],
-        [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "close"],
         [b"27821234567 Hi Thandi\r\n\r\n", "close"],
         [b"SSH-2.0-OpenSSH_9.2\r\n", "close"],
         [b"HTTP/3.0 200 OK\r\n\r\n", "close"],
@@ -122,7 +109,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
         [b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "hang"],
         [b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n", "hang"],
     ],
-    ids=range(20),
+    ids=range(19),
 )
 def test_what_breaks_after_the_request_is_an_unknown_outcome(serve, connect, answer):
     """However an answer fails to come, the request was read: once, never again, and no error quotes the wire."""
@@ -268,18 +255,6 @@ def test_a_long_answer_is_given_up_on(serve, connect, wire):
         connect(server.url).send_bulk(HI)
 
 
-def test_netrc_does_not_replace_the_token(serve, connect, wire, tmp_path, monkeypatch):
-    """An entry in ~/.netrc for the host, which requests prefers to a header, changes nothing."""
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    server = serve(wire.ok)
-    connect(server.url).send_bulk(HI)
-    with requests.Session() as bare:
-        bare.post(server.url, headers={"Authorization": "Bearer secret-token"}, timeout=2)
-    assert server.headers(0)["authorization"] == "Bearer secret-token"
-    assert server.headers(1)["authorization"].startswith("Basic ")
-
-
 def test_cookies_are_ignored(serve, connect, wire):
     """A cookie that the service sets is not sent back."""
     server = serve(wire.http(200, wire.sent, "Set-Cookie: a=b; Path=/"))
@@ -348,19 +323,6 @@ def test_every_request_has_exactly_these_headers(serve, connect, wire):
     assert sorted(common) == sorted(head(server, 3)[1:])
 
 
-def test_a_renewed_token_is_used_with_the_same_body(serve, connect, wire):
-    """After a 401 the same bytes go out under the new token, once, and so do the next ones."""
-    first, second = (wire.http(200, {"token": name}) for name in ("token-1", "token-2"))
-    server = serve(first, wire.http(401, b""), second, wire.ok)
-    client = connect(server.url, client_id="me", client_secret="hunter2")
-    client.send_bulk(HI)
-    client.send_bulk(HI)
-    expected = ["Bearer token-1", "Bearer token-2", "Bearer token-2"]
-    assert [server.headers(number)["authorization"] for number in (1, 3, 4)] == expected
-    assert [server.bodies()[number] for number in (3, 4)] == [server.bodies()[1]] * 2
-    assert len(server.requests) == 5
-
-
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("size", [1, 100], ids=["short", "long"])
 def test_a_request_is_written_once(serve, connect, wire, request, scheme, size):
@@ -370,24 +332,6 @@ def test_a_request_is_written_once(serve, connect, wire, request, scheme, size):
     connect(server.url, verify=bundle).send_bulk([Message("x" * 400, "27821234567")] * size)
     assert len(server.requests) == 1
     assert len(server.bodies()[0]) == int(server.headers(0)["content-length"])
-
-
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, deflate"])
-def test_an_encoded_answer_is_decoded(serve, connect, wire, coding):
-    """Some proxies compress what nobody asked them to."""
-    body = json.dumps(wire.sent).encode()
-    for each in coding.split(", "):
-        body = gzip.compress(body) if each == "gzip" else zlib.compress(body)
-    server = serve(wire.http(200, body, f"Content-Encoding: {coding}"))
-    assert connect(server.url).send_bulk(HI).messages == 1
-
-
-def test_a_long_answer_that_is_short_on_the_wire_is_given_up_on(serve, connect, wire):
-    """An encoded answer does not fill the memory either."""
-    body = gzip.compress(b" " * (MAX_RESPONSE_BYTES + 1))
-    server = serve(wire.http(200, body, "Content-Encoding: gzip"))
-    with pytest.raises(UnknownOutcomeError, match=f"longer than {MAX_RESPONSE_BYTES} bytes"):
-        connect(server.url).send_bulk(HI)
 
 
 @pytest.mark.parametrize(
@@ -403,8 +347,8 @@ def test_a_long_answer_that_is_short_on_the_wire_is_given_up_on(serve, connect, 
 def test_the_host_header_names_the_port_that_is_not_the_schemes(address, host):
     """An address of IPv6 stands in one pair of brackets (RFC 9110 section 7.2)."""
     transport = Transport(connect_timeout=1.0, timeout=1.0, verify=True, pool_size=1, clock=time.monotonic)
-    request = transport._route("GET", f"{address}/v1/Balance").request(Authorization("Bearer t"), None)
-    assert request.splitlines()[:2] == [b"GET /v1/Balance HTTP/1.1", b"Host: " + host.encode()]
+    first, *headers = transport._route("GET", f"{address}/v1/Balance")[0].decode().splitlines()
+    assert (first, f"Host: {host}" in headers) == ("GET /v1/Balance HTTP/1.1", True)
 
 
 @pytest.mark.parametrize("names", ["127.0.0.1", "example.com,127.0.0.1", "*"])
@@ -454,15 +398,6 @@ def test_netrc_is_not_read_for_any_request(serve, connect, wire, tmp_path, monke
     client.send_bulk(HI)
     client.get_balance()
     assert [server.headers(number)["authorization"] for number in range(3)] == ["Bearer secret-token"] * 3
-
-
-def test_a_route_holds_no_authorization(tmp_path, monkeypatch):
-    """What is kept between requests has nobody's password, not even until a token takes its place."""
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    transport = Transport(connect_timeout=1.0, timeout=1.0, verify=True, pool_size=1, clock=time.monotonic)
-    route = transport._route("POST", "http://127.0.0.1/v1/bulkmessages")
-    assert "authorization" not in {name.lower() for name in route.headers}
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")

@@ -41,8 +41,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a second text to a recipient counts as a changed one",
         "planning/changed_texts.py",
-        "            gone.add(held.destinations[is_gone])\n",
-        "            gone.add(held.destinations)\n",
+        "yield held.destinations[~(held.is_here & table.contains(held.halves))]",
+        "yield held.destinations",
         (CHANGED_TEXTS,),
     ),
     Mutation(

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.decimal_context import own_decimals
+from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.formatting import at_least, by_count, counted
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.row_counts import COUNTS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.request_queries import SentRequest
     from airflow_provider_sms.reporting.row_counts import RowCounts
+    from airflow_provider_sms.service.responses import SendResponse
 
 
 MAX_BYTES = 1_900
@@ -63,8 +65,8 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
     """Return what the requests of an attempt add up to."""
     sums, last = Sums(), (0.0, Decimal("-Infinity"))
     for each in requests:
-        if each.response is not None:
-            response = parse_send_response(each.response.encode())
+        response = _parsed(each.response)
+        if response is not None:
             for line in response.cost_breakdown:
                 cost, quantity = sums.cost_breakdown.get(shown(line.network), (Decimal(0), 0))
                 sums.cost_breakdown[shown(line.network)] = (cost + line.cost, quantity + line.quantity)
@@ -145,3 +147,11 @@ def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
     parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
     cost = at_least(str(summary["cost"]), of_unknown_cost)
     return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
+
+
+def _parsed(body: str | None) -> SendResponse | None:
+    """Return a response; None for one whose record the ledger has and that cannot be read: no summary depends on it."""
+    try:
+        return None if body is None else parse_send_response(body.encode())
+    except UnknownOutcomeError:
+        return None

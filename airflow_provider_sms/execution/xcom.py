@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.masking import STARS
 from airflow_provider_sms.service.redaction import storable
 
@@ -42,24 +43,21 @@ def push(context: Context, key: str, value: Any) -> None:
         context["ti"].xcom_push(key=key, value=value)
 
 
-def push_responses(context: Context, responses: list[Any] | dict[str, Any]) -> None:
-    """Push the service's responses, or log that they cannot be pushed, which must not fail a send that is done."""
+def push_responses(context: Context, ledger: CampaignLedger) -> None:
+    """Push the responses to this task's requests, of all its attempts; of more than the limit only their number.
+
+    A failure is logged: it must not fail a send that is done.
+    """
     try:
-        push(context, RESPONSES, responses)
+        count = ledger.responses.count()
+        if count <= MAX_RESPONSES:
+            push(context, RESPONSES, [for_xcom(body) for body in ledger.responses.first(MAX_RESPONSES)])
+            return
+        log.info("The %d responses are too many for an XCom: the ledger has them", count)
+        push(context, RESPONSES, {"truncated": True, "requests": count})
     except Exception as error:  # noqa: BLE001  # its words may quote the responses
-        log.warning(
-            "The responses could not be pushed as the XCom %r, and the ledger has them: %s",
-            RESPONSES,
-            type(error).__name__,
-        )
-
-
-def responses_of(ledger: CampaignLedger) -> list[Any] | dict[str, Any]:
-    """Return the responses to this task's requests, of all its attempts; of more than the limit only their number."""
-    count = ledger.responses.count()
-    if count > MAX_RESPONSES:
-        return {"truncated": True, "requests": count}
-    return [for_xcom(body) for body in ledger.responses.first(MAX_RESPONSES)]
+        why = str(error) if isinstance(error, SmsError) else type(error).__name__
+        log.warning("The responses could not be pushed as the XCom %r: %s", RESPONSES, why)
 
 
 def for_xcom(body: str) -> dict[str, Any]:

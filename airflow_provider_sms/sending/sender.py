@@ -15,8 +15,7 @@ import logging
 import queue
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -61,25 +60,6 @@ MAX_BUSY = 5
 """How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class SendingOptions:
-    """How to send.
-
-    :param chunk_size: messages per request, 1 to 100.
-    :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: None means no limit.
-    :param on_unknown: what becomes of a request whose outcome is unknown: a person decides, the balance, or its
-        messages are posted again (at least once instead of at most once).
-    :param backoff: waits between the POSTs of a request that was surely not processed.
-    """
-
-    chunk_size: int = 100
-    concurrency: int = 4
-    max_requests_per_second: float | None = None
-    on_unknown: Literal["fail", "reconcile", "resend"] = "fail"
-    backoff: Backoff = field(default_factory=Backoff)
-
-
 class Sender:
     """Sends messages, each at most once within its campaign.
 
@@ -89,6 +69,10 @@ class Sender:
     :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
         :class:`ServiceError`. Called in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
+    :param concurrency: requests in flight at once, at least 1.
+    :param max_requests_per_second: None means no limit.
+    :param reconciles: whether the balance is asked what became of a request whose outcome is unknown.
+    :param backoff: waits between the POSTs of a request that was surely not processed.
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param holds: whether a request of the account is lost whose outcome the balance may still tell: nothing is claimed
         then. Called before each claim of a send that reconciles.
@@ -102,8 +86,11 @@ class Sender:
         post: Callable[[Sequence[Outgoing]], SendResponse],
         *,
         post_seconds: float,
-        options: SendingOptions,
         stop: StopFlag,
+        concurrency: int = 4,
+        max_requests_per_second: float | None = None,
+        reconciles: bool = False,
+        backoff: Backoff | None = None,
         ask: Callable[[], object] | None = None,
         stop_conditions: StopConditions | None = None,
         holds: Callable[[], bool] = lambda: False,
@@ -124,16 +111,16 @@ class Sender:
         self._post = post
         self._post_seconds = post_seconds
         self._ask = ask
-        self._options = options
-        self._reconciles = options.on_unknown == "reconcile"
+        self._concurrency = concurrency
+        self._reconciles = reconciles
         self._stop = stop
         self._holds = holds
         self._monotonic = monotonic
         self._sleep = sleep
         self._scheduler = RequestScheduler(
-            self.stop_conditions, concurrency=options.concurrency, max_per_second=options.max_requests_per_second
+            self.stop_conditions, concurrency=concurrency, max_per_second=max_requests_per_second
         )
-        self._outcomes = Outcomes(self.stop_conditions, options.backoff, self._reconciles, monotonic)
+        self._outcomes = Outcomes(self.stop_conditions, backoff or Backoff(), reconciles, monotonic)
         # Not a SimpleQueue: if its timeout passes before it begins to wait, on a busy machine, it waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
         self._in_flight: dict[int, InFlightRequest] = {}
@@ -163,7 +150,7 @@ class Sender:
         ``error``.
         """
         try:
-            workers = WorkerPool(self._options.concurrency, self._post_one)
+            workers = WorkerPool(self._concurrency, self._post_one)
         except RuntimeError as error:
             self.fail(error)
             return False
@@ -310,7 +297,8 @@ class Sender:
                 workers.submit(request)
         # Not before: an error must not leave claims unposted.
         for batch in batches:
-            self.stop_conditions.claimed(batch)
+            if not batch.messages:
+                self.stop_conditions.release(batch)
         if held:
             holders = self._ledger.holders(held).values()
             self.noted.update(each.request_id for each in holders if each.state == CLAIMED)

@@ -174,7 +174,7 @@ class Settle:
     """Settles what a pass left open: claims of other processes, and requests whose outcome is unknown.
 
     :param reconciliation: reads the account's balance.
-    :param on_unknown: what becomes of a request whose outcome is unknown, see :class:`.SendingOptions`.
+    :param on_unknown: what becomes of a request whose outcome is unknown, ``fail``, ``reconcile`` or ``resend``.
     :param stop: ends every wait.
     :param sleep: waits for that many seconds.
     :param monotonic: seconds from any start.

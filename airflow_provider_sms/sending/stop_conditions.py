@@ -85,13 +85,12 @@ class StopReason:
     """What a send that ended early with nothing wrong waits for: its hours, or credit.
 
     :param until: when the hours begin again; None means that it waits for credit.
-    :param credit: the balance that it needs; None means that it waits for its hours.
-    :param too_little: a balance that the service itself called insufficient; None means that it called none so.
+    :param credit: the balance that it needs to go on; None means that it waits for its hours. Before it does, its plan
+        is made anew, and the balance has to cover all of that.
     """
 
     until: datetime | None = None
     credit: Decimal | None = None
-    too_little: Decimal | None = None
 
 
 class Caution:
@@ -162,62 +161,34 @@ class Caution:
 
 
 class Credit:
-    """Keeps account of what a send may still cost.
+    """Keeps account of what a send may spend.
 
     :param prices: the prices of an SMS part, by number.
-    :param planned: credits that the messages that may still be posted are estimated to cost together.
     :param balance: credits before the first request.
     """
 
-    def __init__(self, prices: Prices, planned: Decimal, balance: Decimal) -> None:
+    def __init__(self, prices: Prices, balance: Decimal) -> None:
         self.balance = balance
         """Credits, according to the last response of the service."""
         self._prices = prices
-        self._planned = planned
         self._in_flight: dict[int, Decimal] = {}
 
     def covers(self, batch: RequestBatch) -> bool:
         """Return whether the balance covers a request beside those in flight; if so it is one of them from now on."""
         self.release(batch)
-        cost = self._cost(batch.messages)
+        cost = self.cost(batch)
         if not covers(self.balance - sum(self._in_flight.values()), cost):
             return False
         self._in_flight[id(batch)] = cost
         return True
 
     def release(self, batch: RequestBatch) -> None:
-        """Release the credit of a request that did not go out."""
+        """Release the credit of a request that is not in flight any more."""
         self._in_flight.pop(id(batch), None)
 
-    def claimed(self, batch: RequestBatch) -> None:
-        """Record the messages that a request has once it is claimed: the others are not posted."""
-        before, cost = self._in_flight.pop(id(batch), Decimal(0)), self._cost(batch.messages)
-        self._planned -= before - cost
-        if batch.messages:
-            self._in_flight[id(batch)] = cost
-
-    def answered(self, batch: RequestBatch, response: SendResponse) -> None:
-        """Record a response, which tells the balance."""
-        self._planned -= self._in_flight.pop(id(batch), Decimal(0))
-        self.balance = response.remaining_balance
-
-    def lost(self, batch: RequestBatch) -> None:
-        """Record a request whose outcome is unknown."""
-        self._planned -= self._in_flight.pop(id(batch), Decimal(0))
-
-    def needed(self, batch: RequestBatch) -> Decimal:
-        """Return the balance that covers this request and all others that may still be posted.
-
-        It may be too low where messages that an unknown request or another task held are free again: before the send
-        goes on, its plan is made anew, and the balance compared with the cost of that.
-        """
-        return max(self._planned, self._cost(batch.messages))
-
-    def _cost(self, messages: Sequence[Outgoing]) -> Decimal:
-        return sum(
-            (self._prices.of(m.destination or "", m.parts or 1) for m in messages),
-            Decimal(0),
-        )
+    def cost(self, batch: RequestBatch) -> Decimal:
+        """Return what a request is estimated to cost."""
+        return sum((self._prices.of(m.destination or "", m.parts or 1) for m in batch.messages), Decimal(0))
 
 
 class StopConditions:
@@ -292,44 +263,34 @@ class StopConditions:
         if self._credit is None or self._credit.covers(batch):
             return True
         if not others:
-            self.stop_reason = StopReason(credit=self._credit.needed(batch))
+            self.stop_reason = StopReason(credit=self._credit.cost(batch))
         return False
 
     def release(self, batch: RequestBatch) -> None:
-        """Release the credit of a request that did not go out after all."""
+        """Release the credit of a request that is not in flight any more."""
         if self._credit is not None:
             self._credit.release(batch)
-
-    def claimed(self, batch: RequestBatch) -> None:
-        """Record that the messages of a request are claimed, except those that it no longer has."""
-        if self._credit is not None:
-            self._credit.claimed(batch)
 
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
         """Record a response.
 
         :raises TooManyErrorsError: the service refuses or calls faulty too many of the last messages.
         """
+        self.release(batch)
         if self._credit is not None:
-            self._credit.answered(batch, response)
+            self._credit.balance = response.remaining_balance
         if self._max_error_rate is not None:
             submitted = len(batch.messages)
             self._judge(submitted, submitted - min(submitted, response.messages), self._max_error_rate)
 
     def not_processed(self, batch: RequestBatch, error: BaseException) -> bool:
         """Record a request that was not processed, and return whether it only waits for credit."""
-        if self._credit is None:
+        self.release(batch)
+        if self._credit is None or not is_out_of_credit(error):
             return False
-        self._credit.release(batch)
-        if is_out_of_credit(error):
-            self.stop_reason = StopReason(credit=self._credit.needed(batch), too_little=self._credit.balance)
-            return True
-        return False
-
-    def lost(self, batch: RequestBatch) -> None:
-        """Record a request whose outcome is unknown."""
-        if self._credit is not None:
-            self._credit.lost(batch)
+        # Whatever the estimate says: the service has just said that this balance is too low.
+        self.stop_reason = StopReason(credit=max(self._credit.cost(batch), self._credit.balance + 1))
+        return True
 
     def all_read(self) -> None:
         """Make the send wait for the hours of messages that were too late, once all others have gone out."""

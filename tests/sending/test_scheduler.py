@@ -42,7 +42,7 @@ def test_a_request_whose_hours_have_ended_frees_its_credit():
     """A request waits until nobody in it may be texted any more: what it would have cost is there for others."""
     now = [datetime(2026, 1, 14, 17, 50, tzinfo=timezone.utc).timestamp()]
     window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
-    conditions = StopConditions(window, clock=lambda: now[0], credit=Credit(Prices(1), Decimal(10), Decimal(5)))
+    conditions = StopConditions(window, clock=lambda: now[0], credit=Credit(Prices(1), Decimal(5)))
     scheduler = RequestScheduler(conditions, concurrency=2, max_per_second=None)
     britons = [m._replace(destination=f"44770090000{n}") for n, m in enumerate(people(5, 10))]
     chunks = Chunks([Block.of(people(5) + britons)], 5)

@@ -285,7 +285,7 @@ def test_a_table_that_cannot_be_read_ends_the_pass(sender, service, enter):
 def test_an_error_after_a_commit_keeps_no_claim_from_being_posted(sender, enter, monkeypatch):
     """Every request that is claimed is posted, whatever fails next to it: its outcome is known."""
     send = sender(concurrency=2)
-    monkeypatch.setattr(send.stop_conditions, "claimed", lambda *_: 1 / 0)
+    monkeypatch.setattr(send.stop_conditions, "release", lambda *_: 1 / 0)
     send.run([people(40)])
     assert (type(send.error), states(enter(2), people(40))) == (ZeroDivisionError, {ACCEPTED: 20, NOT_SENT: 20})
 

@@ -192,8 +192,8 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a try does not write down the claims that lapsed before it",
-        "execution/delivery.py",
-        "        self.ledger.lapse()\n",
+        "execution/enter.py",
+        "            ledger.lapse()\n",
         "",
         (LAPSE,),
     ),

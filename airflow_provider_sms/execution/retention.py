@@ -10,7 +10,7 @@ from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.hooks.ledger import configured_retention_days, open_ledger
 from airflow_provider_sms.ledger.purge import KEPT, kept_words, old_campaigns, purge
-from airflow_provider_sms.sending.threads import run_uninterrupted
+from airflow_provider_sms.sending.workers import run_uninterrupted
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend

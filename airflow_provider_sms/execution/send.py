@@ -14,7 +14,7 @@ from airflow_provider_sms.sending.attempt_loop import send
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
-from airflow_provider_sms.sending.threads import run_uninterrupted
+from airflow_provider_sms.sending.workers import run_uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

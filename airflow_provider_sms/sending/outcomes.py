@@ -21,7 +21,7 @@
 lost response then ends the send. With ``on_unknown="reconcile"`` it ends the pass, and
 :mod:`~airflow_provider_sms.sending.settle` may close the request by the balance. A wait holds back all requests. *Too
 often* is ten POSTs of a request, or thirty if the service takes others meanwhile
-(:class:`~airflow_provider_sms.sending.backoff.Backoff`); a 503 ends the send at its third POST. A response is
+(:class:`Backoff`); a 503 ends the send at its third POST. A response is
 *contradictory* if another request had it, or if it takes nothing and charges for it. The sender's flush writes the last
 row but one; the ledger's ``lapse`` writes the last one, for a process that died.
 """
@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sms.ledger.model import RequestState
-    from airflow_provider_sms.sending.backoff import Backoff
-    from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
+    from airflow_provider_sms.sending.schedule import InFlightRequest, RequestBatch
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -60,6 +60,44 @@ log = logging.getLogger(__name__)
 
 MAX_UNAVAILABLE = 3
 """POSTs of one request that the service may answer with its own 503: few, since each false 503 texts people twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential backoff with full jitter, bounded in number and length.
+
+    Before attempt ``n + 1`` the wait is uniform between 0 and ``min(longest, base * 2 ** (n - 1))`` seconds; the first
+    is at most ``base``. Where the service asks for a wait with ``Retry-After``, that wait takes its place, capped.
+
+    :param attempts: the most POSTs of one request, at least 1.
+    :param base: the longest first wait, in seconds.
+    :param longest: the longest wait, in seconds.
+    :param longest_retry_after: the longest wait that the service is granted, in seconds.
+    :param random: the source of the jitter.
+    """
+
+    attempts: int = 10
+    base: float = 1.0
+    longest: float = 60.0
+    longest_retry_after: float = 300.0
+    random: random.Random = field(default_factory=random.Random)
+
+    @property
+    def attempts_beside_others(self) -> int:
+        """The most POSTs of a request that is turned away while the service takes others: these wait when it does."""
+        return 3 * self.attempts
+
+    def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
+        """Return the seconds to wait after a failed POST; None means that no further one follows.
+
+        :param attempt: how many POSTs there were, at least 1.
+        :param retry_after: seconds that the service asked for; None means that it asked for none.
+        """
+        if attempt >= self.attempts:
+            return None
+        if retry_after is not None:
+            return min(retry_after, self.longest_retry_after)
+        return self.random.uniform(0.0, min(self.longest, self.base * 2.0 ** (attempt - 1)))
 
 
 @dataclass(frozen=True, slots=True)

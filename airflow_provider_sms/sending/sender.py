@@ -30,13 +30,10 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.flush import flush
-from airflow_provider_sms.sending.outcomes import Outcomes, failed, outcome_of, refuse_contradiction
-from airflow_provider_sms.sending.request_batch import Chunks, InFlightRequest, RequestBatch
-from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
+from airflow_provider_sms.sending.outcomes import Backoff, Outcomes, failed, outcome_of, refuse_contradiction
+from airflow_provider_sms.sending.schedule import DEFER_SECONDS, Chunks, InFlightRequest, RequestBatch, Schedule
 from airflow_provider_sms.sending.stop_conditions import StopConditions
-from airflow_provider_sms.sending.threads import WorkerPool
+from airflow_provider_sms.sending.workers import WorkerPool
 from airflow_provider_sms.service.elapsed import ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
@@ -56,6 +53,10 @@ POLL_SECONDS = 0.2
 """Seconds between two looks at the stop signal."""
 SILENT_SECONDS = 5.0
 """Seconds without a response after which a send that reconciles claims nothing beside the request."""
+RETRY_SECONDS = 0.5
+"""Seconds between two attempts to record outcomes when the ledger fails."""
+STOPPED_SECONDS = 3.0
+"""Seconds after which no attempt begins once the send was told to stop: Airflow kills it five seconds later."""
 MAX_BUSY = 5
 """How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
 
@@ -117,9 +118,7 @@ class Sender:
         self._holds = holds
         self._monotonic = monotonic
         self._sleep = sleep
-        self._scheduler = RequestScheduler(
-            self.stop_conditions, concurrency=concurrency, max_per_second=max_requests_per_second
-        )
+        self._schedule = Schedule(self.stop_conditions, concurrency=concurrency, max_per_second=max_requests_per_second)
         self._outcomes = Outcomes(self.stop_conditions, backoff or Backoff(), reconciles, monotonic)
         # Not a SimpleQueue: if its timeout passes before it begins to wait, on a busy machine, it waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
@@ -185,7 +184,7 @@ class Sender:
 
     def _has_more(self, chunks: Chunks) -> bool:
         try:
-            return bool(self._scheduler.waiting) or chunks.any
+            return bool(self._schedule.waiting) or chunks.any
         except Exception as error:  # noqa: BLE001  # of the file, or of the ledger
             self.fail(error)
             return False
@@ -216,7 +215,7 @@ class Sender:
     def _patience(self, chunks: Chunks) -> float:
         if not self._claiming or self._waits_for_silent():
             return POLL_SECONDS
-        wakeup = self._scheduler.next_wakeup(self._monotonic(), len(self._in_flight), more=chunks.any)
+        wakeup = self._schedule.next_wakeup(self._monotonic(), len(self._in_flight), more=chunks.any)
         return min(POLL_SECONDS, wakeup)
 
     def _waits_for_silent(self) -> bool:
@@ -238,7 +237,7 @@ class Sender:
             self.lost.add(request.request_id)
         step = self._outcomes.next_step(request, result, claiming=self.goes_on)
         if step.retry_at is not None:
-            self._scheduler.retry(request.batch, step.retry_at)
+            self._schedule.retry(request.batch, step.retry_at)
         if step.error is not None:
             self.fail(step.error)
 
@@ -259,7 +258,7 @@ class Sender:
         if self._waits_for_silent():
             return batches
         try:
-            batches.extend(self._scheduler.due(chunks, self._monotonic(), len(self._in_flight), lambda: self._claiming))
+            batches.extend(self._schedule.due(chunks, self._monotonic(), len(self._in_flight), lambda: self._claiming))
         except Exception as error:  # noqa: BLE001  # of the file, or of the ledger; outcomes must be recorded
             self.fail(error)
         return batches
@@ -314,7 +313,7 @@ class Sender:
     def _defer(self, batches: Iterable[RequestBatch]) -> None:
         """Keep requests that were not claimed: they are tried again soon, if anything is."""
         for batch in batches:
-            self._scheduler.retry(batch, self._monotonic() + DEFER_SECONDS)
+            self._schedule.retry(batch, self._monotonic() + DEFER_SECONDS)
 
     def _post_one(self, request: InFlightRequest) -> None:
         """Post, in one of the other threads, and hand back the result, whatever it is."""
@@ -370,3 +369,46 @@ class Sender:
             self.fail(error)
         else:
             self._unrecorded = []
+
+
+def flush(
+    ledger: CampaignLedger,
+    outcomes: Sequence[Outcome],
+    stop: StopFlag,
+    sleep: Callable[[float], None],
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Exception | None:
+    """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
+
+    No attempt begins after the ledger's ``patience``; the log then names each request, for ``airflow-sms resolve``.
+
+    :param stop: whether the send was told to stop.
+    :param sleep: waits for that many seconds.
+    :param monotonic: seconds from any start.
+    :returns: the last error; None when everything is recorded.
+    """
+    until = monotonic() + ledger.patience
+    stopped = False
+    while True:
+        if stop.is_set() and not stopped:
+            until, stopped = monotonic() + STOPPED_SECONDS, True
+        try:
+            ledger.finish(outcomes)
+        except LedgerLostError as error:
+            failed: Exception = error
+            break
+        except Exception as error:  # noqa: BLE001  # whatever it is: what was received must not be lost
+            failed = error
+        else:
+            return None
+        if monotonic() + RETRY_SECONDS > until:
+            break
+        sleep(RETRY_SECONDS)
+    for outcome in outcomes:
+        log.error(
+            "Not recorded in the ledger: request %d is %s, event id %s",
+            outcome.request_id,
+            outcome.state,
+            outcome.event_id,
+        )
+    return failed

@@ -28,7 +28,7 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sending import settle
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.client import SmsClient
 
 WAITS_IN_THE_MIDDLE = {"on_low_balance": "wait", "cost_per_part": 0.5, "concurrency": 1}

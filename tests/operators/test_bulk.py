@@ -21,7 +21,7 @@ from airflow_provider_sms.exceptions import NotSentError
 from airflow_provider_sms.messages import blocks
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.client import SmsClient
 
 

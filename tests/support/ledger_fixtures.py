@@ -11,7 +11,7 @@ from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.service.responses import Balance

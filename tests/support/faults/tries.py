@@ -22,7 +22,7 @@ from airflow_provider_sms.ledger.progress import of_summary
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.reporting.row_counts import RowCounts
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution

@@ -179,9 +179,6 @@ def refuse_without_trace(
 
     Where Airflow has a task state store (3.3 and newer), each attempt leaves a note of its ledger there; elsewhere the
     try number says that there was an earlier one. After a wait there was one, the attempt itself.
-
-    :param ledger_conn_id: the connection to the task's ledger, for a command.
-    :raises InputError: says what may have happened, and how to go on.
     """
     used = _earlier_ledger(context, who, resumed=resumed)
     if used is None or has_trace(store, who, of_attempt=resumed):
@@ -198,10 +195,7 @@ def refuse_without_trace(
 
 
 def note_ledger(context: Context, store: LedgerBackend) -> None:
-    """Note the ledger of this attempt in Airflow, before anything is claimed; no-op where Airflow takes no notes.
-
-    :raises StoppedError: Airflow does not take the note, as happens to an attempt that was superseded.
-    """
+    """Note the ledger of this attempt in Airflow, before anything is claimed; no-op where Airflow takes no notes."""
     state: Any = context.get("task_state_store")
     if state is None:
         return

@@ -46,10 +46,13 @@ def text_groups(task: SendingTask[GroupOptions], context: Context) -> dict[str, 
         key = group_key(options.message, options.groups)
         held = ledger.holders([key]).get(key)
         is_sent = held is not None and held.state == ACCEPTED
-        run.progress.begin(RowCounts(already_sent=int(is_sent), not_sent=int(not is_sent)), int(not is_sent))
+        checked = RowCounts(already_sent=int(is_sent), not_sent=int(not is_sent))
+        run.summary = summarise(run.campaign, checked, Sums())
+        run.progress.begin(checked, checked.not_sent)
         end = End()
         if not is_sent:
             refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger.earlier(), run.stop)
+            run.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
             end = _send(run, key, [] if held is None else [held.request_id])
         counts, sums, end = _count(run, key, end)
         run.summary = summarise(run.campaign, counts, sums, run.reconciliation.reconciled)

@@ -46,8 +46,6 @@ def read_table(source: Any, options: BulkOptions, stop: StopFlag) -> Iterator[Ch
     """Read and compose every row of a source; none is decided yet.
 
     :param source: the recipients, as the operator takes them.
-    :raises InputError: the source cannot be read, or has too many or too few rows.
-    :raises StoppedError: the task was told to stop.
     """
     composer = Composer(
         message=options.message,
@@ -68,19 +66,13 @@ def decide_rows(table: CheckedTable, options: BulkOptions, stop: StopFlag, previ
     """Set the status of each row.
 
     :param preview: the campaign as the ledger knows it; None where there is none.
-    :raises InputError: the list of suppressed numbers cannot be read.
-    :raises StoppedError: the task was told to stop.
-    :raises LedgerError: the ledger cannot be read, so nobody knows which of the rows were sent before.
     """
     with nullcontext() if options.suppress is None else _read_suppressed(options) as suppressed:
         table.decide(stop, suppressed, preview)
 
 
 def require_sendable(table: CheckedTable, options: BulkOptions) -> None:
-    """Refuse a table with rows that cannot be texted, as far as the options do not allow them.
-
-    :raises InvalidRowsError: says how many, why and which.
-    """
+    """Refuse a table with rows that cannot be texted, as far as the options do not allow them."""
     options.limits.check_invalid(table)
     table.require_sendable(skip_invalid=options.on_invalid == "skip")
     if table.invalid.total:
@@ -129,10 +121,7 @@ def block(text: str) -> list[str]:
 
 
 def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
-    """Read the numbers that are not texted.
-
-    :raises InvalidRowsError: a number cannot be read: it may be that of a recipient, who would be texted.
-    """
+    """Read the numbers that are not texted; one that cannot be read may be a recipient's, who would be texted."""
     opened = open_source(located(options.suppress, "suppress"), argument="suppress", column=options.destination_column)
     suppressed = read_suppressed(opened, options.destination_column, options.default_region)
     if suppressed.unreadable.total and options.on_invalid == "fail":

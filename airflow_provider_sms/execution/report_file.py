@@ -55,11 +55,7 @@ def write_report(path: Any, spool: CheckedSpool, ledger: CampaignLedger | None, 
 
 
 def report_path(report: str) -> Any:
-    """Return the path to which a report is written: a local one, whose folder is created, or one of an object store.
-
-    :raises InputError: there is no file system for the URI, the folder cannot be made or written to, or the path is
-        that of the ledger.
-    """
+    """Return the path to which a report is written: a local one, whose folder is created, or one of an object store."""
     report = _OTHER_FORM.sub("file://", report)
     if "://" in report:
         stored = located(report, "report")
@@ -87,8 +83,6 @@ def refuse_report_in(argument: str, report: Any, source: Any) -> None:
     Among those of ``suppress``, the next attempt would leave out everybody whom the report names.
 
     :param argument: what these files are, for the error: ``source`` or ``suppress list``.
-    :param source: the argument, as the operator was given it.
-    :raises InputError: the report's path is one of the files, or lies within them.
     """
     for each in source if isinstance(source, (list, tuple)) else [source]:
         if not is_path(each):

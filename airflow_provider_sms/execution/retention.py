@@ -25,12 +25,8 @@ _COUNTS = ("campaigns", "messages", "attempts", "balances")
 def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag) -> dict[str, Any]:
     """Purge the ledger of what is older than its retention, and return counts, as the task's result.
 
-    :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param days: the retention; None means ``[sms] retention_days``, and 0 means that nothing is forgotten.
-    :param stop: ends the purge between two transactions.
-    :raises InputError: the option is not a whole number of days, or there is no ledger.
-    :raises LedgerError: the ledger cannot be read or written to.
-    :raises StoppedError: the purge was stopped; the next one goes on from there.
+    :param stop: ends the purge between two transactions; the next one goes on from there.
     """
     days = configured_retention_days() if days is None else days
     result: dict[str, Any] = {

@@ -37,11 +37,7 @@ RESUME_METHOD = "execute_complete"
 
 
 def wait_before(run: Run[BulkOptions], plan: Plan) -> None:
-    """Return if the plan may be sent now; otherwise wait: for the hours, then for credit.
-
-    :raises ServiceError: the balance is needed and cannot be read.
-    :raises CreditError: there is not enough credit, and the task does not wait for it.
-    """
+    """Return if the plan may be sent now; otherwise wait: for the hours, then for credit."""
     if not plan.to_send:
         return
     if (opening := closed_for_all(run.options.send_window, datetime.now(timezone.utc))) is not None:

@@ -66,14 +66,10 @@ MAX_UNAVAILABLE = 3
 class Backoff:
     """Exponential backoff with full jitter, bounded in number and length.
 
-    Before attempt ``n + 1`` the wait is uniform between 0 and ``min(longest, base * 2 ** (n - 1))`` seconds; the first
-    is at most ``base``. Where the service asks for a wait with ``Retry-After``, that wait takes its place, capped.
+    Before attempt ``n + 1`` the wait is uniform between 0 and ``min(longest, base * 2 ** (n - 1))`` seconds. Where the
+    service asks for a wait with ``Retry-After``, that wait takes its place, capped.
 
     :param attempts: the most POSTs of one request, at least 1.
-    :param base: the longest first wait, in seconds.
-    :param longest: the longest wait, in seconds.
-    :param longest_retry_after: the longest wait that the service is granted, in seconds.
-    :param random: the source of the jitter.
     """
 
     attempts: int = 10
@@ -88,11 +84,7 @@ class Backoff:
         return 3 * self.attempts
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
-        """Return the seconds to wait after a failed POST; None means that no further one follows.
-
-        :param attempt: how many POSTs there were, at least 1.
-        :param retry_after: seconds that the service asked for; None means that it asked for none.
-        """
+        """Return the seconds to wait after that many POSTs; None means that no further one follows."""
         if attempt >= self.attempts:
             return None
         if retry_after is not None:
@@ -115,13 +107,7 @@ class NextStep:
 
 @dataclass(slots=True)
 class Outcomes:
-    """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
-
-    :param stop_conditions: notified of every end.
-    :param backoff: waits between the POSTs of a request that was surely not processed.
-    :param reconciles: whether the balance is asked what became of requests whose response was lost.
-    :param monotonic: seconds from any start.
-    """
+    """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it."""
 
     stop_conditions: StopConditions
     backoff: Backoff
@@ -136,7 +122,6 @@ class Outcomes:
         """Return what the sender does next.
 
         :param result: the response, or what the POST raised.
-        :param claiming: whether the send goes on claiming.
         """
         if isinstance(result, SendResponse):
             return self._answered(request, result)
@@ -213,8 +198,6 @@ def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -
 
     A request that was not sent is given back at once, even where it is posted again later, so that a crash in between
     makes nothing unknown.
-
-    :param result: the response, or what the POST raised.
     """
     if isinstance(result, SendResponse):
         return answered(request.request_id, result, request.batch)
@@ -235,10 +218,7 @@ def took_none(response: SendResponse) -> bool:
 
 
 def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Outcome:
-    """Return the outcome of a response that meets the contract: accepted, all or in part; not sent if none was taken.
-
-    :param batch: the messages that were posted.
-    """
+    """Return the outcome of a response that meets the contract: accepted, all or in part, or not sent."""
     none_taken = took_none(response)
     return Outcome(
         request_id=request_id,
@@ -272,11 +252,7 @@ def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
 
 
 def failed(request_id: int, state: RequestState, error: BaseException | None) -> Outcome:
-    """Return the outcome of a request that ended without a response that meets the contract.
-
-    :param state: ``unknown`` or ``not_sent``.
-    :param error: the reason; None means that the send was stopped before the POST.
-    """
+    """Return the outcome of a request that ended without a response that meets the contract."""
     return Outcome(
         request_id=request_id,
         state=state,

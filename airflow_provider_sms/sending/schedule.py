@@ -47,10 +47,7 @@ class RequestBatch:
         return self._chunk
 
     def keep(self, won: Sequence[int]) -> list[bytes]:
-        """Keep some messages, and return the keys of the others, such as those that another request holds.
-
-        :param won: the positions of the messages to keep, in order.
-        """
+        """Keep the messages at these positions, and return the keys of the others, such as another request holds."""
         every = self.messages
         if len(won) == len(every):
             return []
@@ -63,7 +60,6 @@ class RequestBatch:
         """Record that the service did not take the request; if it took others meanwhile, it throttles, and is up.
 
         :param taken: how many messages of the send the service has taken by now.
-        :param unavailable: whether the response was a 503.
         """
         self.turned_away += 1
         self.unavailable += unavailable
@@ -104,10 +100,7 @@ class Chunks:
 
     @property
     def any(self) -> bool:
-        """Whether there is another request; this reads the next one.
-
-        :raises Exception: what reading the blocks raises.
-        """
+        """Whether there is another request; this reads the next one."""
         if self._next is None:
             self._next = next(self._chunks, None)
         return self._next is not None
@@ -138,12 +131,7 @@ class Chunks:
 
 
 class Schedule:
-    """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait.
-
-    :param stop_conditions: what may keep a request back.
-    :param concurrency: the most requests in flight at once.
-    :param max_per_second: the most requests a second; None means no limit.
-    """
+    """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait."""
 
     def __init__(self, stop_conditions: StopConditions, *, concurrency: int, max_per_second: float | None) -> None:
         self._waiting: list[RequestBatch] = []
@@ -166,11 +154,7 @@ class Schedule:
         self._waiting.append(batch)
 
     def next_wakeup(self, now: float, in_flight: int, *, more: bool) -> float:
-        """Return the seconds until a request may go; infinite where only the end of another one changes that.
-
-        :param in_flight: how many requests are in flight.
-        :param more: whether there are messages for new requests.
-        """
+        """Return the seconds until a request may go; infinite where only the end of another one changes that."""
         paced = max(self._limiter.delay(now), self._stop_conditions.caution.delay(now))
         waits = [max(batch.due - now, paced) for batch in self._waiting] if in_flight < self._limit else []
         if more and self._free_slots(in_flight) > 0:
@@ -180,10 +164,8 @@ class Schedule:
     def due(self, chunks: Chunks, now: float, in_flight: int, claiming: Callable[[], bool]) -> Iterator[RequestBatch]:
         """Yield the requests that may go now.
 
-        :param chunks: the messages of new requests.
         :param in_flight: how many requests are in flight before the first of these.
         :param claiming: returns whether there may be another one.
-        :raises Exception: what reading the messages raises.
         """
         if self._stop_conditions.caution.delay(now) > 0:
             return

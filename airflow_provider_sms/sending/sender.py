@@ -64,21 +64,15 @@ MAX_BUSY = 5
 class Sender:
     """Sends messages, each at most once within its campaign.
 
-    :param ledger: the campaign as this attempt sees it.
     :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
     :param post_seconds: the most seconds that ``post`` may take, and ``ask``.
-    :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
-        :class:`ServiceError`. Called in other threads. None means that nothing is asked.
+    :param ask: asks the service a free question, before a request that goes alone because responses were lost. Called
+        in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
-    :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: None means no limit.
-    :param reconciles: whether the balance is asked what became of a request whose outcome is unknown.
-    :param backoff: waits between the POSTs of a request that was surely not processed.
-    :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
+    :param reconciles: whether the balance tells what became of a request whose outcome is unknown.
     :param holds: whether a request of the account is lost whose outcome the balance may still tell: nothing is claimed
         then. Called before each claim of a send that reconciles.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
-    :param sleep: waits for that many seconds.
     """
 
     def __init__(
@@ -189,7 +183,7 @@ class Sender:
             self.fail(error)
             return False
 
-    def _step(self, chunks: Chunks, workers: WorkerPool[InFlightRequest]) -> None:
+    def _step(self, chunks: Chunks, workers: WorkerPool) -> None:
         try:
             self._collect(chunks)
             self._commit(self._due_batches(chunks), workers)
@@ -263,7 +257,7 @@ class Sender:
             self.fail(error)
         return batches
 
-    def _commit(self, batches: list[RequestBatch], workers: WorkerPool[InFlightRequest]) -> None:
+    def _commit(self, batches: list[RequestBatch], workers: WorkerPool) -> None:
         """Record and claim in one commit, and post what was claimed."""
         if self.ledger_failed or not (self._unrecorded or batches):
             self._defer(batches)
@@ -340,11 +334,7 @@ class Sender:
         self._ended.put((request, result))
 
     def _require_answer(self) -> None:
-        """Ask the service a free question, and raise where it does not answer: nothing is posted then.
-
-        :raises NotSentError: no response came.
-        :raises AuthenticationError: the token is not valid.
-        """
+        """Ask the service a free question, and raise where it does not answer: nothing is posted then."""
         if self._ask is None:
             return
         try:
@@ -382,9 +372,6 @@ def flush(
 
     No attempt begins after the ledger's ``patience``; the log then names each request, for ``airflow-sms resolve``.
 
-    :param stop: whether the send was told to stop.
-    :param sleep: waits for that many seconds.
-    :param monotonic: seconds from any start.
     :returns: the last error; None when everything is recorded.
     """
     until = monotonic() + ledger.patience

@@ -51,8 +51,6 @@ def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
 
     A window by the recipients' own clocks closes at a different time for each of them, so it keeps back single messages
     and never a whole send.
-
-    :param window: the hours in which to send; None means any.
     """
     return None if window is None or window.recipient_time_zone else window.closed_until(now)
 
@@ -63,10 +61,7 @@ def prepaid(balance: Balance | None) -> Decimal | None:
 
 
 def covers(amount: Decimal | None, cost: Decimal) -> bool:
-    """Return whether an amount of credits covers a cost.
-
-    :param amount: see :func:`prepaid`; None covers any cost.
-    """
+    """Return whether an amount of credits covers a cost; None, without a known limit, covers any."""
     return amount is None or amount >= cost
 
 
@@ -118,18 +113,11 @@ class Caution:
         """When the next request may go alone, seconds of the sender's monotonic clock."""
 
     def delay(self, now: float) -> float:
-        """Return the seconds until a request may go; 0 where nothing keeps it back.
-
-        :param now: seconds of the sender's monotonic clock.
-        """
+        """Return the seconds until a request may go; 0 where nothing keeps it back."""
         return max(0.0, self.until - now) if self.asks else 0.0
 
     def answered(self, *, alone: bool) -> None:
-        """Record a response of the service.
-
-        :param alone: whether the request went alone: only then does it count as calm. The others were posted before the
-            last response was lost, and say less about how the service is now.
-        """
+        """Record a response. Only a request that went alone counts as calm: others were posted before the last loss."""
         self.asks = False
         if alone:
             self.lost_alone = 0
@@ -141,10 +129,7 @@ class Caution:
         self.lost_alone = 0
 
     def lost(self, *, alone: bool) -> None:
-        """Record a lost response.
-
-        :param alone: whether the request went alone.
-        """
+        """Record a lost response."""
         self.on = self.asks = True
         self._answered_alone = 0
         self.lost_alone += alone
@@ -161,11 +146,7 @@ class Caution:
 
 
 class Credit:
-    """Keeps account of what a send may spend.
-
-    :param prices: the prices of an SMS part, by number.
-    :param balance: credits before the first request.
-    """
+    """Keeps account of what a send may spend, from the balance before its first request on."""
 
     def __init__(self, prices: Prices, balance: Decimal) -> None:
         self.balance = balance
@@ -198,8 +179,6 @@ class StopConditions:
     :param credit: the account to keep; None leaves it to the service to refuse requests that the credit does not cover.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
         :data:`WINDOW_MESSAGES`; None means no limit.
-    :param caution: slows the send down where responses are lost; None means one that begins at full speed.
-    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -256,10 +235,7 @@ class StopConditions:
         return any(self._window.closed_until(now, each.destination) is not None for each in messages)
 
     def affords(self, batch: RequestBatch, *, others: bool) -> bool:
-        """Return whether the credit covers a request.
-
-        :param others: whether other requests are in flight, whose responses may tell a different balance.
-        """
+        """Return whether the credit covers a request; while others are in flight, they may tell a different balance."""
         if self._credit is None or self._credit.covers(batch):
             return True
         if not others:

@@ -14,7 +14,6 @@ from airflow_provider_sms.execution.send import End, conclude, send_messages
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
-from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
@@ -24,7 +23,7 @@ from airflow_provider_sms.reporting.summary import Sums, add_up, facts, summaris
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -44,16 +43,15 @@ def text_groups(task: SendingTask[GroupOptions], context: Context) -> dict[str, 
     with enter(task, context, resumed=False) as run:
         options, ledger = run.options, run.ledger
         key = group_key(options.message, options.groups)
-        held = ledger.holders([key]).get(key)
-        is_sent = held is not None and held.state == ACCEPTED
-        checked = RowCounts(already_sent=int(is_sent), not_sent=int(not is_sent))
+        checked = count_keys([key], ledger)
+        to_send = checked.unknown + checked.not_sent
         run.summary = summarise(run.campaign, checked, Sums())
-        run.progress.begin(checked, checked.not_sent)
+        run.progress.begin(checked, to_send)
         end = End()
-        if not is_sent:
+        if to_send:
             refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger.earlier(), run.stop)
             run.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
-            end = _send(run, key, [] if held is None else [held.request_id])
+            end = _send(run, key, checked.unsettled)
         counts, sums, end = _count(run, key, end)
         run.summary = summarise(run.campaign, counts, sums, run.reconciliation.reconciled)
         push_responses(context, ledger)
@@ -65,7 +63,7 @@ def text_groups(task: SendingTask[GroupOptions], context: Context) -> dict[str, 
     return None if body is None else for_xcom(body)
 
 
-def _send(run: Run[GroupOptions], key: bytes, held_by: Sequence[int]) -> End:
+def _send(run: Run[GroupOptions], key: bytes, held_by: Collection[int]) -> End:
     options = run.options
     block = Block.of([Outgoing(key, None, options.message)])
 

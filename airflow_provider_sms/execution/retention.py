@@ -29,16 +29,11 @@ def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag
     :param stop: ends the purge between two transactions; the next one goes on from there.
     """
     days = configured_retention_days() if days is None else days
-    result: dict[str, Any] = {
-        "retention_days": days,
-        "before": None,
-        **dict.fromkeys(_COUNTS, 0),
-        "kept": dict.fromkeys(KEPT, 0),
-        "erased": None,
-    }
+    nothing = {**dict.fromkeys(_COUNTS, 0), "kept": dict.fromkeys(KEPT, 0), "erased": None}
     if not days:
         log.info("Nothing is forgotten: set [sms] retention_days, or the operator's retention_days")
-        return result
+        return {"retention_days": days, "before": None, **nothing}
+    result: dict[str, Any] = {"retention_days": days}
     with closing(open_ledger(ledger_conn_id, create=False)) as store:
         before = store.clock() - days * _DAY
         result["before"] = iso(before)

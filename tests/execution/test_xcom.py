@@ -11,13 +11,11 @@ from airflow_provider_sms.execution.xcom import RESPONSES, for_xcom, push_respon
 
 
 def test_any_response_can_be_an_xcom():
-    """Airflow's messages take 64-bit integers, its database no NUL or half an emoji, and both few levels."""
+    """Airflow's messages take 64-bit integers, and its database no NUL or half an emoji."""
     least, most = -(2**63), 2**64 - 1
     fields = {"EventId": 7, "Batch": [most, most + 1, least, least - 1, 0.5, True, None], "\ud83d\0": "Hi \ud83d\0"}
     shown = {"EventId": "7", "Batch": [most, str(most + 1), least, str(least - 1), 0.5, True, None], "??": "Hi ??"}
-    assert for_xcom(json.dumps(fields)) == shown
-    deep = for_xcom(f'{{"Cost": 1, "Extra": {"[" * 400}{"]" * 400}}}')
-    assert (deep["Cost"], json.dumps(deep).count("["), "*****" in json.dumps(deep)) == (1, 50, True)
+    assert for_xcom(json.dumps({**fields, "More": [fields]})) == {**shown, "More": [shown]}
     assert for_xcom(f'{{"Cost": 1, "Extra": {"[" * 100_000}{"]" * 100_000}}}') == {"truncated": True}
 
 

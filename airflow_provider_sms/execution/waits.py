@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 
@@ -22,8 +22,6 @@ from airflow_provider_sms.sending.stop_conditions import StopReason, closed_for_
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.planning.plan import Plan

@@ -141,8 +141,8 @@ def failure(
         )
         ids = set(counts.unsettled) - counts.awaited
         words.append(
-            f"{counted(lost, 'message')} in the ledger's {by_count(len(ids), 'request')} {_some_of(ids)} may have been "
-            f"sent: the service's response was lost, or the sending process ended. {told}{then}"
+            f"{counted(lost, 'message')} in the ledger's {by_count(len(ids), 'request')} {_some_of(ids)}"
+            f" may have been sent: the service's response was lost, or the sending process ended. {told}{then}"
         )
     if again:  # of superseded requests, or of any where the ledger could not be read
         then = "" if error is not None else f". The next attempt sends {by_count(again, 'it', 'them')} again"

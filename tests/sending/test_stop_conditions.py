@@ -354,7 +354,7 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
         if len(looks) == 3:
             resume(store, "c", "bert")
 
-    wait = send.sender._scheduler
+    wait = send.sender._schedule
     wait.retry = _counting(wait.retry, resume_later)
     send.run([people(15)])
     assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
@@ -374,7 +374,7 @@ def test_a_paused_send_can_be_stopped(sender, service, store, enter):
     enter()
     pause(store, "c", "anna")
     send = sender()
-    wait = send.sender._scheduler
+    wait = send.sender._schedule
     wait.retry = _counting(wait.retry, send.settle._stop.set)
     send.run([people(15)])
     assert (service.requests, send.counts.not_sent, send.error) == ([], 15, None)

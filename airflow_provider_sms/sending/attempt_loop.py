@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.sending.schedule import Chunks
+from airflow_provider_sms.sending.request_batch import Chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sms.ledger.model import RequestState
-    from airflow_provider_sms.sending.schedule import InFlightRequest, RequestBatch
+    from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 

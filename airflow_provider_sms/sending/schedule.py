@@ -1,133 +1,19 @@
-"""The schedule of a pass: its messages cut into requests, which of these may be posted now, and when the next one."""
+"""The schedule of a pass: which requests, new or retried, may be posted now, and when the next one may be."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.ledger.model import Chunk
-from airflow_provider_sms.messages.outgoing import MessageColumns
+from airflow_provider_sms.sending.request_batch import RequestBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sms.messages.blocks import Block
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.sending.request_batch import Chunks
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 DEFER_SECONDS = 1.0
 """Seconds until a request that a pause, the credit or the ledger held back is tried again."""
-
-
-@dataclass(slots=True)
-class RequestBatch:
-    """The messages of one request.
-
-    :param attempt: how often the request was posted since the service last took any message of the send.
-    :param taken_before: how many messages of the send the service had taken by then.
-    :param turned_away: how often the service did not take the request.
-    :param unavailable: how often the service responded to it with 503.
-    :param due: when it may be posted again, in seconds of the sender's monotonic clock.
-    """
-
-    messages: Sequence[Outgoing]
-    attempt: int = 0
-    taken_before: int = 0
-    turned_away: int = 0
-    unavailable: int = 0
-    due: float = 0.0
-    _chunk: Chunk | None = field(default=None, init=False, repr=False)
-
-    @property
-    def chunk(self) -> Chunk:
-        """The messages as the ledger claims them."""
-        if self._chunk is None:
-            columns = MessageColumns.of(self.messages)
-            self._chunk = Chunk(columns.keys, columns.destinations, columns.parts)
-        return self._chunk
-
-    def keep(self, won: Sequence[int]) -> list[bytes]:
-        """Keep the messages at these positions, and return the keys of the others, such as another request holds."""
-        every = self.messages
-        if len(won) == len(every):
-            return []
-        self._chunk = None
-        self.messages = [every[position] for position in won]
-        kept = {outgoing.key for outgoing in self.messages}
-        return [outgoing.key for outgoing in every if outgoing.key not in kept]
-
-    def turn_away(self, taken: int, *, unavailable: bool) -> None:
-        """Record that the service did not take the request; if it took others meanwhile, it throttles, and is up.
-
-        :param taken: how many messages of the send the service has taken by now.
-        """
-        self.turned_away += 1
-        self.unavailable += unavailable
-        if taken > self.taken_before:
-            self.attempt, self.taken_before = 1, taken
-
-
-@dataclass(frozen=True, slots=True)
-class InFlightRequest:
-    """A batch that is claimed, and posted under that claim.
-
-    :param deadline: when others may call the claim unknown, seconds since the epoch.
-    :param lapses_at: the same by a clock that nobody can set, :attr:`CampaignLedger.elapsed`.
-    :param since: when it was claimed, by the sender's monotonic clock.
-    :param alone: whether it goes alone, since responses were lost.
-    :param asks: whether the service must answer a free question first.
-    """
-
-    request_id: int
-    batch: RequestBatch
-    deadline: float
-    lapses_at: float
-    since: float
-    alone: bool = False
-    asks: bool = False
-
-
-class Chunks:
-    """The messages of a pass, cut into requests. Each is full but for the last one, whatever the blocks.
-
-    :param blocks: the messages; one block is held at a time.
-    :param size: messages a request, 1 to 100.
-    """
-
-    def __init__(self, blocks: Iterable[Block], size: int) -> None:
-        self._chunks = self._cut(blocks, size)
-        self._next: Sequence[Outgoing] | None = None
-
-    @property
-    def any(self) -> bool:
-        """Whether there is another request; this reads the next one."""
-        if self._next is None:
-            self._next = next(self._chunks, None)
-        return self._next is not None
-
-    def take(self) -> Sequence[Outgoing]:
-        """Return the messages of the next request; there must be one."""
-        taken: Sequence[Outgoing] = (self.any and self._next) or ()
-        self._next = None
-        return taken
-
-    @staticmethod
-    def _cut(blocks: Iterable[Block], size: int) -> Iterator[Sequence[Outgoing]]:
-        rest: list[Outgoing] = []
-        for block in blocks:
-            start = min(size - len(rest), len(block)) if rest else 0
-            rest += block.messages(0, start)
-            if len(rest) == size:
-                yield rest
-                rest = []
-            elif rest:
-                continue
-            full = start + (len(block) - start) // size * size
-            for first in range(start, full, size):
-                yield block.columns(first, first + size)
-            rest = block.messages(full, len(block))
-        if rest:
-            yield rest
 
 
 class Schedule:

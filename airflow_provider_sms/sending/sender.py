@@ -31,7 +31,8 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
 from airflow_provider_sms.sending.outcomes import Backoff, Outcomes, failed, outcome_of, refuse_contradiction
-from airflow_provider_sms.sending.schedule import DEFER_SECONDS, Chunks, InFlightRequest, RequestBatch, Schedule
+from airflow_provider_sms.sending.request_batch import Chunks, InFlightRequest, RequestBatch
+from airflow_provider_sms.sending.schedule import DEFER_SECONDS, Schedule
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.workers import WorkerPool
 from airflow_provider_sms.service.elapsed import ending_by

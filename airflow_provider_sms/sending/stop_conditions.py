@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.send_window.window import SendWindow
-    from airflow_provider_sms.sending.schedule import RequestBatch
+    from airflow_provider_sms.sending.request_batch import RequestBatch
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from airflow_provider_sms.sending.schedule import InFlightRequest
+    from airflow_provider_sms.sending.request_batch import InFlightRequest
 
 
 class WorkerPool:

@@ -9,7 +9,7 @@ from support.sending import answer, people
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.outcomes import Backoff, Outcomes, outcome_of, refuse_contradiction
-from airflow_provider_sms.sending.schedule import InFlightRequest, RequestBatch
+from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.service.responses import parse_send_response
 

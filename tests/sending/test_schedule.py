@@ -11,7 +11,8 @@ from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
-from airflow_provider_sms.sending.schedule import Chunks, RateLimiter, RequestBatch, Schedule
+from airflow_provider_sms.sending.request_batch import Chunks, RequestBatch
+from airflow_provider_sms.sending.schedule import RateLimiter, Schedule
 from airflow_provider_sms.sending.stop_conditions import Credit, StopConditions
 
 

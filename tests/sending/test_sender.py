@@ -34,7 +34,7 @@ from airflow_provider_sms.ledger.schema import claimant as claimant_table
 from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.sending.outcomes import outcome_of
-from airflow_provider_sms.sending.schedule import Chunks
+from airflow_provider_sms.sending.request_batch import Chunks
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
 from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
 from airflow_provider_sms.service.elapsed import latest_end

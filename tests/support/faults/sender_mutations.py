@@ -59,7 +59,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "all of a batch is posted, not what was won",
-        "sending/schedule.py",
+        "sending/request_batch.py",
         "        self.messages = [every[position] for position in won]\n        kept = {outgoing.key for",
         "        settled = {every[position].key for position in won} - {outgoing.key for",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",

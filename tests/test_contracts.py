@@ -12,7 +12,7 @@ import inspect
 import re
 import sqlite3
 import types
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,17 +137,18 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
 
         for outcome in (stored, failed):
             clock = Clock(0.0)
-            watching = Progress({"ti": ti}, "sms_default", clock)
             claimant_id = register(store, claimant())
-            watching.enter(types.SimpleNamespace(store=store, claimant_id=claimant_id), "spring")
-            watching.begin(7, 0, {})
+            watching = Progress({"ti": ti}, "sms_default", store, claimant_id, "spring", clock=clock)
+            watching.begin(RowCounts(not_sent=7), 7)
             outcome.append(state_of(claimant_id))
             watching.sends(types.SimpleNamespace(taken=1, balance=None, stop_conditions=paused))
             clock.now = 60.0
             watching.beat()
             outcome.append(state_of(claimant_id))
             summary = {**summarise("spring", RowCounts(), Sums()), **dict.fromkeys((*SUMMARY[1:9],), 1)}
-            watching.ended("failed" if outcome is failed else "ended", summary)
+            with suppress(ZeroDivisionError), watching.until_ended(lambda told=summary: told):
+                if outcome is failed:
+                    raise ZeroDivisionError
             outcome.append(state_of(claimant_id))
     assert (stored, failed) == (["sending", "paused", "ended"], ["sending", "paused", "failed"])
     assert metrics.counts().keys() == {f"sms.{name}" for name in SUMMARY[2:9]}

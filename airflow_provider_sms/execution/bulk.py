@@ -4,344 +4,243 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerLostError, SmsError
-from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
-from airflow_provider_sms.execution.delivery import Delivery, DeliveryEnd
-from airflow_provider_sms.execution.failures import (
-    describe,
-    failing_for_good_if_lost,
-    graver,
-    nothing_more,
-    saying_nothing_more,
-)
-from airflow_provider_sms.execution.ledger_session import claimant_of, entered
-from airflow_provider_sms.execution.planning import TableCheck, plan_in_markdown, plan_send, several_runs_in_words
-from airflow_provider_sms.execution.progress import Progress
-from airflow_provider_sms.execution.report_file import (
-    ReportFile,
-    refuse_report_in,
-    report_path,
-    write_report,
-)
-from airflow_provider_sms.execution.waits import Preflight, require_balance
-from airflow_provider_sms.execution.xcom import (
-    PLAN,
-    SUMMARY,
-    push,
-    push_responses,
-    responses_of,
-)
+from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError, LedgerLostError, ServiceError, SmsError
+from airflow_provider_sms.execution.enter import SendingTask, claimant_of, enter, read_balance
+from airflow_provider_sms.execution.errors import airflow_errors, describe, graver, words_of
+from airflow_provider_sms.execution.options import BulkOptions
+from airflow_provider_sms.execution.planning import decide_rows, plan_send, read_table, require_sendable
+from airflow_provider_sms.execution.report_file import refuse_report_in, report_path, write_report
+from airflow_provider_sms.execution.send import End, conclude, send_messages
+from airflow_provider_sms.execution.waits import require_balance, wait_before
+from airflow_provider_sms.execution.xcom import SUMMARY, push, push_responses
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
+from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
-from airflow_provider_sms.planning.changed_texts import messages_of
-from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
-from airflow_provider_sms.reporting.row_counts import (
-    COUNTS,
-    RowCounts,
-    count_rows,
-    counts_of_check,
-)
+from airflow_provider_sms.planning.changed_texts import messages_of, refuse_changed_texts
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.reporting.row_counts import RowCounts, count_rows, counts_of_check
 from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line, summarise
-from airflow_provider_sms.sending.sender import SendingOptions
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from airflow_provider_sms.execution.options import BulkOptions, SendingTask
-    from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.planning.check import CheckedTable
     from airflow_provider_sms.planning.plan import Plan
-    from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
 log = logging.getLogger(__name__)
 
 
-class BulkAttempt:
-    """One attempt of a :class:`BulkSmsOperator`, from the top also after each wait without a slot.
+class TableTask(SendingTask[BulkOptions], Protocol):
+    """The operator of a table, as its attempts see it."""
 
-    :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
-    :param read_source: returns the recipients, as the operator takes them. Called once.
-    :param dry_run: whether to make the plan and send nothing.
+    def get_source(self, context: Context) -> Any:
+        """Return the recipients, as the operator takes them."""
+
+
+def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str, Any]:
+    """Make one attempt of a :class:`BulkSmsOperator`, and return its summary.
+
+    :param event: ends a wait without a slot, after which the attempt begins again from the top; None before any.
     """
-
-    def __init__(
-        self,
-        task: SendingTask,
-        read_options: Callable[[], BulkOptions],
-        read_source: Callable[[], Any],
-        *,
-        dry_run: bool,
-    ) -> None:
-        self._task = task
-        self._context = task.context
-        self._read_options = read_options
-        self._read_source = read_source
-        self._dry_run_only = dry_run
-        self._campaign = task.campaign
-        self._check: TableCheck | None = None
-        self._counts: RowCounts | None = None
-        """The rows by who holds them at the end; None until then."""
-        self._sums = Sums()
-        self._has_sent = task.resumed
-        """Whether the attempt has sent something, or may have."""
-        self._reconciliation: Reconciliation | None = None
-        self._report_path: Any = None
-        self._report = ReportFile()
-        self._progress = Progress(task.context, task.sms_conn_id)
-
-    def run(self) -> dict[str, Any]:
-        """Check every row, send, and return the summary, which is pushed even when this raises."""
-        with (
-            ExitStack() as stack,
-            self._progress.until_ended(self._summary),
-            saying_nothing_more(lambda: self._has_sent),
-        ):
-            try:
-                if self._dry_run_only:
-                    self._dry_run(stack)
-                else:
-                    self._enter_and_send(stack)
-                self._report.require_written()
-            except BaseException:  # a wait without a slot among them
-                try:
-                    self._push_summary()
-                except Exception as error:  # noqa: BLE001  # what ended the attempt says more
-                    log.warning("The summary could not be pushed: %s", type(error).__name__)
-                raise
-        summary = self._summary()
-        describe_on_assets(self._context, facts(summary))
-        return summary
-
-    def _options(self) -> BulkOptions:
-        options = self._read_options()
-        if options.report is not None:
-            self._report_path = report_path(options.report)
-        return options
-
-    def _dry_run(self, stack: ExitStack) -> None:
-        options = self._options()
-        with open_ledger_if_present(self._task.ledger_conn_id) as store:
-            check = self._read_table(options, stack, lambda: self._look(store, options))
-            try:
-                with self._task.hook.get_settings().client() as client:
-                    balance: Balance | None = client.get_balance()
-            except SmsError as error:
-                log.info("The plan is without the balance, which cannot be read: %s", error)
-                balance = None
-            plan = self._plan(options, check, store, balance)
-        # After the plan of the other rows, so that both are seen at once.
-        self._require_sendable(check, None)
-        options.limits.check(plan)
-        self._write_report(None, "a dry run sends nothing")
-        are = by_count(plan.to_send, "message is", "messages are")
-        log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
-
-    def _enter_and_send(self, stack: ExitStack) -> None:
-        """Enter the ledger, and send as far as the plan and its conditions allow.
-
-        :param stack: closes the ledger, once the end of the attempt is noted there.
-        """
-        task = self._task
+    with enter(task, context, resumed=event is not None) as run, ExitStack() as stack:
+        require_balance(event)
+        options = run.options
+        report, source = _report_and_source(task, context, options)
+        table = stack.enter_context(read_table(source, options, run.stop))
+        resends = options.on_unknown == "resend"
+        preview = CampaignPreview(run.store, run.campaign, run.ledger.claimants, resends=resends, who=run.who)
+        decide_rows(table, options, run.stop, preview)
+        result = _Result(context, run.campaign, table, report, run)
+        result.count(counts_of_check(table.counts), add_up(run.ledger.sent_requests()))
         try:
-            # Before anything else can fail: the next attempt looks for the trace of this one.
-            session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
-        except SmsError:
-            # For the counts, and because an error in the arguments or the table should be reported first.
-            options = self._options()
-            self._report_path = None  # without a ledger there is nothing true to report
-            check = self._read_table(options, stack, lambda: None)
-            if self._has_sent:
-                self._counts = counts_of_check(check.table.counts).in_doubt()
-            self._require_sendable(check, None)
-            raise
-        self._progress.enter(session, self._campaign)
-        session.hold(self._campaign, task.sms_conn_id)
-        options = self._options()
-        settings = task.hook.get_settings()
-        if task.resumed:
-            require_balance(task.event)
-        ledger = session.campaign(self._campaign, "bulk", account_of(settings, options.cost_per_part))
-        self._sums = add_up(ledger.sent_requests())
-        self._has_sent = bool(self._sums.requests)
-        reconciliation = self._reconciliation = reconciliation_of(session, settings, self._campaign)
-        if options.on_unknown == "reconcile":
-            close_earlier(session, ledger, reconciliation)
-        check = self._read_table(options, stack, lambda: self._look(session.store, options, ledger.claimants))
-        self._require_sendable(check, ledger)
-        preflight = Preflight(task, options, self._campaign, reconciliation, self._progress)
-        try:
-            seen = preflight.read_account()
-            plan = self._plan(options, check, session.store, seen.balance)
+            require_sendable(table, options)
+            plan = plan_send(context, run.campaign, table, options, store=run.store, balance=_balance_of(run))
+            run.progress.planned(plan)
             options.limits.check(plan)
             if options.approved_plan is not None:
                 options.approved_plan.require(PlanId.of(plan, options.send_options))
-            preflight.require(plan, seen)
+            if not plan.is_settled:
+                refuse_changed_texts(messages_of(table.spool), run.ledger.earlier(), run.stop)
+            wait_before(run, plan)
         except Exception as error:
-            self._write_report(ledger, describe(error))
+            is_for_rows = isinstance(error, InvalidRowsError)
+            result.write("other rows cannot be texted" if is_for_rows else words_of(error, resumed=run.resumed))
             raise
-        sending = SendingOptions(
-            chunk_size=options.chunk_size,
-            concurrency=options.concurrency,
-            max_requests_per_second=options.max_requests_per_second,
-            on_unknown=options.on_unknown,
-        )
-        delivery = Delivery(
-            task, session, settings, ledger, sending, self._progress, reconciliation, wait=preflight.wait
-        )
-        stack.enter_context(failing_for_good_if_lost(ledger))
-        delivery.begin()
-        checked = counts_of_check(check.table.counts)
-        done = checked.rows - checked.invalid - plan.to_send
-        self._progress.begin(checked.rows - checked.invalid, done, {name: getattr(checked, name) for name in COUNTS})
-        end = DeliveryEnd()
+        run.progress.begin(result.counts, plan.to_send)
+        end = End()
         if not plan.is_settled:
-            self._counts = checked.in_doubt()  # until they are counted
-            end = self._send(options, check, plan, delivery)
-        end = self._record(ledger, check, end)
-        delivery.conclude(end, self._counts or checked, self._sums)
+            result.count(result.counts.in_doubt(), result.sums)  # until they are counted
+            end = _send(run, table, plan, preview.held_by)
+        end = _count(run, result, table, end)
+        conclude(run, end, result.counts, result.sums)
+        result.require_report()
+    describe_on_assets(context, facts(result.summary))
+    return result.summary
 
-    def _look(
-        self, store: LedgerBackend | None, options: BulkOptions, claimants: Collection[int] = ()
-    ) -> CampaignPreview | None:
-        """Return the campaign as the ledger knows it; None without a ledger."""
-        if store is None:
-            return None
+
+def plan_table(task: TableTask, context: Context) -> dict[str, Any]:
+    """Check every row, make the plan, and send nothing; this needs neither a ledger nor the service."""
+    with airflow_errors(), ExitStack() as stack:
+        options, who = task.read_options(), claimant_of(context)
+        campaign = options.campaign or default_name(who)
+        report, source = _report_and_source(task, context, options)
+        store = stack.enter_context(open_ledger_if_present(task.ledger_conn_id))
+        table = stack.enter_context(read_table(source, options, task.stop_signal))
         resends = options.on_unknown == "resend"
-        return CampaignPreview(store, self._campaign, claimants, resends=resends, who=claimant_of(self._context))
-
-    def _read_table(
-        self, options: BulkOptions, stack: ExitStack, look: Callable[[], CampaignPreview | None]
-    ) -> TableCheck:
-        """Check every row.
-
-        :param look: returns the campaign as the ledger knows it; None where the ledger is not asked.
-        """
-
-        def read_source() -> Any:
-            source = self._read_source()
-            if self._report_path is not None:
-                refuse_report_in("source", self._report_path, source)
-                refuse_report_in("suppress list", self._report_path, options.suppress)
-            return source
-
-        self._check = TableCheck(options, read_source, stack)
-        self._check.run(self._task.stop, self._progress, look)
-        return self._check
-
-    def _require_sendable(self, check: TableCheck, ledger: CampaignLedger | None) -> None:
-        """Refuse a table with rows that cannot be texted.
-
-        :param ledger: for the report; None where nothing was sent before.
-        :raises InvalidRowsError: says how many, why and which.
-        """
+        preview = None if store is None else CampaignPreview(store, campaign, resends=resends, who=who)
+        decide_rows(table, options, task.stop_signal, preview)
+        result = _Result(context, campaign, table, report)
+        result.count(counts_of_check(table.counts), Sums())
         try:
-            check.require_sendable()
-        except InputError:
-            words = "other rows cannot be texted, so nothing was sent"
-            self._write_report(ledger, words)
-            raise
+            balance: Balance | None = read_balance(task.hook.get_settings())
+        except SmsError as error:
+            log.info("The plan is without the balance, which cannot be read: %s", error)
+            balance = None
+        plan = plan_send(context, campaign, table, options, store=store, balance=balance)
+        result.write("a dry run sends nothing")
+        # After the plan of the other rows, so that both are seen at once.
+        require_sendable(table, options)
+        options.limits.check(plan)
+        are = by_count(plan.to_send, "message is", "messages are")
+        log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
+        result.require_report()
+    describe_on_assets(context, facts(result.summary))
+    return result.summary
 
-    def _plan(
-        self, options: BulkOptions, check: TableCheck, store: LedgerBackend | None, balance: Balance | None
-    ) -> Plan:
-        """Make the plan, log it, and push it as an XCom."""
-        plan = plan_send(check.table, options, campaign=self._campaign, store=store, balance=balance)
-        log.info("%s", plan.table())
-        if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
-            words = repeats_in_words(plan.repeats, plan.campaign)
-            log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
-        warning = several_runs_in_words(self._context, plan.campaign)
-        if warning is not None:
-            log.warning("%s", warning)
-        shown = {"id": str(PlanId.of(plan, options.send_options)), "markdown": plan_in_markdown(plan, options)}
-        push(self._context, PLAN, {**plan.as_json(), **shown, **({} if warning is None else {"warning": warning})})
-        self._progress.planned(plan)
-        return plan
 
-    def _send(self, options: BulkOptions, check: TableCheck, plan: Plan, delivery: Delivery) -> DeliveryEnd:
-        spool, stop = check.table.spool, self._task.stop
+class _Result:
+    """What others see of an attempt: its summary, pushed whenever it changes, and the row report.
+
+    :param path: where the report goes; None means that there is none.
+    :param run: None in a dry run.
+    """
+
+    def __init__(
+        self, context: Context, campaign: str, table: CheckedTable, path: Any, run: Run[BulkOptions] | None = None
+    ) -> None:
+        self._context = context
+        self._campaign = campaign
+        self._spool = table.spool
+        self._path = path
+        self._run = run
+        self._report_error: Exception | None = None
+        self._written: str | None = None
+        self.counts = RowCounts()
+        self.sums = Sums()
+        self.summary: dict[str, Any] = {}
+
+    def count(self, counts: RowCounts, sums: Sums) -> None:
+        """Push the summary with these counts and sums."""
+        self.counts, self.sums = counts, sums
+        self._push()
+
+    def write(self, ended: str | None) -> None:
+        """Write the report, and push the summary with its place.
+
+        :param ended: why sending ended early; None if it did not.
+        """
+        if self._path is None:
+            return
+        ledger = None if self._run is None else self._run.ledger
+        self._report_error = write_report(self._path, self._spool, ledger, ended)
+        if self._report_error is None:
+            self._written = str(self._path)
+            self._push()
+
+    def require_report(self) -> None:
+        """Raise the error of a report that could not be written, once all else is done."""
+        if self._report_error is not None:
+            raise self._report_error
+
+    def _push(self) -> None:
+        reconciled = 0 if self._run is None else self._run.reconciliation.reconciled
+        self.summary = summarise(self._campaign, self.counts, self.sums, reconciled, self._written)
+        if self._run is not None:
+            self._run.summary = self.summary
+        push(self._context, SUMMARY, self.summary)
+
+
+def _report_and_source(task: TableTask, context: Context, options: BulkOptions) -> tuple[Any, Any]:
+    """Return the path of the report, or None, and the source, which the report must not replace."""
+    report = None if options.report is None else report_path(options.report)
+    source = task.get_source(context)
+    if report is not None:
+        refuse_report_in("source", report, source)
+        refuse_report_in("suppress list", report, options.suppress)
+    return report, source
+
+
+def _balance_of(run: Run[BulkOptions]) -> Balance | None:
+    """Return the balance for the plan; None where it cannot be read, which matters only to ``on_low_balance``."""
+    try:
+        return run.reconciliation.observe()
+    except ServiceError as error:
+        log.info("The plan is without the balance, which cannot be read: %s", error)
+        return None
+
+
+def _send(run: Run[BulkOptions], table: CheckedTable, plan: Plan, held_by: Collection[int]) -> End:
+    options, held = run.options, run.ledger.holders
+
+    def messages(most: Status, *, looks: bool) -> Iterator[Outgoing]:
         # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
         keep_order = options.max_requests_per_second is not None
-        most = Status.AGAIN if options.plan_binds else Status.UNKNOWN
-        held = delivery.ledger.holders
+        return messages_to_send(table.spool, run.stop, keep_order=keep_order, most=most, held=held if looks else None)
+
+    def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
+        return client.send_bulk(messages, send_options=options.send_options)
+
+    credit = None
+    if options.on_low_balance == "wait" and (balance := prepaid(plan.balance)) is not None:
+        credit = Credit(Prices(options.cost_per_part), balance)
+    return send_messages(
+        run,
         # Of what is sent again, a request may hold some.
-        first = (Status.AGAIN, held) if check.table.counts[Status.AGAIN] else (Status.FREE, None)
+        messages(Status.AGAIN, looks=bool(table.counts[Status.AGAIN])),
+        lambda: messages(Status.AGAIN if options.plan_binds else Status.UNKNOWN, looks=True),
+        post,
+        held_by=held_by,
+        stop_conditions=StopConditions(
+            options.send_window,
+            credit,
+            options.limits.error_rate,
+            # If the service did not respond just now, one request goes first.
+            Caution(on=plan.balance is None),
+        ),
+    )
 
-        def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
-            return client.send_bulk(messages, send_options=options.send_options)
 
-        credit = None
-        if options.on_low_balance == "wait" and (balance := prepaid(plan.balance)) is not None:
-            credit = Credit(check.prices, plan.cost, balance)
-        # If the service did not respond just now, one request goes first.
-        caution = Caution(on=plan.balance is None)
-        return delivery.send(
-            messages_to_send(spool, stop, keep_order=keep_order, most=first[0], held=first[1]),
-            lambda: messages_to_send(spool, stop, keep_order=keep_order, most=most, held=held),
-            messages_of(spool),
-            post,
-            held_by=check.held_by,
-            stop_conditions=StopConditions(options.send_window, credit, options.limits.error_rate, caution),
-        )
+def _count(run: Run[BulkOptions], result: _Result, table: CheckedTable, end: End) -> End:
+    """Count the rows, push summary and responses, and write the report, before anything is raised.
 
-    def _record(self, ledger: CampaignLedger, check: TableCheck, end: DeliveryEnd) -> DeliveryEnd:
-        """Count the rows, push summary and responses, and write the report, before anything is raised.
-
-        :returns: the end; with an error if the rows could not be counted.
-        """
-        table = check.table
-        self._has_sent |= end.has_posted
-        try:
-            self._sums = add_up(ledger.sent_requests())
-            ledger.require_whole()
-            counts = count_rows(table.spool, table.counts, ledger)
-            is_in_doubt = isinstance(end.error, LedgerLostError)
-        except LedgerError as error:
-            log.warning("The rows are counted without the ledger, which cannot be read: %s", error)
-            counts, is_in_doubt = counts_of_check(table.counts), end.has_posted
-            end = end._replace(error=graver(end.error, error))
-        self._counts = counts.in_doubt() if is_in_doubt else counts
-        self._push_summary()
-        log.info("%s", one_line(self._summary(), self._sums.of_unknown_cost))
-        try:
-            responses = responses_of(ledger)
-            push_responses(self._context, responses)
-            if isinstance(responses, dict):
-                are = by_count(responses["requests"], "response is", "responses are")
-                log.info("The %d %s too many for an XCom: the ledger has them", responses["requests"], are)
-        except LedgerError as error:
-            log.warning("The responses could not be pushed, since the ledger cannot be read: %s", error)
-        not_sent = "the service took none of the messages of its request" if self._sums.none_taken else None
-        self._write_report(ledger, not_sent if end.error is None else describe(end.error))
-        self._push_summary()
-        return end
-
-    def _write_report(self, ledger: CampaignLedger | None, ended: str | None) -> None:
-        if self._report_path is None or self._check is None or not self._check.table.is_decided:
-            return
-        words = nothing_more(ended) if ended is not None and self._has_sent else ended
-        self._report = write_report(self._report_path, self._check.table.spool, ledger, words)
-
-    def _push_summary(self) -> None:
-        push(self._context, SUMMARY, self._summary())
-
-    def _summary(self) -> dict[str, Any]:
-        counts = self._counts
-        if counts is None and self._check is not None:
-            table = self._check.table
-            undecided = RowCounts(not_sent=table.valid, invalid=table.invalid.total)
-            undecided = undecided.in_doubt() if self._has_sent else undecided
-            counts = counts_of_check(table.counts) if table.is_decided else undecided
-        reconciled = 0 if self._reconciliation is None else self._reconciliation.reconciled
-        return summarise(self._campaign, counts or RowCounts(), self._sums, reconciled, self._report.written)
+    :returns: the end; with an error if the rows could not be counted.
+    """
+    try:
+        sums = add_up(run.ledger.sent_requests())
+        run.ledger.require_whole()
+        counts = count_rows(table.spool, table.counts, run.ledger)
+        is_in_doubt = isinstance(end.error, LedgerLostError)
+    except LedgerError as error:
+        log.warning("The rows are counted without the ledger, which cannot be read: %s", error)
+        counts, sums, is_in_doubt = counts_of_check(table.counts), result.sums, end.has_posted
+        end = end._replace(error=graver(end.error, error))
+    result.count(counts.in_doubt() if is_in_doubt else counts, sums)
+    log.info("%s", one_line(result.summary, sums.of_unknown_cost))
+    push_responses(run.context, run.ledger)
+    not_sent = "the service took none of the messages of its request" if sums.none_taken else None
+    result.write(not_sent if end.error is None else describe(end.error))
+    return end

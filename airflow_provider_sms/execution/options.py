@@ -1,15 +1,13 @@
-"""The input of an attempt, in place of the operator: its task, and the checked arguments.
+"""The checked arguments of an attempt: pydantic models.
 
-The arguments are pydantic models, whose checks need no slow import, no connection, and nothing of the machine on which
-the task will run: the values that no template renders are checked when Airflow loads the DAG, and all of them once they
-are rendered.
+Their checks need no slow import, no connection, and nothing of the machine on which the task will run: the values that
+no template renders are checked when Airflow loads the DAG, and all of them once they are rendered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from airflow.providers.common.compat.sdk import Asset
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
@@ -34,11 +32,7 @@ from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.recipients.values import is_missing
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Self
-
-    from airflow_provider_sms.hooks.sms import SmsHook
-    from airflow_provider_sms.stop_flag import StopFlag
 
 OnInvalid: TypeAlias = Literal["fail", "skip"]
 """What happens to rows that cannot be texted."""
@@ -51,45 +45,6 @@ MAX_CHUNK = 100
 """Messages in a request: the service's own limit."""
 MAX_CONCURRENCY = 1000
 """Requests in flight at once, each with a thread of its own."""
-
-
-@dataclass(frozen=True)
-class SendingTask:
-    """The facts about its task that an attempt knows before it checks the arguments.
-
-    It checks them once it is in its ledger.
-
-    :param context: Airflow's context of the task instance.
-    :param hook: the task's hook, of the connection to send with.
-    :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
-    :param stop: set when Airflow ends the task.
-    :param campaign: the campaign's name; empty if the task's name is refused later.
-    :param event: the event that a table's task waited for, as Airflow brings it back; None if it has not waited.
-    """
-
-    context: Context
-    hook: SmsHook
-    ledger_conn_id: str | None
-    stop: StopFlag
-    campaign: str
-    event: Any = None
-
-    @property
-    def sms_conn_id(self) -> str:
-        """The connection to send with."""
-        return self.hook.sms_conn_id
-
-    @property
-    def resumed(self) -> bool:
-        """Whether this leg of the attempt follows a deferral."""
-        return self.event is not None
-
-    @property
-    def is_retried(self) -> bool:
-        """Whether Airflow tries again after this attempt, if it fails with an error that is worth it."""
-        ti = self.context["ti"]
-        # No retries in a test without Airflow. ``airflow tasks test`` runs attempt 0, and no other.
-        return 0 < ti.try_number <= getattr(ti, "max_tries", 0)
 
 
 def _text(value: Any, info: ValidationInfo) -> Any:
@@ -251,6 +206,8 @@ class TableOptions(Arguments):
 class BulkOptions(SendingOptions, TableOptions):
     """The checked arguments of a :class:`BulkSmsOperator`, with the same meanings."""
 
+    kind: ClassVar[str] = "bulk"
+
     key_columns: Any
     on_invalid: OnInvalid = Field(description="'fail' or 'skip'")
     suppress: Annotated[Any, AfterValidator(_source)]
@@ -295,7 +252,13 @@ class BulkOptions(SendingOptions, TableOptions):
 
 
 class GroupOptions(SendingOptions):
-    """The checked arguments of a :class:`GroupSmsOperator`, with the same meanings."""
+    """The checked arguments of a :class:`GroupSmsOperator`, with the same meanings: the one message is one request."""
+
+    kind: ClassVar[str] = "group"
+    cost_per_part: ClassVar[float] = 1
+    chunk_size: ClassVar[int] = 1
+    concurrency: ClassVar[int] = 1
+    max_requests_per_second: ClassVar[float | None] = None
 
     message: Annotated[Any, AfterValidator(_group_message), BeforeValidator(_text)]
     groups: Annotated[Any, AfterValidator(read_groups), BeforeValidator(_text)]

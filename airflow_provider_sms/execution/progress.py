@@ -12,23 +12,25 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.execution.failures import describe
+from airflow.providers.common.compat.sdk import TaskDeferred
+
+from airflow_provider_sms.execution.errors import describe
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.progress import note_progress, of_summary
-from airflow_provider_sms.reporting.row_counts import COUNTS
+from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.ledger_session import LedgerSession
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.sending.sender import Sender
-    from airflow_provider_sms.service.responses import Balance, SendResponse
+    from airflow_provider_sms.service.responses import SendResponse
 
 log = logging.getLogger(__name__)
 
@@ -39,53 +41,52 @@ EVERY_SECONDS = 5.0
 class Progress:
     """Reports an attempt, in the main thread. It never raises, and no send depends on it.
 
-    :param context: of the task.
     :param conn_id: the connection to send with.
     :param clock: returns seconds, from any start.
     """
 
-    def __init__(self, context: Context, conn_id: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        context: Context,
+        conn_id: str,
+        store: LedgerBackend,
+        claimant_id: int,
+        campaign: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         ti = context["ti"]
         self._metrics = Metrics({"dag_id": ti.dag_id, "task_id": ti.task_id, "conn_id": conn_id})
         self._account = Metrics({"conn_id": conn_id})
         self._conn_id = conn_id
+        self._store = store
+        self._claimant_id = claimant_id
+        self._campaign = campaign
         self._clock = clock
-        self._session: LedgerSession | None = None
-        self._campaign = ""
         self._warned = False
         self._durations: deque[float] = deque()
         self._balance: float | None = None
         self._sender: Sender | None = None
-        self._figures: dict[str, int] = {}
+        self._counts = RowCounts()
         self._total = self._done = self._counted = 0
         self._began = self._noted = 0.0
         self._logged: tuple[int, bool] | None = None
 
-    def enter(self, session: LedgerSession, campaign: str) -> None:
-        """Report to the ledger, too, from now on and until it is closed.
-
-        :param campaign: the campaign's name, as the ledger has it; empty if the name is refused later.
-        """
-        if campaign:
-            self._session, self._campaign = session, campaign
-
-    def saw(self, balance: Balance) -> None:
-        """Report a balance that was read."""
-        gauge_balance(self._conn_id, balance)
-
     def planned(self, plan: Plan) -> None:
         """Note the plan."""
+        if plan.balance is not None:
+            gauge_balance(self._conn_id, plan.balance)
         as_json = plan.as_json()
         self.note(AttemptState.CHECKING, plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
 
-    def begin(self, total: int, done: int, figures: Mapping[str, int]) -> None:
+    def begin(self, counts: RowCounts, to_send: int) -> None:
         """Note that sending begins.
 
-        :param total: messages in all.
-        :param done: of these, those that need nothing more.
-        :param figures: counts that are known by now.
+        :param counts: of the rows, as they were checked.
+        :param to_send: the messages among them that need more than this.
         """
-        self._total, self._done, self._figures = total, done, dict(figures)
+        self._counts, self._total = counts, counts.rows - counts.invalid
+        self._done = self._total - to_send
         self._began = self._noted = self._clock()
         self._note_sending(paused=False)
 
@@ -120,46 +121,33 @@ class Progress:
         self._note_sending(paused=paused)
 
     @contextmanager
-    def until_ended(self, summary: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
-        """Report the end of the attempt that is made in the block.
+    def until_ended(self, summary: Callable[[], Mapping[str, Any] | None]) -> Iterator[None]:
+        """Report the end of the attempt that is made in the block; what it waits for is noted already.
 
-        :param summary: returns the task's result, complete or not.
+        :param summary: returns what has become of the messages; None where that is not known.
         """
-        from airflow.providers.common.compat.sdk import TaskDeferred
-
-        state: AttemptState | None = AttemptState.ENDED
         try:
             yield
         except TaskDeferred:
-            state = None  # what it waits for is noted already
+            self._emit()
             raise
         except BaseException:
-            state = AttemptState.FAILED
+            self._end(AttemptState.FAILED, summary())
             raise
-        finally:
-            self._emit()
-            if state is not None:
-                self.ended(state, summary())
+        self._end(AttemptState.ENDED, summary())
 
-    def ended(self, state: AttemptState, summary: Mapping[str, Any]) -> None:
-        """Report the end of the attempt: the metrics get the counts that are final only now."""
-        for name in COUNTS:
-            if name != "accepted":
-                self._metrics.count(name, summary[name])
-        if not summary["rows"]:
-            # No row was checked: zeros must not replace the totals of earlier notes.
-            self.note(state, of_summary(summary))
+    def _end(self, state: AttemptState, summary: Mapping[str, Any] | None) -> None:
+        self._emit()
+        if summary is None:
+            self.note(state)
             return
-        total = summary["rows"] - summary["invalid"]
-        not_sent = summary["not_sent"]
+        for name in COUNTS:
+            if name != "accepted":  # the others are final only now
+                self._metrics.count(name, summary[name])
+        total, not_sent, invalid = summary["rows"] - summary["invalid"], summary["not_sent"], summary["invalid"]
+        figures = of_summary(summary)
         self.note(
-            state,
-            of_summary(summary),
-            total=total,
-            done=total - not_sent,
-            not_sent=not_sent,
-            invalid=summary["invalid"],
-            rate=self._rate,
+            state, figures, total=total, done=total - not_sent, not_sent=not_sent, invalid=invalid, rate=self._rate
         )
 
     def note(self, state: str, figures: Mapping[str, Any] | None = None, **columns: Any) -> None:
@@ -169,20 +157,26 @@ class Progress:
         :param columns: as for :func:`~airflow_provider_sms.ledger.progress.note_progress`; once the attempt sends, its
             totals are added.
         """
-        if self._session is None:
-            return
         if self._total:
             columns = {"total": self._total, "done": self._done + self._taken, **columns}
-        store, claimant_id = self._session.store, self._session.claimant_id
         try:
-            note_progress(store, self._campaign, claimant_id, state, conn_id=self._conn_id, figures=figures, **columns)
+            note_progress(
+                self._store,
+                self._campaign,
+                self._claimant_id,
+                state,
+                conn_id=self._conn_id,
+                figures=figures,
+                **columns,
+            )
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
             if not self._warned:
                 log.warning("The ledger does not take notes of the progress now: %s", describe(error))
             self._warned = True
 
     def _note_sending(self, *, paused: bool) -> None:
-        figures = {**self._figures, "accepted": self._figures.get("accepted", 0) + self._taken}
+        figures = {name: getattr(self._counts, name) for name in COUNTS}
+        figures["accepted"] += self._taken
         if paused:
             self.note(AttemptState.PAUSED, figures)
         else:

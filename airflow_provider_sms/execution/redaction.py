@@ -28,11 +28,7 @@ def asset_location(asset: Asset) -> str | None:
 
 
 def require_location(asset: Asset, argument: str) -> str:
-    """Return the place of an asset's files.
-
-    :param argument: the operator's argument, for an error.
-    :raises InputError: the asset's URI names no place.
-    """
+    """Return the place of an asset's files; an error names the operator's argument."""
     location = asset_location(asset)
     if location is None:
         raise InputError(
@@ -58,8 +54,6 @@ class Rows:
     Airflow stores ``str(value)`` of template fields, in the serialised DAG and in the rendered fields, which everybody
     who may see the task may read. It does not render within an object of a type that it does not know, so a ``{{`` in
     a recipient's name stays as it is.
-
-    :param data: rows in any form, such as a DataFrame, a list of mappings or of numbers, or a generator.
     """
 
     def __init__(self, data: Any) -> None:
@@ -80,11 +74,7 @@ class Rows:
         return self  # a generator cannot be copied, and a copy of rows would only take memory
 
     def take(self, argument: str) -> Any:
-        """Return the rows, to be read.
-
-        :param argument: the operator's argument, for an error.
-        :raises InputError: they can be read only once, and an earlier attempt in this process has read them.
-        """
+        """Return the rows, to be read; refuse those that can be read once, and that an earlier attempt has read."""
         if self._is_spent:
             raise InputError(
                 f"{argument}: an earlier attempt has read the {type(self.data).__name__}, which can be read once. Let "
@@ -136,13 +126,9 @@ def without_shown_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def located(source: Any, argument: str = "source") -> Any:
-    """Return a source as :func:`open_source` takes it.
+    """Return a source as :func:`open_source` takes it; an error names the operator's argument.
 
     A URI becomes a path that knows its Airflow connection, and a query becomes the rows that it will return.
-
-    :param argument: the operator's argument, for an error.
-    :raises InputError: the source is rows that were rendered as text, an asset that names no place, a URI without a
-        file system, a query to something that is not a database, or rows that were read already.
     """
     if isinstance(source, Rows):
         if isinstance(source.data, str):
@@ -220,8 +206,6 @@ def redacted(value: Any, *, rendered: bool) -> Any:
     """Return a function's argument as a template field may hold it: wrapped, unless Airflow has yet to render it.
 
     Assets stay unwrapped, since Airflow looks for them among the arguments.
-
-    :param rendered: whether Airflow has rendered the argument.
     """
     if isinstance(value, (Rows, Asset)) or (not rendered and is_to_be_rendered(value)):
         return value

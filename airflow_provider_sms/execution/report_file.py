@@ -7,14 +7,13 @@ import os
 import re
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowException
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.failures import describe, log_unforeseen
+from airflow_provider_sms.execution.errors import FailedError, describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.hooks.ledger import refuse_ledger_file
 from airflow_provider_sms.masking import mask_numbers_in
@@ -33,65 +32,29 @@ _OTHER_FORM = re.compile(r"^file:(?://localhost)?(?=/[^/])")
 """The beginning of the other URIs of a local file (RFC 8089): ``file:/x`` and ``file://localhost/x``."""
 
 
-class ReportFile(NamedTuple):
-    """The result of writing a report.
-
-    :param path: the report's path; None if none was written or tried.
-    :param error: why it could not be written; None where it was.
-    """
-
-    path: str | None = None
-    error: Exception | None = None
-
-    @property
-    def written(self) -> str | None:
-        """Where the report is; None where there is none."""
-        return self.path if self.error is None else None
-
-    def require_written(self) -> None:
-        """Raise the error of a report that could not be written.
-
-        :raises AirflowException: a retry may write the report.
-        """
-        if self.error is not None:
-            path = without_secrets(str(self.path))
-            raise AirflowException(
-                f"The report could not be written to {path}: {describe(self.error)}. All else is done: the next "
-                "attempt texts nobody twice, and writes the report"
-            )
-
-
-def write_report(
-    path: Any,
-    spool: CheckedSpool,
-    ledger: CampaignLedger | None,
-    ended: str | None,
-) -> ReportFile:
+def write_report(path: Any, spool: CheckedSpool, ledger: CampaignLedger | None, ended: str | None) -> Exception | None:
     """Write the report. A failure is logged and returned, since everything else is done by then.
 
     :param path: as :func:`report_path` returns it.
-    :param ledger: None for a dry run.
+    :param ledger: None in a dry run.
     :param ended: why sending ended early; None if it did not.
     """
+    shown = without_secrets(str(path))
     try:
         with whole_file(path) as file:
             write_row_report(file, spool, ledger=ledger, ended=ended)
     except Exception as error:  # noqa: BLE001  # storage can fail in any way
         log_unforeseen(error)
-        log.error(  # noqa: TRY400  # the traceback may quote a row
-            "The report could not be written to %s: %s", without_secrets(str(path)), describe(error)
-        )
-        return ReportFile(str(path), error)
-    log.info("Wrote the status of each row to %s", without_secrets(str(path)))
-    return ReportFile(str(path))
+        words = f"The report could not be written to {shown}: {describe(error)}"
+        log.error("%s", words)  # noqa: TRY400  # the traceback may quote a row
+        then = "All else is done: the next attempt texts nobody twice, and writes the report"
+        return FailedError(f"{words}. {then}", transient=True)
+    log.info("Wrote the status of each row to %s", shown)
+    return None
 
 
 def report_path(report: str) -> Any:
-    """Return the path to which a report is written: a local one, whose folder is created, or one of an object store.
-
-    :raises InputError: there is no file system for the URI, the folder cannot be made or written to, or the path is
-        that of the ledger.
-    """
+    """Return the path to which a report is written: a local one, whose folder is created, or one of an object store."""
     report = _OTHER_FORM.sub("file://", report)
     if "://" in report:
         stored = located(report, "report")
@@ -119,8 +82,6 @@ def refuse_report_in(argument: str, report: Any, source: Any) -> None:
     Among those of ``suppress``, the next attempt would leave out everybody whom the report names.
 
     :param argument: what these files are, for the error: ``source`` or ``suppress list``.
-    :param source: the argument, as the operator was given it.
-    :raises InputError: the report's path is one of the files, or lies within them.
     """
     for each in source if isinstance(source, (list, tuple)) else [source]:
         if not is_path(each):

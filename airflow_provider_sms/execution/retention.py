@@ -10,7 +10,7 @@ from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.hooks.ledger import configured_retention_days, open_ledger
 from airflow_provider_sms.ledger.purge import KEPT, kept_words, old_campaigns, purge
-from airflow_provider_sms.sending.threads import run_uninterrupted
+from airflow_provider_sms.sending.workers import run_uninterrupted
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
@@ -25,24 +25,15 @@ _COUNTS = ("campaigns", "messages", "attempts", "balances")
 def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag) -> dict[str, Any]:
     """Purge the ledger of what is older than its retention, and return counts, as the task's result.
 
-    :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param days: the retention; None means ``[sms] retention_days``, and 0 means that nothing is forgotten.
-    :param stop: ends the purge between two transactions.
-    :raises InputError: the option is not a whole number of days, or there is no ledger.
-    :raises LedgerError: the ledger cannot be read or written to.
-    :raises StoppedError: the purge was stopped; the next one goes on from there.
+    :param stop: ends the purge between two transactions; the next one goes on from there.
     """
     days = configured_retention_days() if days is None else days
-    result: dict[str, Any] = {
-        "retention_days": days,
-        "before": None,
-        **dict.fromkeys(_COUNTS, 0),
-        "kept": dict.fromkeys(KEPT, 0),
-        "erased": None,
-    }
+    nothing = {**dict.fromkeys(_COUNTS, 0), "kept": dict.fromkeys(KEPT, 0), "erased": None}
     if not days:
         log.info("Nothing is forgotten: set [sms] retention_days, or the operator's retention_days")
-        return result
+        return {"retention_days": days, "before": None, **nothing}
+    result: dict[str, Any] = {"retention_days": days}
     with closing(open_ledger(ledger_conn_id, create=False)) as store:
         before = store.clock() - days * _DAY
         result["before"] = iso(before)

@@ -39,7 +39,6 @@ def render_text(text: str, context: Context, environment: jinja2.Environment, *,
 
     :param native: whether a template that is one expression becomes the expression's value; None means as the
         environment does.
-    :raises jinja2.TemplateError: the template is wrong, or a name in it is not defined.
     """
     from jinja2 import Undefined, nodes
     from jinja2.nativetypes import NativeEnvironment

@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.masking import STARS
+from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
@@ -28,12 +28,6 @@ MAX_RESPONSES = 100
 PLAN = "plan"
 """The plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it, before anything is sent."""
 
-_DEEPEST = 50
-"""Levels of a response that an XCom holds, since Airflow reads and writes XComs recursively: a deeper value becomes
-stars."""
-_LEAST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
-"""The integers that Airflow's messages between a task and its supervisor hold; any other one becomes text."""
-
 
 def push(context: Context, key: str, value: Any) -> None:
     """Push an XCom, unless the task pushes none."""
@@ -42,57 +36,43 @@ def push(context: Context, key: str, value: Any) -> None:
         context["ti"].xcom_push(key=key, value=value)
 
 
-def push_responses(context: Context, responses: list[Any] | dict[str, Any]) -> None:
-    """Push the service's responses, or log that they cannot be pushed, which must not fail a send that is done."""
+def push_responses(context: Context, ledger: CampaignLedger) -> None:
+    """Push the responses to this task's requests, of all its attempts; of more than the limit only their number.
+
+    A failure is logged: it must not fail a send that is done.
+    """
     try:
-        push(context, RESPONSES, responses)
+        count = ledger.responses.count()
+        if count <= MAX_RESPONSES:
+            push(context, RESPONSES, [for_xcom(body) for body in ledger.responses.first(MAX_RESPONSES)])
+            return
+        log.info("The %d responses are too many for an XCom: the ledger has them", count)
+        push(context, RESPONSES, {"truncated": True, "requests": count})
     except Exception as error:  # noqa: BLE001  # its words may quote the responses
-        log.warning(
-            "The responses could not be pushed as the XCom %r, and the ledger has them: %s",
-            RESPONSES,
-            type(error).__name__,
-        )
-
-
-def responses_of(ledger: CampaignLedger) -> list[Any] | dict[str, Any]:
-    """Return the responses to this task's requests, of all its attempts; of more than the limit only their number."""
-    count = ledger.responses.count()
-    if count > MAX_RESPONSES:
-        return {"truncated": True, "requests": count}
-    return [for_xcom(body) for body in ledger.responses.first(MAX_RESPONSES)]
+        why = str(error) if isinstance(error, SmsError) else type(error).__name__
+        log.warning("The responses could not be pushed as the XCom %r: %s", RESPONSES, why)
 
 
 def for_xcom(body: str) -> dict[str, Any]:
-    """Return a response as an XCom can hold it, whatever the service wrote.
+    """Return a response, as the ledger keeps it, as an XCom can hold it.
 
-    :param body: as the ledger keeps it.
     :returns: ``{"truncated": True}`` for a response that has too many levels to be read.
     """
     try:
-        kept = json.loads(body)
+        kept: dict[str, Any] = json.loads(body, object_hook=_fields, parse_int=_integer)
     except RecursionError:
         return {"truncated": True}
-    return _fields(kept)
+    return kept
 
 
-def _harmless(value: Any, depth: int = 0) -> Any:
-    """Return a value of a response as Airflow's messages and databases take it."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, int) and not _LEAST_INTEGER <= value <= _LARGEST_INTEGER:
-        return str(value)
-    if not isinstance(value, (list, dict)):
-        return value
-    if depth >= _DEEPEST:
-        return STARS
-    if isinstance(value, list):
-        return [_harmless(item, depth + 1) for item in value]
-    return _fields(value, depth + 1)
+def _integer(digits: str) -> int | str:
+    """Return an integer; one that Airflow's messages between a task and its supervisor do not hold stays text."""
+    return value if -(2**63) <= (value := int(digits)) < 2**64 else digits
 
 
-def _fields(fields: dict[str, Any], depth: int = 0) -> dict[str, Any]:
-    # Readers in JavaScript round integers of 64 bits.
+def _fields(fields: dict[str, Any]) -> dict[str, Any]:
+    # Readers in JavaScript round integers of 64 bits. Airflow's database takes neither NUL nor half an emoji.
     return {
-        storable(key): str(value) if key.lower() == "eventid" and type(value) is int else _harmless(value, depth)
+        storable(key): str(value) if key.lower() == "eventid" else storable(value) if isinstance(value, str) else value
         for key, value in fields.items()
     }

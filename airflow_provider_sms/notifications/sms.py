@@ -32,7 +32,7 @@ from airflow_provider_sms.messages.parts import truncate
 from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.recipients.regions import read_region
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.redaction import reported
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.arguments import flag
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.options import OnInvalid, OnLowBalance, OnUnknown, SendingTask
+    from airflow_provider_sms.execution.options import OnInvalid, OnLowBalance, OnUnknown
     from airflow_provider_sms.send_window.window import SendWindow
 
 
@@ -32,8 +31,9 @@ class BulkSmsOperator(SmsOperatorBase):
     already claimed in the campaign is not posted again, whichever attempt, task or run claimed it. See the delivery
     guarantees in the documentation.
 
-    Returns a summary whose ``rows`` is the sum of the seven counts that follow it. The summary and the XCom
-    ``responses``, the service's responses in request order, are pushed even when the task fails.
+    Returns a summary whose ``rows`` is the sum of the seven counts that follow it. Once every row has
+    been checked, the summary and the XCom ``responses``, the service's responses in request order, are pushed even when
+    the task fails.
 
     :param source: recipients: a file, directory, glob or URI of Parquet, Arrow or Feather (``.arrow``, ``.feather``),
         CSV (``.csv``, ``.tsv``; every column is text) or JSON lines (``.jsonl``, ``.ndjson``), the latter two also
@@ -214,12 +214,11 @@ class BulkSmsOperator(SmsOperatorBase):
         """
         return read_arguments(self, BulkOptions)
 
-    def send(self, task: SendingTask) -> dict[str, Any]:
+    def send(self, context: Context, event: Any) -> dict[str, Any]:
         """Check every row, send, and return the summary."""
-        from airflow_provider_sms.execution.bulk import BulkAttempt
+        from airflow_provider_sms.execution.bulk import plan_table, text_table
 
-        read_source = partial(self.get_source, task.context)
-        return BulkAttempt(task, self.read_options, read_source, dry_run=self._is_dry_run).run()
+        return plan_table(self, context) if self._is_dry_run else text_table(self, context, event)
 
     @property
     def _is_dry_run(self) -> bool:

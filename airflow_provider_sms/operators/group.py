@@ -12,7 +12,9 @@ from airflow_provider_sms.operators.checks import check_loaded, read_arguments
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sms.execution.options import OnUnknown, SendingTask
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.execution.options import OnUnknown
 
 
 class GroupSmsOperator(SmsOperatorBase):
@@ -20,7 +22,7 @@ class GroupSmsOperator(SmsOperatorBase):
 
     A retry never texts a group twice: like a request of :class:`BulkSmsOperator`, the send is first claimed in the
     ledger. Returns the service's response, even if an earlier attempt or run of the campaign sent the text; the XCom
-    ``responses`` is a list with that response.
+    ``responses`` is a list with that response, if the task itself sent the text.
 
     :param message: the text, without columns: ``{first_name}`` is refused, and a literal brace is written twice, as for
         :class:`BulkSmsOperator`. (templated)
@@ -76,11 +78,11 @@ class GroupSmsOperator(SmsOperatorBase):
         self.groups = groups
         check_loaded(self, GroupOptions)
 
-    def send(self, task: SendingTask) -> dict[str, Any] | None:
+    def send(self, context: Context, event: Any) -> dict[str, Any] | None:  # noqa: ARG002  # it never waits
         """Send, and return the service's response."""
         from airflow_provider_sms.execution.group import text_groups
 
-        return text_groups(task, self.read_options)
+        return text_groups(self, context)
 
     def read_options(self) -> GroupOptions:
         """Check the rendered arguments, and return them.

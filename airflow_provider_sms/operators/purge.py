@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
+from airflow.providers.common.compat.sdk import BaseOperator
 from pydantic import BeforeValidator
 
 from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
+from airflow_provider_sms.execution.errors import airflow_errors
 from airflow_provider_sms.execution.options import LedgerConnection
 from airflow_provider_sms.execution.templates import RendersTexts
 from airflow_provider_sms.operators.checks import check_loaded
@@ -80,14 +80,8 @@ class PurgeLedgerOperator(RendersTexts, BaseOperator):
         from airflow_provider_sms.execution.retention import apply_retention
 
         self.stop_signal = StopFlag()
-        try:
+        with airflow_errors():
             return apply_retention(self.ledger_conn_id, _days(self.retention_days), self.stop_signal)
-        except AirflowException:
-            raise
-        except Exception as error:  # noqa: BLE001  # an error of the database may quote a row
-            log_unforeseen(error)
-            failure = AirflowFailException if is_permanent(error) else AirflowException
-            raise failure(describe(error)) from cause_of(error)
 
     def on_kill(self) -> None:
         """Stop after the current transaction; the next run goes on from there."""

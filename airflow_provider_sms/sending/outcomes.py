@@ -21,7 +21,7 @@
 lost response then ends the send. With ``on_unknown="reconcile"`` it ends the pass, and
 :mod:`~airflow_provider_sms.sending.settle` may close the request by the balance. A wait holds back all requests. *Too
 often* is ten POSTs of a request, or thirty if the service takes others meanwhile
-(:class:`~airflow_provider_sms.sending.backoff.Backoff`); a 503 ends the send at its third POST. A response is
+(:class:`Backoff`); a 503 ends the send at its third POST. A response is
 *contradictory* if another request had it, or if it takes nothing and charges for it. The sender's flush writes the last
 row but one; the ledger's ``lapse`` writes the last one, for a process that died.
 """
@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sms.ledger.model import RequestState
-    from airflow_provider_sms.sending.backoff import Backoff
     from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
@@ -60,6 +60,36 @@ log = logging.getLogger(__name__)
 
 MAX_UNAVAILABLE = 3
 """POSTs of one request that the service may answer with its own 503: few, since each false 503 texts people twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential backoff with full jitter, bounded in number and length.
+
+    Before attempt ``n + 1`` the wait is uniform between 0 and ``min(longest, base * 2 ** (n - 1))`` seconds. Where the
+    service asks for a wait with ``Retry-After``, that wait takes its place, capped.
+
+    :param attempts: the most POSTs of one request, at least 1.
+    """
+
+    attempts: int = 10
+    base: float = 1.0
+    longest: float = 60.0
+    longest_retry_after: float = 300.0
+    random: random.Random = field(default_factory=random.Random)
+
+    @property
+    def attempts_beside_others(self) -> int:
+        """The most POSTs of a request that is turned away while the service takes others: these wait when it does."""
+        return 3 * self.attempts
+
+    def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
+        """Return the seconds to wait after that many POSTs; None means that no further one follows."""
+        if attempt >= self.attempts:
+            return None
+        if retry_after is not None:
+            return min(retry_after, self.longest_retry_after)
+        return self.random.uniform(0.0, min(self.longest, self.base * 2.0 ** (attempt - 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +107,7 @@ class NextStep:
 
 @dataclass(slots=True)
 class Outcomes:
-    """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
-
-    :param stop_conditions: notified of every end.
-    :param backoff: waits between the POSTs of a request that was surely not processed.
-    :param reconciles: whether the balance is asked what became of requests whose response was lost.
-    :param monotonic: seconds from any start.
-    """
+    """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it."""
 
     stop_conditions: StopConditions
     backoff: Backoff
@@ -98,7 +122,6 @@ class Outcomes:
         """Return what the sender does next.
 
         :param result: the response, or what the POST raised.
-        :param claiming: whether the send goes on claiming.
         """
         if isinstance(result, SendResponse):
             return self._answered(request, result)
@@ -159,7 +182,7 @@ class Outcomes:
             by_count(submitted, "message"),
             reason,
         )
-        self.stop_conditions.lost(request.batch)
+        self.stop_conditions.release(request.batch)
         if not isinstance(error, SmsError):
             # An unforeseen error may happen to every request, so no other one is tried.
             return NextStep(error=error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
@@ -175,8 +198,6 @@ def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -
 
     A request that was not sent is given back at once, even where it is posted again later, so that a crash in between
     makes nothing unknown.
-
-    :param result: the response, or what the POST raised.
     """
     if isinstance(result, SendResponse):
         return answered(request.request_id, result, request.batch)
@@ -197,10 +218,7 @@ def took_none(response: SendResponse) -> bool:
 
 
 def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Outcome:
-    """Return the outcome of a response that meets the contract: accepted, all or in part; not sent if none was taken.
-
-    :param batch: the messages that were posted.
-    """
+    """Return the outcome of a response that meets the contract: accepted, all or in part, or not sent."""
     none_taken = took_none(response)
     return Outcome(
         request_id=request_id,
@@ -234,11 +252,7 @@ def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
 
 
 def failed(request_id: int, state: RequestState, error: BaseException | None) -> Outcome:
-    """Return the outcome of a request that ended without a response that meets the contract.
-
-    :param state: ``unknown`` or ``not_sent``.
-    :param error: the reason; None means that the send was stopped before the POST.
-    """
+    """Return the outcome of a request that ended without a response that meets the contract."""
     return Outcome(
         request_id=request_id,
         state=state,

@@ -1,4 +1,4 @@
-"""The messages of one request: a batch until it is claimed, then a request in flight."""
+"""The messages of a pass, cut into requests: a batch until it is claimed, then a request in flight."""
 
 from __future__ import annotations
 
@@ -45,10 +45,7 @@ class RequestBatch:
         return self._chunk
 
     def keep(self, won: Sequence[int]) -> list[bytes]:
-        """Keep some messages, and return the keys of the others, such as those that another request holds.
-
-        :param won: the positions of the messages to keep, in order.
-        """
+        """Keep the messages at these positions, and return the keys of the others, such as another request holds."""
         every = self.messages
         if len(won) == len(every):
             return []
@@ -61,7 +58,6 @@ class RequestBatch:
         """Record that the service did not take the request; if it took others meanwhile, it throttles, and is up.
 
         :param taken: how many messages of the send the service has taken by now.
-        :param unavailable: whether the response was a 503.
         """
         self.turned_away += 1
         self.unavailable += unavailable
@@ -102,10 +98,7 @@ class Chunks:
 
     @property
     def any(self) -> bool:
-        """Whether there is another request; this reads the next one.
-
-        :raises Exception: what reading the messages raises.
-        """
+        """Whether there is another request; this reads the next one."""
         if self._next is None:
             self._next = next(self._chunks, None)
         return self._next is not None

@@ -15,8 +15,7 @@ import logging
 import queue
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -31,13 +30,11 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.flush import flush
-from airflow_provider_sms.sending.outcomes import Outcomes, failed, outcome_of, refuse_contradiction
+from airflow_provider_sms.sending.outcomes import Backoff, Outcomes, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.request_batch import Chunks, InFlightRequest, RequestBatch
-from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
+from airflow_provider_sms.sending.schedule import DEFER_SECONDS, Schedule
 from airflow_provider_sms.sending.stop_conditions import StopConditions
-from airflow_provider_sms.sending.threads import WorkerPool
+from airflow_provider_sms.sending.workers import WorkerPool
 from airflow_provider_sms.service.elapsed import ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
@@ -57,43 +54,26 @@ POLL_SECONDS = 0.2
 """Seconds between two looks at the stop signal."""
 SILENT_SECONDS = 5.0
 """Seconds without a response after which a send that reconciles claims nothing beside the request."""
+RETRY_SECONDS = 0.5
+"""Seconds between two attempts to record outcomes when the ledger fails."""
+STOPPED_SECONDS = 3.0
+"""Seconds after which no attempt begins once the send was told to stop: Airflow kills it five seconds later."""
 MAX_BUSY = 5
 """How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
-
-
-@dataclass(frozen=True, slots=True)
-class SendingOptions:
-    """How to send.
-
-    :param chunk_size: messages per request, 1 to 100.
-    :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: None means no limit.
-    :param on_unknown: what becomes of a request whose outcome is unknown: a person decides, the balance, or its
-        messages are posted again (at least once instead of at most once).
-    :param backoff: waits between the POSTs of a request that was surely not processed.
-    """
-
-    chunk_size: int = 100
-    concurrency: int = 4
-    max_requests_per_second: float | None = None
-    on_unknown: Literal["fail", "reconcile", "resend"] = "fail"
-    backoff: Backoff = field(default_factory=Backoff)
 
 
 class Sender:
     """Sends messages, each at most once within its campaign.
 
-    :param ledger: the campaign as this attempt sees it.
     :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
     :param post_seconds: the most seconds that ``post`` may take, and ``ask``.
-    :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
-        :class:`ServiceError`. Called in other threads. None means that nothing is asked.
+    :param ask: asks the service a free question, before a request that goes alone because responses were lost. Called
+        in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
-    :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
+    :param reconciles: whether the balance tells what became of a request whose outcome is unknown.
     :param holds: whether a request of the account is lost whose outcome the balance may still tell: nothing is claimed
         then. Called before each claim of a send that reconciles.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
-    :param sleep: waits for that many seconds.
     """
 
     def __init__(
@@ -102,8 +82,11 @@ class Sender:
         post: Callable[[Sequence[Outgoing]], SendResponse],
         *,
         post_seconds: float,
-        options: SendingOptions,
         stop: StopFlag,
+        concurrency: int = 4,
+        max_requests_per_second: float | None = None,
+        reconciles: bool = False,
+        backoff: Backoff | None = None,
         ask: Callable[[], object] | None = None,
         stop_conditions: StopConditions | None = None,
         holds: Callable[[], bool] = lambda: False,
@@ -124,16 +107,14 @@ class Sender:
         self._post = post
         self._post_seconds = post_seconds
         self._ask = ask
-        self._options = options
-        self._reconciles = options.on_unknown == "reconcile"
+        self._concurrency = concurrency
+        self._reconciles = reconciles
         self._stop = stop
         self._holds = holds
         self._monotonic = monotonic
         self._sleep = sleep
-        self._scheduler = RequestScheduler(
-            self.stop_conditions, concurrency=options.concurrency, max_per_second=options.max_requests_per_second
-        )
-        self._outcomes = Outcomes(self.stop_conditions, options.backoff, self._reconciles, monotonic)
+        self._schedule = Schedule(self.stop_conditions, concurrency=concurrency, max_per_second=max_requests_per_second)
+        self._outcomes = Outcomes(self.stop_conditions, backoff or Backoff(), reconciles, monotonic)
         # Not a SimpleQueue: if its timeout passes before it begins to wait, on a busy machine, it waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
         self._in_flight: dict[int, InFlightRequest] = {}
@@ -163,7 +144,7 @@ class Sender:
         ``error``.
         """
         try:
-            workers = WorkerPool(self._options.concurrency, self._post_one)
+            workers = WorkerPool(self._concurrency, self._post_one)
         except RuntimeError as error:
             self.fail(error)
             return False
@@ -198,12 +179,12 @@ class Sender:
 
     def _has_more(self, chunks: Chunks) -> bool:
         try:
-            return bool(self._scheduler.waiting) or chunks.any
+            return bool(self._schedule.waiting) or chunks.any
         except Exception as error:  # noqa: BLE001  # of the file, or of the ledger
             self.fail(error)
             return False
 
-    def _step(self, chunks: Chunks, workers: WorkerPool[InFlightRequest]) -> None:
+    def _step(self, chunks: Chunks, workers: WorkerPool) -> None:
         try:
             self._collect(chunks)
             self._commit(self._due_batches(chunks), workers)
@@ -229,7 +210,7 @@ class Sender:
     def _patience(self, chunks: Chunks) -> float:
         if not self._claiming or self._waits_for_silent():
             return POLL_SECONDS
-        wakeup = self._scheduler.next_wakeup(self._monotonic(), len(self._in_flight), more=chunks.any)
+        wakeup = self._schedule.next_wakeup(self._monotonic(), len(self._in_flight), more=chunks.any)
         return min(POLL_SECONDS, wakeup)
 
     def _waits_for_silent(self) -> bool:
@@ -251,7 +232,7 @@ class Sender:
             self.lost.add(request.request_id)
         step = self._outcomes.next_step(request, result, claiming=self.goes_on)
         if step.retry_at is not None:
-            self._scheduler.retry(request.batch, step.retry_at)
+            self._schedule.retry(request.batch, step.retry_at)
         if step.error is not None:
             self.fail(step.error)
 
@@ -272,12 +253,12 @@ class Sender:
         if self._waits_for_silent():
             return batches
         try:
-            batches.extend(self._scheduler.due(chunks, self._monotonic(), len(self._in_flight), lambda: self._claiming))
+            batches.extend(self._schedule.due(chunks, self._monotonic(), len(self._in_flight), lambda: self._claiming))
         except Exception as error:  # noqa: BLE001  # of the file, or of the ledger; outcomes must be recorded
             self.fail(error)
         return batches
 
-    def _commit(self, batches: list[RequestBatch], workers: WorkerPool[InFlightRequest]) -> None:
+    def _commit(self, batches: list[RequestBatch], workers: WorkerPool) -> None:
         """Record and claim in one commit, and post what was claimed."""
         if self.ledger_failed or not (self._unrecorded or batches):
             self._defer(batches)
@@ -310,7 +291,8 @@ class Sender:
                 workers.submit(request)
         # Not before: an error must not leave claims unposted.
         for batch in batches:
-            self.stop_conditions.claimed(batch)
+            if not batch.messages:
+                self.stop_conditions.release(batch)
         if held:
             holders = self._ledger.holders(held).values()
             self.noted.update(each.request_id for each in holders if each.state == CLAIMED)
@@ -326,7 +308,7 @@ class Sender:
     def _defer(self, batches: Iterable[RequestBatch]) -> None:
         """Keep requests that were not claimed: they are tried again soon, if anything is."""
         for batch in batches:
-            self._scheduler.retry(batch, self._monotonic() + DEFER_SECONDS)
+            self._schedule.retry(batch, self._monotonic() + DEFER_SECONDS)
 
     def _post_one(self, request: InFlightRequest) -> None:
         """Post, in one of the other threads, and hand back the result, whatever it is."""
@@ -353,11 +335,7 @@ class Sender:
         self._ended.put((request, result))
 
     def _require_answer(self) -> None:
-        """Ask the service a free question, and raise where it does not answer: nothing is posted then.
-
-        :raises NotSentError: no response came.
-        :raises AuthenticationError: the token is not valid.
-        """
+        """Ask the service a free question, and raise where it does not answer: nothing is posted then."""
         if self._ask is None:
             return
         try:
@@ -382,3 +360,43 @@ class Sender:
             self.fail(error)
         else:
             self._unrecorded = []
+
+
+def flush(
+    ledger: CampaignLedger,
+    outcomes: Sequence[Outcome],
+    stop: StopFlag,
+    sleep: Callable[[float], None],
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Exception | None:
+    """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
+
+    No attempt begins after the ledger's ``patience``; the log then names each request, for ``airflow-sms resolve``.
+
+    :returns: the last error; None when everything is recorded.
+    """
+    until = monotonic() + ledger.patience
+    stopped = False
+    while True:
+        if stop.is_set() and not stopped:
+            until, stopped = monotonic() + STOPPED_SECONDS, True
+        try:
+            ledger.finish(outcomes)
+        except LedgerLostError as error:
+            failed: Exception = error
+            break
+        except Exception as error:  # noqa: BLE001  # whatever it is: what was received must not be lost
+            failed = error
+        else:
+            return None
+        if monotonic() + RETRY_SECONDS > until:
+            break
+        sleep(RETRY_SECONDS)
+    for outcome in outcomes:
+        log.error(
+            "Not recorded in the ledger: request %d is %s, event id %s",
+            outcome.request_id,
+            outcome.state,
+            outcome.event_id,
+        )
+    return failed

@@ -63,7 +63,6 @@ def weigh(
 
     :param key: the account's key. Of the requests of another account it tells nothing.
     :param warn: is told of what contradicts earlier verdicts.
-    :raises LedgerError: when the ledger cannot be read.
     """
     found: dict[int, Verdict] = {}
     for history in read_histories(store, key, request_ids):
@@ -91,10 +90,7 @@ class Reconciliation:
         self._warned: set[str] = set()
 
     def observe(self) -> Balance:
-        """Read the balance, and record it in the ledger; a ledger that does not take it is logged.
-
-        :raises ServiceError: there is no usable response.
-        """
+        """Read the balance, and record it in the ledger; a ledger that does not take it is logged."""
         asked_at = self._store.clock()
         balance = self._read_balance()
         self._is_post_paid = balance.post_paid
@@ -109,11 +105,7 @@ class Reconciliation:
         return self._store.clock()
 
     def weigh(self, request_ids: Collection[int]) -> dict[int, Verdict]:
-        """Read the balance, and return what it tells of unknown requests, by id; one with an outcome is missing.
-
-        :raises ServiceError: the balance cannot be read.
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Read the balance, and return what it tells of unknown requests, by id; one with an outcome is missing."""
         self.observe()
         found = weigh(self._store, self._key, request_ids, self._warn)
         # Nothing is taken back that the balance of another account has told.
@@ -124,8 +116,6 @@ class Reconciliation:
         """Read the balance, and close the requests whose outcome it proves: accepted if charged for, else given back.
 
         :returns: as :meth:`weigh`, with the verdict on each that it closed.
-        :raises ServiceError: the balance cannot be read.
-        :raises LedgerError: when the ledger cannot be read, or does not take the evidence.
         """
         found, now = self.weigh(request_ids), self.now()
         decided = {each: verdict for each, verdict in found.items() if verdict.outcome != UNDECIDED}
@@ -141,10 +131,7 @@ class Reconciliation:
         return told
 
     def show(self, request_ids: Collection[int]) -> None:
-        """Read the balance, and keep what it tells of unknown requests; a balance that cannot be read is logged.
-
-        :raises LedgerError: when the ledger cannot be read, or does not take the evidence.
-        """
+        """Read the balance, and keep what it tells of unknown requests; a balance that cannot be read is logged."""
         try:
             self._note(self.weigh(request_ids))
         except ServiceError as error:
@@ -161,10 +148,7 @@ class Reconciliation:
             note_evidence(self._store, self._campaign_name, kept)
 
     def in_doubt(self) -> float | None:
-        """Return when the last lost request of the account is settled that a later balance may decide; None: no such.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return when the last lost request of the account is settled that a later balance may decide; None if none."""
         recent = set() if self._is_post_paid else lost_lately(self._store, self._key, self.now() - QUIET_SECONDS)
         found = weigh(self._store, self._key, recent) if recent else {}
         return max((each.settles_at for each in found.values() if each.settles_at is not None), default=None)
@@ -173,11 +157,8 @@ class Reconciliation:
 class Settle:
     """Settles what a pass left open: claims of other processes, and requests whose outcome is unknown.
 
-    :param reconciliation: reads the account's balance.
-    :param on_unknown: what becomes of a request whose outcome is unknown, see :class:`.SendingOptions`.
+    :param on_unknown: what becomes of these: ``fail``, ``reconcile`` or ``resend``.
     :param stop: ends every wait.
-    :param sleep: waits for that many seconds.
-    :param monotonic: seconds from any start.
     """
 
     def __init__(
@@ -202,10 +183,7 @@ class Settle:
         self._doubt: float | None = None
 
     def holds(self) -> bool:
-        """Return whether nothing may be claimed: a request of the account is lost that a balance may still decide.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return whether nothing may be claimed: a request of the account is lost that a balance may still decide."""
         if (now := self._reconciliation.now()) >= self._look_at:
             self._doubt, self._look_at = self._reconciliation.in_doubt(), now + LOOK_SECONDS
         return self._doubt is not None
@@ -213,7 +191,6 @@ class Settle:
     def run(self, sender: Sender) -> bool:
         """Settle what the last pass left open, and return whether messages became free.
 
-        :raises LedgerError: when the ledger cannot be read or written to.
         :raises OutageError: the balance cannot be read, or too many responses in a row were lost.
         """
         self._unknown |= sender.lost

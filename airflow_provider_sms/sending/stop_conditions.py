@@ -51,8 +51,6 @@ def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
 
     A window by the recipients' own clocks closes at a different time for each of them, so it keeps back single messages
     and never a whole send.
-
-    :param window: the hours in which to send; None means any.
     """
     return None if window is None or window.recipient_time_zone else window.closed_until(now)
 
@@ -63,10 +61,7 @@ def prepaid(balance: Balance | None) -> Decimal | None:
 
 
 def covers(amount: Decimal | None, cost: Decimal) -> bool:
-    """Return whether an amount of credits covers a cost.
-
-    :param amount: see :func:`prepaid`; None covers any cost.
-    """
+    """Return whether an amount of credits covers a cost; None, without a known limit, covers any."""
     return amount is None or amount >= cost
 
 
@@ -85,13 +80,12 @@ class StopReason:
     """What a send that ended early with nothing wrong waits for: its hours, or credit.
 
     :param until: when the hours begin again; None means that it waits for credit.
-    :param credit: the balance that it needs; None means that it waits for its hours.
-    :param too_little: a balance that the service itself called insufficient; None means that it called none so.
+    :param credit: the balance that it needs to go on; None means that it waits for its hours. Before it does, its plan
+        is made anew, and the balance has to cover all of that.
     """
 
     until: datetime | None = None
     credit: Decimal | None = None
-    too_little: Decimal | None = None
 
 
 class Caution:
@@ -119,18 +113,11 @@ class Caution:
         """When the next request may go alone, seconds of the sender's monotonic clock."""
 
     def delay(self, now: float) -> float:
-        """Return the seconds until a request may go; 0 where nothing keeps it back.
-
-        :param now: seconds of the sender's monotonic clock.
-        """
+        """Return the seconds until a request may go; 0 where nothing keeps it back."""
         return max(0.0, self.until - now) if self.asks else 0.0
 
     def answered(self, *, alone: bool) -> None:
-        """Record a response of the service.
-
-        :param alone: whether the request went alone: only then does it count as calm. The others were posted before the
-            last response was lost, and say less about how the service is now.
-        """
+        """Record a response. Only a request that went alone counts as calm: others were posted before the last loss."""
         self.asks = False
         if alone:
             self.lost_alone = 0
@@ -142,10 +129,7 @@ class Caution:
         self.lost_alone = 0
 
     def lost(self, *, alone: bool) -> None:
-        """Record a lost response.
-
-        :param alone: whether the request went alone.
-        """
+        """Record a lost response."""
         self.on = self.asks = True
         self._answered_alone = 0
         self.lost_alone += alone
@@ -162,62 +146,30 @@ class Caution:
 
 
 class Credit:
-    """Keeps account of what a send may still cost.
+    """Keeps account of what a send may spend, from the balance before its first request on."""
 
-    :param prices: the prices of an SMS part, by number.
-    :param planned: credits that the messages that may still be posted are estimated to cost together.
-    :param balance: credits before the first request.
-    """
-
-    def __init__(self, prices: Prices, planned: Decimal, balance: Decimal) -> None:
+    def __init__(self, prices: Prices, balance: Decimal) -> None:
         self.balance = balance
         """Credits, according to the last response of the service."""
         self._prices = prices
-        self._planned = planned
         self._in_flight: dict[int, Decimal] = {}
 
     def covers(self, batch: RequestBatch) -> bool:
         """Return whether the balance covers a request beside those in flight; if so it is one of them from now on."""
         self.release(batch)
-        cost = self._cost(batch.messages)
+        cost = self.cost(batch)
         if not covers(self.balance - sum(self._in_flight.values()), cost):
             return False
         self._in_flight[id(batch)] = cost
         return True
 
     def release(self, batch: RequestBatch) -> None:
-        """Release the credit of a request that did not go out."""
+        """Release the credit of a request that is not in flight any more."""
         self._in_flight.pop(id(batch), None)
 
-    def claimed(self, batch: RequestBatch) -> None:
-        """Record the messages that a request has once it is claimed: the others are not posted."""
-        before, cost = self._in_flight.pop(id(batch), Decimal(0)), self._cost(batch.messages)
-        self._planned -= before - cost
-        if batch.messages:
-            self._in_flight[id(batch)] = cost
-
-    def answered(self, batch: RequestBatch, response: SendResponse) -> None:
-        """Record a response, which tells the balance."""
-        self._planned -= self._in_flight.pop(id(batch), Decimal(0))
-        self.balance = response.remaining_balance
-
-    def lost(self, batch: RequestBatch) -> None:
-        """Record a request whose outcome is unknown."""
-        self._planned -= self._in_flight.pop(id(batch), Decimal(0))
-
-    def needed(self, batch: RequestBatch) -> Decimal:
-        """Return the balance that covers this request and all others that may still be posted.
-
-        It may be too low where messages that an unknown request or another task held are free again: before the send
-        goes on, its plan is made anew, and the balance compared with the cost of that.
-        """
-        return max(self._planned, self._cost(batch.messages))
-
-    def _cost(self, messages: Sequence[Outgoing]) -> Decimal:
-        return sum(
-            (self._prices.of(m.destination or "", m.parts or 1) for m in messages),
-            Decimal(0),
-        )
+    def cost(self, batch: RequestBatch) -> Decimal:
+        """Return what a request is estimated to cost."""
+        return sum((self._prices.of(m.destination or "", m.parts or 1) for m in batch.messages), Decimal(0))
 
 
 class StopConditions:
@@ -227,8 +179,6 @@ class StopConditions:
     :param credit: the account to keep; None leaves it to the service to refuse requests that the credit does not cover.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
         :data:`WINDOW_MESSAGES`; None means no limit.
-    :param caution: slows the send down where responses are lost; None means one that begins at full speed.
-    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -285,51 +235,38 @@ class StopConditions:
         return any(self._window.closed_until(now, each.destination) is not None for each in messages)
 
     def affords(self, batch: RequestBatch, *, others: bool) -> bool:
-        """Return whether the credit covers a request.
-
-        :param others: whether other requests are in flight, whose responses may tell a different balance.
-        """
+        """Return whether the credit covers a request; while others are in flight, they may tell a different balance."""
         if self._credit is None or self._credit.covers(batch):
             return True
         if not others:
-            self.stop_reason = StopReason(credit=self._credit.needed(batch))
+            self.stop_reason = StopReason(credit=self._credit.cost(batch))
         return False
 
     def release(self, batch: RequestBatch) -> None:
-        """Release the credit of a request that did not go out after all."""
+        """Release the credit of a request that is not in flight any more."""
         if self._credit is not None:
             self._credit.release(batch)
-
-    def claimed(self, batch: RequestBatch) -> None:
-        """Record that the messages of a request are claimed, except those that it no longer has."""
-        if self._credit is not None:
-            self._credit.claimed(batch)
 
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
         """Record a response.
 
         :raises TooManyErrorsError: the service refuses or calls faulty too many of the last messages.
         """
+        self.release(batch)
         if self._credit is not None:
-            self._credit.answered(batch, response)
+            self._credit.balance = response.remaining_balance
         if self._max_error_rate is not None:
             submitted = len(batch.messages)
             self._judge(submitted, submitted - min(submitted, response.messages), self._max_error_rate)
 
     def not_processed(self, batch: RequestBatch, error: BaseException) -> bool:
         """Record a request that was not processed, and return whether it only waits for credit."""
-        if self._credit is None:
+        self.release(batch)
+        if self._credit is None or not is_out_of_credit(error):
             return False
-        self._credit.release(batch)
-        if is_out_of_credit(error):
-            self.stop_reason = StopReason(credit=self._credit.needed(batch), too_little=self._credit.balance)
-            return True
-        return False
-
-    def lost(self, batch: RequestBatch) -> None:
-        """Record a request whose outcome is unknown."""
-        if self._credit is not None:
-            self._credit.lost(batch)
+        # Whatever the estimate says: the service has just said that this balance is too low.
+        self.stop_reason = StopReason(credit=max(self._credit.cost(batch), self._credit.balance + 1))
+        return True
 
     def all_read(self) -> None:
         """Make the send wait for the hours of messages that were too late, once all others have gone out."""

@@ -25,7 +25,7 @@ refused             every other 3xx and 4xx                The request was looke
 
 A body that broke off is read as an empty one, so a 503 with such a body is unknown. A new status is unknown until it is
 shown that it cannot be written after the service processed the request. What a send does then is decided in
-:mod:`airflow_provider_sms.sending.response_handler`; a 403 ``InsufficientCredits`` can wait for credit there.
+:mod:`airflow_provider_sms.sending.outcomes`; a 403 ``InsufficientCredits`` can wait for credit there.
 """
 
 from __future__ import annotations

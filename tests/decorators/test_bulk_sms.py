@@ -266,7 +266,7 @@ def test_a_function_may_skip_the_task(text, sandbox):
         raise AirflowSkipException("nobody to text")
 
     ran = text(recipients)
-    assert (ran.state, counts(ran), sandbox.state.accepted) == ("skipped", {}, [])
+    assert (ran.state, ran.xcoms, sandbox.state.accepted) == ("skipped", {}, [])
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_function_that_returns_something_else_is_named(text, sandbox, returned
         return returned
 
     ran = text(find_people, retries=2)
-    assert (ran.state, ran.tries, counts(ran), sandbox.state.requests) == ("failed", 1, {}, [])
+    assert (ran.state, ran.tries, ran.xcoms, sandbox.state.requests) == ("failed", 1, {}, [])
     assert f"find_people() returned {what}; it must return the recipients: a path or a URI" in ran.log
     assert "27820000001" not in ran.log
 

@@ -21,7 +21,7 @@ from airflow_provider_sms.hooks.connection import DEFAULT_CONNECT_TIMEOUT, DEFAU
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.authentication import ASSUMED_MINUTES
 from airflow_provider_sms.service.connections import MAX_RESPONSE_BYTES
 from airflow_provider_sms.service.errors import error_for

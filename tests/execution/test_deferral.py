@@ -21,10 +21,10 @@ class Waits(SmsOperatorBase):
         self.wait = wait
         self.arguments = arguments
 
-    def send(self, task):
-        if not task.resumed:
+    def send(self, context, event):
+        if event is None:
             self.wait(*self.arguments)
-        require_balance(task.event)
+        require_balance(event)
         return "resumed"
 
 

@@ -18,7 +18,7 @@ from support.sending import claimant
 from support.windows import Closes, OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError, NotSentError
-from airflow_provider_sms.execution import bulk, delivery
+from airflow_provider_sms.execution import bulk, enter
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
@@ -28,7 +28,7 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sending import settle
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.client import SmsClient
 
 WAITS_IN_THE_MIDDLE = {"on_low_balance": "wait", "cost_per_part": 0.5, "concurrency": 1}
@@ -175,39 +175,6 @@ def test_credit_that_runs_out_in_the_middle_is_waited_for(
     assert "Waiting for credit" in ran.log
 
 
-@pytest.mark.slow
-def test_a_wait_for_credit_begins_although_the_balance_cannot_be_read(send, people, sandbox):
-    """The service says that credit is out, and does not tell the balance just then: the task waits for more of it."""
-    sandbox.state.set_balance(250)
-
-    def hide_balance():
-        sandbox.state.set_faults([{"kind": "status", "status": 503, "on": "balance"}])
-
-    with (
-        later(hide_balance, lambda: len(sends(sandbox)) == 2),
-        later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 3),
-    ):
-        ran = send(people(400), **WAITS_IN_THE_MIDDLE, max_requests_per_second=2)
-    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 400})
-    assert "Waiting for credit: the balance has to be at least 100.0" in ran.log
-
-
-@pytest.mark.slow
-def test_a_wait_that_cannot_begin_hides_no_unknown_message(send, people, sandbox):
-    """The token is refused at the moment when credit runs out: the error says, too, who may have been texted."""
-    sandbox.state.set_balance(250)
-    sandbox.state.set_faults([{"kind": "drop_after"}])
-
-    def refuse_token():
-        sandbox.state.set_faults([{"kind": "status", "status": 401, "on": "balance", "times": 9}])
-
-    with later(refuse_token, lambda: len(sends(sandbox)) == 2):
-        ran = send(people(400), **WAITS_IN_THE_MIDDLE, max_requests_per_second=1)
-    expected = {"accepted": 100, "unknown": 100, "not_sent": 200}
-    assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, expected)
-    assert "100 messages in the ledger's request 1 may have been sent" in ran.log
-
-
 def test_the_counts_are_of_the_whole_try(send, people, sandbox):
     """Repeats, unknown and rejected rows of both parts, each once, and one metric and one summary of them."""
     sandbox.state.set_balance(250)
@@ -301,7 +268,7 @@ def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_u
 ):
     """The leg after a wait has counted it as lost a moment before."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
-    opened = bulk.TableCheck
+    opened = bulk.read_table
 
     def close(*arguments, **named):
         with closing(open_sqlite(ledger_path)) as store:
@@ -310,7 +277,7 @@ def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_u
         return opened(*arguments, **named)
 
     def change():
-        monkeypatch.setattr(bulk, "TableCheck", close)
+        monkeypatch.setattr(bulk, "read_table", close)
         pd.read_parquet(path).head(200).to_parquet(path)
 
     path = people(300)
@@ -328,12 +295,11 @@ def test_a_leg_that_cannot_read_its_ledger_does_not_say_that_nothing_was_sent(
 
     def lose_ledger():
         lost = LedgerError("The ledger has gone back. Nothing was sent, and this attempt sent nothing")
-        monkeypatch.setattr(bulk, "entered", Mock(side_effect=lost))
+        monkeypatch.setattr(enter, "open_ledger", Mock(side_effect=lost))
 
     ran = send(people(300), send_window=Closes(sandbox, lose_ledger), concurrency=1, do_xcom_push=pushes)
     assert (ran.state, len(sandbox.state.accepted)) == ("failed", 200)
-    assert "Nothing more was sent, and this attempt sent nothing more\n" in ran.log
-    assert "Nothing was sent" not in ran.log
+    assert "this attempt sent nothing. This is about the time since the attempt's last wait: what it sent" in ran.log
 
 
 def test_resend_posts_once_more_in_one_attempt(send, people, sandbox, witnessed):
@@ -406,14 +372,14 @@ def upgrade_the_ledger(path, ledger_path):
         (
             add_an_invalid_row,
             {"limits": {"max_rows": 400}},
-            "has more rows than max_rows=400. Nothing more was sent. Is it",
+            "has more rows than max_rows=400. Nothing was sent. Is it",
         ),
-        (add_an_invalid_row, {}, "Nothing more was sent. Correct the rows, or set on_invalid='skip'"),
-        (upgrade_the_ledger, {}, "Nothing more was sent. Upgrade airflow-provider-sms here"),
+        (add_an_invalid_row, {}, "Nothing was sent. Correct the rows, or set on_invalid='skip'"),
+        (upgrade_the_ledger, {}, "Nothing was sent. Upgrade airflow-provider-sms here"),
     ],
     ids=["limit", "invalid rows", "ledger"],
 )
-def test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent(
+def test_an_error_after_a_wait_in_the_middle_denies_nothing_that_was_sent(
     send, people, sandbox, tmp_path, ledger_path, change, options, error
 ):
     """People were texted before it: neither error nor summary nor report may deny that; unread, they are unknown."""
@@ -428,14 +394,14 @@ def test_an_error_after_a_wait_in_the_middle_says_that_nothing_more_was_sent(
         ran = send(path, report=str(report), **WAITS_IN_THE_MIDDLE, **options)
     assert (ran.state, len(sandbox.state.accepted), counts(ran).get("not_sent", 0) <= 200) == ("failed", 200, True)
     assert error in ran.log
-    assert "othing was sent" not in ran.log
+    assert "This is about the time since the attempt's last wait: what it sent before is in its summary" in ran.log
     assert not pd.read_parquet(report)["reason"].str.contains("othing was sent").any()
 
 
 @pytest.mark.slow
 def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sandbox, monkeypatch):
     """The leg after the wait is told to stop while it compares texts: 200 people were texted before."""
-    real, stops = delivery.refuse_changed_texts, []
+    real, stops = bulk.refuse_changed_texts, []
 
     def slow(messages, earlier, stop):
         stops.append(stop)
@@ -444,11 +410,11 @@ def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sa
             time.sleep(1)
         return real(messages, earlier, stop)
 
-    monkeypatch.setattr(delivery, "refuse_changed_texts", slow)
+    monkeypatch.setattr(bulk, "refuse_changed_texts", slow)
     window = Closes(sandbox)
     ran = send(people(400), concurrency=1, max_requests_per_second=20, send_window=window)
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 200})
-    assert "Told to stop, so nothing more was sent" in ran.log
+    assert "Told to stop, so nothing was sent. This is about the time since the attempt's last wait" in ran.log
 
 
 @pytest.mark.slow
@@ -535,14 +501,13 @@ def test_while_it_waits_the_summary_is_the_plan(send, people, sandbox):
 
 
 @pytest.mark.parametrize(("status", "body"), [(401, None), (403, '{"errorCode": "Account.Deactivated"}')])
-def test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed(
-    send, people, sandbox, status, body
-):
-    """The plan reads the balance: where the service refuses the token there, no message is posted with it."""
+def test_a_balance_that_is_refused_ends_no_task_that_does_not_need_it(send, people, sandbox, status, body):
+    """A token that is not valid is refused with the first request as well, and nobody is texted."""
     sandbox.state.add_faults([Fault("status", on="balance", status=status, body=body, persistent=True)])
-    ran = send(people(100), retries=1)
-    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
-    assert counts(ran) == {"not_sent": 100}
+    ran = send(people(100), retries=1, on_low_balance="fail")
+    assert (ran.state, ran.tries, sends(sandbox), counts(ran)) == ("failed", 1, [], {"not_sent": 100})
+    ran = send(people(100))
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
 
 
 def test_a_refused_look_at_the_balance_ends_no_task_that_has_nothing_to_send(send, people, sandbox):

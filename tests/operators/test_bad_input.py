@@ -633,7 +633,7 @@ CASES: dict[str, Case] = {
         {"sms_conn_id": "wrong"},
         FAILS,
         AirflowFailException,
-        "Balance: the service did not accept the token or the credentials (HTTP 401, "
+        "Sending ended early: bulkmessages: the service did not accept the token or the credentials (HTTP 401, "
         "AuthenticationToken.Invalid): the bearer token is missing or wrong (connection 'wrong', host "
         "127.0.0.1:",
     ),

@@ -33,7 +33,7 @@ def test_a_campaign_that_renders_to_no_name_is_refused(send, people, sandbox, le
     ran = send(people(3), campaign=campaign, retries=2)
     assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
     assert ("Nothing was sent. Give the campaign a name" in ran.log, campaigns(ledger_path)) == (True, [])
-    assert (ran.summary["campaign"], ran.summary["rows"]) == ("", 0)
+    assert ran.xcoms == {}
 
 
 def test_a_name_that_is_none_without_becoming_text_is_refused(sms_default, ledger_path, people, sandbox):

@@ -1,24 +1,12 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from support.airflow import run_task
-from support.sending import claimant
 
-from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.execution import group
-from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.ledger.account import Account
-from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
-from airflow_provider_sms.messages.keys import group_key
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.sms import GroupSmsOperator
-from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.sandbox.config import SandboxConfig
-from airflow_provider_sms.sandbox.server import running_sandbox
 
 
 @pytest.fixture
@@ -35,33 +23,6 @@ def text(sms_default, ledger_path):
 
 def sends(sandbox):
     return [request for request in sandbox.state.requests if request.operation == "group"]
-
-
-class Failing(GroupSmsOperator):
-    """An operator whose send fails with an error of the test."""
-
-    def __init__(self, *, error, cause, **arguments):
-        super().__init__(message="All hands", groups=["staff"], campaign="c", **arguments)
-        self.error, self.cause = error, cause
-
-    def send(self, task):
-        raise self.error from self.cause
-
-
-@pytest.mark.parametrize(
-    ("error", "cause", "raised"),
-    [
-        (InputError("message is empty"), None, AirflowFailException),
-        (LedgerError("The ledger cannot be opened"), OSError("no such host"), AirflowException),
-    ],
-    ids=["mistake", "driver"],
-)
-def test_an_error_is_told_once(airflow_home, error, cause, raised):
-    """A mistake is one message, and not two in a chain with the same words; the error of a driver stays behind it."""
-    with pytest.raises(raised, match=str(error)) as caught:
-        Failing(error=error, cause=cause, task_id="text").execute({})
-    assert caught.value.__cause__ is cause
-    assert caught.value.__suppress_context__
 
 
 def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
@@ -83,38 +44,6 @@ def test_a_campaign_texts_a_group_once(text, sandbox):
     again = text("All\u00a0hands ", groups=["customers", "staff", "staff"], campaign="spring")
     assert (again.state, again.summary, len(sends(sandbox))) == ("success", first.summary, 1)
     assert "it was not sent again" in again.log
-
-
-def test_the_group_of_another_account_is_not_taken_for_this_one(text, sandbox, sms_sandbox):
-    """A name belongs to an account: with one campaign for both, the second task would end green, and text nobody."""
-    with running_sandbox(SandboxConfig(token="the-other-token", groups={"staff": ("27840000001",)})) as other:
-        sms_sandbox.connect("sms_other", host=other.base_url, password="the-other-token")
-        assert text(campaign="closed").state == "success"
-        ran = text(campaign="closed", sms_conn_id="sms_other", on_unknown="resend")
-        assert (ran.state, other.state.accepted_messages) == ("failed", [])
-        assert "name a campaign for each account" in ran.log
-        assert text(campaign="closed, too", sms_conn_id="sms_other").state == "success"
-        assert [number for number, _ in other.state.accepted_messages] == ["27840000001"]
-
-
-def test_the_group_of_another_account_that_is_texted_meanwhile_is_told_apart_too(text, sandbox, monkeypatch):
-    """Mapped copies of one task run side by side: both begin before either has sent."""
-    observe = group._observe
-
-    def meanwhile(reconciliation):
-        other = Account("0" * 32, Prices().of_request)
-        chunk = Chunk([group_key("All hands", ["staff"])], [None])
-        with closing(open_ledger(None)) as store:
-            ledger = CampaignLedger(store, "closed", claimant(task_id="other"), kind="group", account=other)
-            (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
-            taken = Outcome(claim.request_id, ACCEPTED, event_id=5, messages=1, response="{}")
-            ledger.commit(outcomes=[taken])
-        return observe(reconciliation)
-
-    monkeypatch.setattr(group, "_observe", meanwhile)
-    ran = text(campaign="closed")
-    assert (ran.state, sends(sandbox)) == ("failed", [])
-    assert "name a campaign for each account" in ran.log
 
 
 def test_a_group_that_was_texted_already_costs_no_look_at_the_balance(text, sandbox):
@@ -181,12 +110,12 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
     assert "EntityNotFound.Group" in ran.log
 
 
-def test_a_send_that_took_nobody_advises_about_the_groups(text, sandbox):
-    """Nobody looks for a row of a table that there is not."""
+def test_a_send_that_took_nobody_fails(text, sandbox):
+    """With the reasons of the service, and no word of a table that there is not."""
     body = {"Cost": 0, "RemainingBalance": 10, "EventId": 5, "Messages": 0, "Parts": 0}
     sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(body)}])
     ran = text()
-    assert (ran.state, "check at the service that the groups have members" in ran.log) == ("failed", True)
+    assert (ran.state, "the service took nothing of its request (it gave no reason" in ran.log) == ("failed", True)
     assert "suppress" not in ran.log
 
 

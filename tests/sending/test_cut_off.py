@@ -10,7 +10,7 @@ import pytest
 from support.forwarder import Forwarder
 from support.sending import claimant, people
 
-from airflow_provider_sms.execution.failures import Unsettled, failure
+from airflow_provider_sms.execution.errors import Unsettled, failure
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.request_queries import named_requests
@@ -88,7 +88,7 @@ def test_a_task_that_meets_another_ones_lapsed_claims_is_named_and_worth_a_retry
         again.run([people(COUNT)])
     assert (second.error, counts.accepted, counts.unsettled, counts.awaited) == (None, 20, {3: CHUNK}, {3})
     failed = failure("c", counts, Sums(), Unsettled(awaited=awaited), None, stopped=False, on_unknown="fail")
-    assert (failed.permanent, "by attempt 1 of task cut of DAG d" in failed.words) == (False, True)
+    assert (failed.transient, "by attempt 1 of task cut of DAG d" in str(failed)) == (True, True)
     assert (first.counts.accepted, first.counts.unknown) == (30, 0)
     assert (again.error, again.counts.already_sent, again.counts.unknown) == (None, COUNT, 0)
     assert (len(service.taken), service.duplicates) == (COUNT, 0)

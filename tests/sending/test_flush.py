@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.sending.flush import STOPPED_SECONDS, flush
+from airflow_provider_sms.sending.sender import STOPPED_SECONDS, flush
 from airflow_provider_sms.stop_flag import StopFlag
 
 

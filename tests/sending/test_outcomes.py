@@ -8,8 +8,7 @@ from support.sending import answer, people
 
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.outcomes import Outcomes, outcome_of, refuse_contradiction
+from airflow_provider_sms.sending.outcomes import Backoff, Outcomes, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.service.responses import parse_send_response
@@ -78,3 +77,22 @@ def test_no_response_costs_the_record_of_its_request():
     outcome = outcome_of(request_of(2), deep)
     assert (outcome.state, outcome.event_id, outcome.response) == (ACCEPTED, 5, None)
     assert json.loads(outcome_of(request_of(2), answer(6, 2)).response or "")["EventId"] == 6
+
+
+def test_waits_are_bounded_in_length_and_number():
+    """Waits grow up to the longest, and end."""
+    backoff = Backoff(attempts=8, base=1.0, longest=10.0)
+    waits = [backoff.wait(attempt) for attempt in range(1, 9)]
+    assert waits[-1] is None
+    assert all(0 <= wait <= limit for wait, limit in zip(waits, [1, 2, 4, 8, 10, 10, 10], strict=False))
+
+
+def test_retry_after_is_granted_within_reason():
+    """The wait that the service asks for is kept, but not for an hour."""
+    backoff = Backoff(longest_retry_after=300.0)
+    assert [backoff.wait(1, asked) for asked in (0.0, 17.0, 3600.0)] == [0.0, 17.0, 300.0]
+
+
+def test_a_request_that_waits_with_others_has_more_attempts():
+    """While the service takes other requests, one that is turned away is posted three times as often."""
+    assert Backoff(attempts=10).attempts_beside_others == 30

@@ -64,8 +64,8 @@ def answer_with(balance, messages):
     return type(given)(**{**{name: getattr(given, name) for name in given.__slots__}, "remaining_balance": balance})
 
 
-def credit(balance, planned):
-    return StopConditions(credit=Credit(Prices(1), Decimal(planned), Decimal(balance)))
+def credit(balance):
+    return StopConditions(credit=Credit(Prices(1), Decimal(balance)))
 
 
 def test_nothing_is_claimed_outside_of_the_hours(sender, service, enter):
@@ -192,21 +192,21 @@ def test_hours_that_end_before_a_request_is_tried_again_take_their_messages_out_
 def test_a_balance_that_does_not_cover_the_next_request_halts_before_it(sender):
     """What the service says is left is enough to know: the request that it would refuse is not made."""
     service = Service(35)
-    stop_conditions = credit(35, 100)
+    stop_conditions = credit(35)
     send = sender(post=service, stop_conditions=stop_conditions, concurrency=1)
     send.run([people(100)])
-    assert (len(service.taken), stop_conditions.stop_reason) == (30, StopReason(credit=Decimal(70)))
+    assert (len(service.taken), stop_conditions.stop_reason) == (30, StopReason(credit=Decimal(10)))
     assert (send.counts.accepted, send.counts.not_sent, send.error) == (30, 70, None)
 
 
 def test_several_requests_at_once_spend_the_same_credit(sender):
     """Requests under way count as spent; so none of them is refused, and none is held back for good."""
     service = Service(25)
-    stop_conditions = credit(25, 100)
+    stop_conditions = credit(25)
     send = sender(post=service, stop_conditions=stop_conditions, concurrency=4)
     send.run([people(100)])
     assert (len(service.taken), service.refused, send.error) == (20, 0, None)
-    assert stop_conditions.stop_reason == StopReason(credit=Decimal(80))
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(10))
 
 
 def test_no_request_goes_before_one_that_waits_for_credit(sender):
@@ -225,7 +225,7 @@ def test_no_request_goes_before_one_that_waits_for_credit(sender):
         Outgoing(b"k" * 16, "27820000002", text, parts=parts)
         for text, parts in (("first, of ten parts " * 76, 10), ("another", 1))
     )
-    stop_conditions = credit(5, 11)
+    stop_conditions = credit(5)
     send = sender(post=post, stop_conditions=stop_conditions, concurrency=3, chunk_size=1)
     send.run([[somebody, first], [another]])
     assert (posted, stop_conditions.stop_reason) == (["somebody's"], StopReason(credit=Decimal(10)))
@@ -244,11 +244,11 @@ def test_lost_requests_need_no_credit(sender, on_unknown):
             raise LOST
         return response
 
-    stop_conditions = credit(35, 100)
+    stop_conditions = credit(35)
     send = sender(post=post, stop_conditions=stop_conditions, concurrency=1, on_unknown=on_unknown)
     send.run([people(100)])
     assert (len(service.taken), send.error) == (30, None)
-    assert stop_conditions.stop_reason == StopReason(credit=Decimal(70))
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(10))
 
 
 def test_messages_that_others_claimed_need_no_credit(sender, enter):
@@ -262,21 +262,21 @@ def test_messages_that_others_claimed_need_no_credit(sender, enter):
         return claim(**arguments)
 
     ledger.commit = commit
-    stop_conditions = credit(35, 100)
+    stop_conditions = credit(35)
     send = sender(ledger, post=Service(35), stop_conditions=stop_conditions, concurrency=1)
     send.run([people(100)])
     assert (send.counts.accepted, send.counts.already_sent, send.error) == (35, 15, None)
-    assert stop_conditions.stop_reason == StopReason(credit=Decimal(50))
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(10))
 
 
 def test_a_service_that_says_that_the_credit_is_out_halts(sender):
     """Whatever the estimate says, the service knows better; the refused request is nobody's loss."""
     service = Service(30, told=Decimal(1000))
-    stop_conditions = credit(1000, 100)
+    stop_conditions = credit(1000)
     send = sender(post=service, stop_conditions=stop_conditions, concurrency=1)
     send.run([people(100)])
     assert (len(service.taken), send.error) == (30, None)
-    assert stop_conditions.stop_reason == StopReason(credit=Decimal(70), too_little=Decimal(1000))
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(1001))
     assert send.counts.not_sent == 70
 
 
@@ -294,7 +294,7 @@ def test_the_code_of_a_lack_of_credit_means_it_with_403_alone(sender, service, s
     """Any other status with that code is what it is without: refused, posted again, or unknown; nothing waits."""
     body = b'{"errorCode": "InsufficientCredits"}'
     service.script = [failing(error_for(RawResponse("bulkmessages", status, None, body), hidden=(), now=0.0))]
-    stop_conditions = credit(1000, 20)
+    stop_conditions = credit(1000)
     send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(20)])
     assert stop_conditions.stop_reason is None
@@ -313,7 +313,7 @@ def test_without_the_brake_a_lack_of_credit_is_an_error(sender):
 def test_what_is_lost_is_no_longer_under_way(sender, service):
     """A request without an answer does not keep its credit from the next one for ever."""
     service.script = [failing(UnknownOutcomeError("lost"))]
-    stop_conditions = credit(10, 20)
+    stop_conditions = credit(10)
     send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(20)])
     assert (send.counts.unknown, send.counts.accepted, stop_conditions.stop_reason) == (10, 10, None)
@@ -357,7 +357,7 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
         if len(looks) == 3:
             resume(store, "c", "bert")
 
-    wait = send.sender._scheduler
+    wait = send.sender._schedule
     wait.retry = _counting(wait.retry, resume_later)
     send.run([people(15)])
     assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
@@ -377,7 +377,7 @@ def test_a_paused_send_can_be_stopped(sender, service, store, enter):
     enter()
     pause(store, "c", "anna")
     send = sender()
-    wait = send.sender._scheduler
+    wait = send.sender._schedule
     wait.retry = _counting(wait.retry, send.settle._stop.set)
     send.run([people(15)])
     assert (service.requests, send.counts.not_sent, send.error) == ([], 15, None)

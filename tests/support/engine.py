@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED
+from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 from airflow_provider_sms.sending.attempt_loop import send
@@ -31,18 +31,13 @@ class Table:
         except LedgerError as error:
             sender.fail(error)
             return
-        resends = settle._on_unknown == "resend"
         sender.noted.update(each.request_id for each in held.values() if each.state != ACCEPTED)
-        planned = [
-            message
-            for message in self.messages
-            if message.key not in held or (resends and held[message.key].state not in (ACCEPTED, CLAIMED))
-        ]
-        free = [message for message in planned if message.key not in held]
+        free = [message for message in self.messages if message.key not in held]
+        left = [each for each in self.messages if each.key not in held or held[each.key].state != ACCEPTED]
 
         def free_messages():
-            taken = ledger.holders([message.key for message in planned])
-            return [message for message in planned if message.key not in taken]
+            taken = ledger.holders([message.key for message in left])
+            return [message for message in left if message.key not in taken]
 
         send(sender, settle, free, free_messages, chunk_size)
         self.error = sender.error

@@ -11,8 +11,8 @@ from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.outcomes import Backoff
+from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
@@ -104,29 +104,33 @@ def sender(service, enter):
         post_seconds=5.0,
         reconciliation=None,
         monotonic=lambda: time.monotonic() + sum(slept),
+        chunk_size=10,
+        concurrency=2,
+        on_unknown="fail",
+        backoff=None,
         **options,
     ):
         ledger, stop = ledger or enter(), stop or StopFlag()
-        options = SendingOptions(
-            **{"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
-        )
         if reconciliation is None:
             balance = Balance(Decimal(1000), post_paid=False)
             reconciliation = Reconciliation(ledger._store, ledger.campaign_name, KEY, lambda: balance)
         pause = lambda seconds: time.sleep(min(seconds, 0.005))  # noqa: E731
-        settle = Settle(ledger, reconciliation, options.on_unknown, stop, pause)
+        settle = Settle(ledger, reconciliation, on_unknown, stop, pause)
         sender = Sender(
             ledger,
             post,
             post_seconds=post_seconds,
             ask=ask,
-            options=options,
             stop=stop,
+            concurrency=concurrency,
+            reconciles=on_unknown == "reconcile",
+            backoff=backoff or Backoff(attempts=4, base=0.001),
             stop_conditions=stop_conditions,
             holds=settle.holds,
             monotonic=monotonic,
             sleep=slept.append,
+            **options,
         )
-        return Sending(ledger, sender, settle, options.chunk_size)
+        return Sending(ledger, sender, settle, chunk_size)
 
     return sender

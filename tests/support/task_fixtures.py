@@ -43,12 +43,3 @@ def send(sms_default, ledger_path):
 def witnessed(sandbox):
     """Count how often each person got each text."""
     return lambda: Counter(sandbox.state.accepted_messages)
-
-
-@pytest.fixture
-def balance_tells_later(monkeypatch):
-    """Requests that earlier attempts left unknown are closed in the middle of a send, and not before its plan.
-
-    It is as if the balance could not be read before the plan.
-    """
-    monkeypatch.setattr("airflow_provider_sms.execution.bulk.close_earlier", lambda *_: None)

@@ -7,12 +7,12 @@ from support.faults.mutation import Mutation
 ATTEMPTS = "tests/ledger/test_attempts.py"
 CHANGED_TEXTS = "tests/planning/test_changed_texts.py"
 DECISIONS = "tests/ledger/test_decisions.py"
-TRACE = "tests/execution/test_ledger_session.py"
+TRACE = "tests/execution/test_enter.py"
 
 GUARD_MUTATIONS = (
     Mutation(
         "a later try takes any ledger",
-        "execution/ledger_session.py",
+        "execution/enter.py",
         "    if used is None or has_trace(store, who, of_attempt=resumed):\n",
         "    if True:\n",
         (TRACE,),
@@ -26,7 +26,7 @@ GUARD_MUTATIONS = (
     ),
     Mutation(
         "a superseded try goes on",
-        "execution/ledger_session.py",
+        "execution/enter.py",
         "    except Exception as error:\n        raise StoppedError(",
         "    except ValueError as error:\n        raise StoppedError(",
         (TRACE,),

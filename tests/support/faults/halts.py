@@ -44,7 +44,7 @@ class Halts:
         credit = None
         if self.balance is not None:
             price = 1 if self.foreseen else 0.01
-            credit = Credit(Prices(price), Decimal(people), Decimal(self.balance))
+            credit = Credit(Prices(price), Decimal(self.balance))
         return StopConditions(
             None if self.requests is None else _HOURS,
             credit,

@@ -25,7 +25,7 @@ KEYS = "tests/messages/test_keys.py"
 CLIENT = "tests/service"
 DECISIONS = "tests/ledger/test_decisions.py"
 ELAPSED = "tests/service/test_elapsed.py"
-LAPSE = "tests/execution/test_delivery.py"
+LAPSE = "tests/execution/test_send.py"
 
 
 @dataclass(frozen=True, slots=True)

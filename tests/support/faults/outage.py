@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.stop_conditions import MAX_LOST_ALONE
 from support.faults.arena import Arena
 from support.faults.tries import attempt

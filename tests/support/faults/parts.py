@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from airflow_provider_sms.sending import scheduler
+from airflow_provider_sms.sending import schedule
 from support.faults import kills
 from support.faults.arena import LATER, Arena
 from support.faults.halts import NEVER, RICH, Halts
@@ -61,7 +61,7 @@ def run(
     chosen = chosen[:: 3 if quick else 9] if reconciles else chosen
     with (
         Arena(ledgers, keep_alive=kills.PATIENCE, reconciles=reconciles) as arena,
-        patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS),
+        patch.object(schedule, "DEFER_SECONDS", POLL_SECONDS),
     ):
         whole = Whole(arena)
         for number, (manner, lasting) in enumerate(itertools.product(MANNERS, (False, True))):

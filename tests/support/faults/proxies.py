@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.outcomes import Backoff
 from support.faults.arena import Arena
 from support.faults.haproxy import HAProxy
 from support.faults.nginx import Nginx

@@ -80,8 +80,8 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "the last outcomes are recorded in one attempt only",
-        "sending/flush.py",
-        "        if monotonic() + WAIT_SECONDS > until:\n",
+        "sending/sender.py",
+        "        if monotonic() + RETRY_SECONDS > until:\n",
         "        if True:\n",
         first="test_outcomes_are_recorded_once_the_ledger_answers_again",
     ),
@@ -179,7 +179,7 @@ SENDER_MUTATIONS = (
         "        self._unrecorded.append(outcome)\n",
         "        if isinstance(result, SendResponse) and result.messages < len(request.batch.messages):\n"
         "            outcome = failed(request.request_id, NOT_SENT, None)\n"
-        "            self._scheduler.retry(request.batch, 0.0)\n"
+        "            self._schedule.retry(request.batch, 0.0)\n"
         "        self._unrecorded.append(outcome)\n",
         first="test_fewer_messages_than_submitted_are_counted",
     ),
@@ -192,14 +192,14 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a try does not write down the claims that lapsed before it",
-        "execution/delivery.py",
-        "        self.ledger.lapse()\n",
+        "execution/enter.py",
+        "            ledger.lapse()\n",
         "",
         (LAPSE,),
     ),
     Mutation(
         "one request that is turned away holds no other back",
-        "sending/scheduler.py",
+        "sending/schedule.py",
         "        self._limiter.hold(at)\n",
         "",
         (SENDER,),
@@ -207,7 +207,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a slot is free before its outcome is recorded",
-        "sending/scheduler.py",
+        "sending/schedule.py",
         "return self._limit - in_flight - len(self._waiting)",
         "return self._limit - len(self._waiting)",
         (SENDER,),
@@ -259,7 +259,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a stopped send tries to record for as long as any",
-        "sending/flush.py",
+        "sending/sender.py",
         "            until, stopped = monotonic() + STOPPED_SECONDS, True\n",
         "            stopped = True\n",
         ("tests/sending/test_flush.py",),

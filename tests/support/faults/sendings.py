@@ -19,8 +19,8 @@ from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.messages.parts import count_parts
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.outcomes import Backoff
+from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
@@ -125,16 +125,17 @@ class Sending:
             return client.send_bulk(pairs) if around is None else around(lambda: client.send_bulk(pairs))
 
         self.stop = stop or StopFlag()
-        sending = SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001))
+        on_unknown, self._chunk_size = options.pop("on_unknown", "fail"), options.pop("chunk_size", 100)
         reconciliation = Reconciliation(store, campaign, "account", client.get_balance)
-        self._settle = Settle(self.ledger, reconciliation, sending.on_unknown, self.stop, lambda _: None)
-        self._chunk_size = sending.chunk_size
+        self._settle = Settle(self.ledger, reconciliation, on_unknown, self.stop, lambda _: None)
         self.sender = Sender(
             self.ledger,
             post,
             post_seconds=client.longest_call,
-            options=sending,
             stop=self.stop,
+            reconciles=on_unknown == "reconcile",
+            backoff=Backoff(attempts=3, base=0.001),
+            **options,
             stop_conditions=stop_conditions,
             sleep=lambda seconds: None,
         )

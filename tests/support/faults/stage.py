@@ -18,7 +18,7 @@ from sqlalchemy import text
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending import scheduler, sender, settle
+from airflow_provider_sms.sending import schedule, sender, settle
 from support.faults.plans import OPTED_OUT
 from support.faults.sendings import POLL_SECONDS, TOKEN, outgoing, quiet, text_of
 from support.faults.verdict import Figures, judge, read_ledger
@@ -166,7 +166,7 @@ def play_all(
         closing.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
         closing.enter_context(patch.object(settle, "POLL_SECONDS", POLL_SECONDS))
         closing.enter_context(patch.object(sender, "DEFER_SECONDS", POLL_SECONDS))
-        closing.enter_context(patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS))
+        closing.enter_context(patch.object(schedule, "DEFER_SECONDS", POLL_SECONDS))
         config = SandboxConfig(token=TOKEN, balance=10**9, log=witness, opted_out=OPTED_OUT)
         with running_sandbox(config) as sandbox:
             stage = Stage(sandbox, witness, open_store, closing)

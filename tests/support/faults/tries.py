@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import URL, make_url
 
 from airflow_provider_sms.exceptions import LedgerError, ServiceError, SmsError
-from airflow_provider_sms.execution.account import close_earlier
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import register
@@ -22,8 +21,9 @@ from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.progress import of_summary
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender, SendingOptions
+from airflow_provider_sms.reporting.row_counts import RowCounts
+from airflow_provider_sms.sending.outcomes import Backoff
+from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.service.client import SmsClient
@@ -204,8 +204,8 @@ def attempt(
             store.clock = clock = lambda: campaign.now() + ahead()
             who = claimant(number)
             claimant_id = register(store, who)
-            notes = Progress({"ti": SimpleNamespace(dag_id="dag", task_id="task")}, "sms_default")  # type: ignore[typeddict-item]
-            notes.enter(SimpleNamespace(store=store, claimant_id=claimant_id), campaign.name)  # type: ignore[arg-type]
+            context: Any = {"ti": SimpleNamespace(dag_id="dag", task_id="task")}
+            notes = Progress(context, "sms_default", store, claimant_id, campaign.name)
             ledger = CampaignLedger(
                 store,
                 campaign.name,
@@ -220,9 +220,8 @@ def attempt(
             if reconciles:
                 with suppress(ServiceError):
                     reconciliation.observe()
-                close_earlier(SimpleNamespace(store=store), ledger, reconciliation)
             ledger.lapse()
-            notes.begin(campaign.count, 0, {})
+            notes.begin(RowCounts(not_sent=campaign.count), campaign.count)
             pause: Callable[[float], None] = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
             settle = Settle(ledger, reconciliation, "reconcile" if reconciles else "fail", stop, pause)
             sender = Sender(
@@ -230,13 +229,10 @@ def attempt(
                 post,
                 post_seconds=max(POST_SECONDS if reconciles else 0.0, client.longest_call),
                 ask=reconciliation.observe if reconciles else client.get_balance,
-                options=SendingOptions(
-                    chunk_size=campaign.chunk_size,
-                    concurrency=concurrency,
-                    on_unknown="reconcile" if reconciles else "fail",
-                    backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
-                ),
                 stop=stop,
+                concurrency=concurrency,
+                reconciles=reconciles,
+                backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
                 stop_conditions=stop_conditions,
                 holds=settle.holds,
                 sleep=pause,

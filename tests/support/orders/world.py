@@ -20,8 +20,8 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.transitions import current_state
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sending import sender as sender_module
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.outcomes import Backoff
+from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
@@ -275,12 +275,8 @@ class World:
                     ledger,
                     self._post,
                     post_seconds=POST_SECONDS,
-                    options=SendingOptions(
-                        chunk_size=case.chunk_size,
-                        concurrency=case.concurrency,
-                        on_unknown=on_unknown,  # type: ignore[arg-type]
-                        backoff=Backoff(attempts=3, base=0.0),
-                    ),
+                    concurrency=case.concurrency,
+                    backoff=Backoff(attempts=3, base=0.0),
                     stop=stop,
                     stop_conditions=StopConditions(clock=lambda: self.now),
                     holds=settle.holds,

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from typing_extensions import Self
 
+    from airflow_provider_sms.sending.request_batch import InFlightRequest
 
-T = TypeVar("T")
 
-
-class WorkerPool(Generic[T]):
-    """A fixed number of threads that do the same work on the items submitted.
+class WorkerPool:
+    """A fixed number of threads that post the requests submitted.
 
     All of them run before anything is claimed. A pool that starts threads as they are needed may fail to start one, and
     would then post a request late, after its claim was given back.
 
-    :param count: how many threads.
-    :param work: called in one of the threads for each item; does not raise.
+    :param work: called in one of the threads for each request; does not raise.
     :raises RuntimeError: the system has no more threads; those that were started have ended.
     """
 
-    def __init__(self, count: int, work: Callable[[T], None]) -> None:
+    def __init__(self, count: int, work: Callable[[InFlightRequest], None]) -> None:
         self._work = work
-        self._given: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
+        self._given: queue.SimpleQueue[InFlightRequest | None] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._run, name=f"sms-post-{n}", daemon=True) for n in range(count)]
 
         try:
@@ -44,9 +42,9 @@ class WorkerPool(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def submit(self, item: T) -> None:
-        """Submit an item to a thread."""
-        self._given.put((item,))
+    def submit(self, request: InFlightRequest) -> None:
+        """Give a request to a thread."""
+        self._given.put(request)
 
     def _end(self) -> None:
         started = [thread for thread in self._threads if thread.ident is not None]
@@ -57,7 +55,7 @@ class WorkerPool(Generic[T]):
 
     def _run(self) -> None:
         while (given := self._given.get()) is not None:
-            self._work(*given)
+            self._work(given)
 
 
 def run_uninterrupted(
@@ -75,8 +73,7 @@ def run_uninterrupted(
 
     :param work: runs once; its exception is raised here.
     :param on_interrupt: asks the work to stop soon.
-    :param heartbeat: called in this thread while the work runs.
-    :param every: seconds between heartbeats.
+    :param heartbeat: called in this thread every so many seconds while the work runs.
     """
     errors: list[BaseException] = []
 

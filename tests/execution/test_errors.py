@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -15,9 +14,9 @@ from airflow_provider_sms.exceptions import (
     RefusedError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.failures import Unsettled, cause_of, describe, failure, is_permanent
+from airflow_provider_sms.execution.errors import Unsettled, airflow_errors, describe, failure, is_permanent
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.model import LAPSED, UNKNOWN, TextedTwice
+from airflow_provider_sms.ledger.model import UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.request_queries import RequestRow
 from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.summary import Sums
@@ -47,16 +46,42 @@ def test_retries_are_spent_on_what_may_pass_by_itself(error, permanent):
     assert is_permanent(error) is permanent
 
 
-def test_a_failure_shows_the_cause_of_an_error_and_not_the_error():
-    """Its words are in the failure already; a driver's error behind it tells more, and another one may quote a row."""
-    driver = OSError("no such host")
-    caused = LedgerError("The ledger cannot be opened")
-    caused.__cause__ = driver
-    assert [cause_of(each) for each in (caused, InputError("a wrong argument"), KeyError("27820000001"))] == [
-        driver,
-        None,
-        None,
-    ]
+@pytest.mark.parametrize(
+    ("error", "cause", "raised"),
+    [
+        (InputError("message is empty"), None, AirflowFailException),
+        (LedgerError("The ledger cannot be opened"), OSError("no such host"), AirflowException),
+    ],
+    ids=["mistake", "driver"],
+)
+def test_an_error_is_told_once(error, cause, raised):
+    """A mistake is one message, and not two in a chain with the same words; the error of a driver stays behind it."""
+    with pytest.raises(raised, match=str(error)) as caught, airflow_errors():
+        raise error from cause
+    assert caught.value.__cause__ is cause
+    assert caught.value.__suppress_context__
+
+
+def test_the_words_of_another_error_are_in_no_log(caplog):
+    """They may quote a row; its type and place are shown."""
+    number = "2782" + "0000001"
+    with pytest.raises(AirflowException, match=r"^KeyError") as caught, airflow_errors():
+        raise KeyError(number)
+    assert caught.value.__cause__ is None
+    assert ("27820000001" in caplog.text, "test_errors.py" in caplog.text) == (False, True)
+
+
+def test_after_a_wait_an_error_denies_nothing_that_was_sent_before():
+    """Words such as "nothing was sent" are about the time since; the end of a send has its own."""
+    with (
+        pytest.raises(AirflowException, match=r"^Nothing was sent\. This is about the time since"),
+        airflow_errors(resumed=True),
+    ):
+        raise LedgerError("Nothing was sent")
+    with pytest.raises(AirflowException, match=r"may have been sent$"), airflow_errors(resumed=True):
+        raise failure(
+            "c", RowCounts(unknown=1), Sums(), Unsettled(), LedgerError("away"), stopped=False, on_unknown="fail"
+        )
 
 
 @pytest.mark.parametrize(
@@ -105,8 +130,8 @@ def test_a_send_that_went_well_does_not_fail():
 def test_unknown_messages_fail_for_good_unless_they_are_resent(on_unknown, permanent):
     """No retry can make known what is unknown; one that resends can get it through."""
     found = failed(unknown({5: 3, 3: 4}), on_unknown=on_unknown)
-    assert found.permanent is permanent
-    assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in found.words
+    assert found.transient is not permanent
+    assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +149,7 @@ def test_unknown_messages_fail_for_good_unless_they_are_resent(on_unknown, perma
 )
 def test_the_error_for_unknown_messages_names_the_commands_and_the_page(options, command):
     """They can be pasted: with the campaign's name, dashes and all, and the connection of a ledger not the usual."""
-    words = failed(unknown({3: 1}), **{"campaign": "spring sale", **options}).words
+    words = str(failed(unknown({3: 1}), **{"campaign": "spring sale", **options}))
     assert f"It is not sent again. A person decides: with airflow-sms {command}" in words
     assert "or on the campaign's page, under SMS in Airflow's navigation" in words
     assert ("on_unknown='reconcile'" in words) is (options.get("on_unknown") != "reconcile")
@@ -132,23 +157,11 @@ def test_the_error_for_unknown_messages_names_the_commands_and_the_page(options,
 
 def test_one_message_is_said_in_the_singular():
     """Whatever became of it."""
-    refused = failed(RowCounts(not_sent=1), sums=Sums(none_taken=1)).words
+    refused = str(failed(RowCounts(not_sent=1), sums=Sums(none_taken=1)))
     assert "1 message is not sent, since the service took nothing of its request (" in refused
-    lost = failed(unknown({3: 1}), on_unknown="resend").words
+    lost = str(failed(unknown({3: 1}), on_unknown="resend"))
     assert "1 message in the ledger's request 3 may have been sent" in lost
     assert "The next attempt sends it again" in lost
-
-
-def test_groups_of_which_nobody_was_taken_have_no_table():
-    """The advice is about the groups at the service, and names neither a source nor a list of suppressed numbers."""
-    sums = Sums(none_taken=1, error_report=Counter(OptedOuts=3))
-    found = failed(RowCounts(not_sent=1), sums=sums, to_groups=True)
-    assert found.permanent is True
-    assert found.words == (
-        "Campaign spring: the text is not sent, since the service took nothing of its request (OptedOuts 3 in its "
-        "error reports). Clearing the task sends it again, which helps only once the reason is gone: check at the "
-        "service that the groups have members"
-    )
 
 
 def test_what_another_task_has_not_recorded_is_worth_a_retry():
@@ -156,8 +169,8 @@ def test_what_another_task_has_not_recorded_is_worth_a_retry():
     news = {"task": ("news", "send", "monday", 3), "try_number": 2}
     awaited = [request(3, **news), request(5, **news), request(9)]
     found = failed(unknown({5: 3, 3: 2, 9: 2}, {3, 5, 9}), unsettled=Unsettled(awaited=awaited))
-    assert found.permanent is False
-    assert found.words == (
+    assert found.transient is True
+    assert str(found) == (
         "Campaign spring: 7 messages are claimed by another process that has recorded no outcome: requests 3, 5 by "
         "attempt 2 of task send of DAG news, run monday, map index 3; request 9 by attempt 1 of task t of DAG d, run r."
         " They may have been sent. The next attempt finds the outcome, or treats requests without one by then as "
@@ -169,53 +182,55 @@ def test_what_is_lost_and_what_is_unrecorded_are_told_apart():
     """Each with its own count; what is lost needs a person, whatever the other's outcome will be."""
     awaited = Unsettled(awaited=[request(5)])
     found = failed(unknown({4: 2, 5: 1}, {5}), unsettled=awaited)
-    assert found.permanent is True
-    assert "2 messages in the ledger's request 4 may have been sent: the sending process ended or" in found.words
-    assert "1 message is claimed by another process that has recorded no outcome: request 5 by attempt 1" in found.words
+    assert found.transient is False
+    assert "2 messages in the ledger's request 4 may have been sent: the service's response was lost, or" in str(found)
+    assert "1 message is claimed by another process that has recorded no outcome: request 5 by attempt 1" in str(found)
 
 
 @pytest.mark.parametrize("needs", [{"sums": Sums(none_taken=1)}, {"unsettled": TWICE}], ids=["none taken", "twice"])
 def test_what_needs_a_person_needs_one_at_once(needs):
     """A retry would hide it, or be wasted."""
     counts = RowCounts(unknown=1, not_sent=1, unsettled={5: 1}, awaited=frozenset({5}))
-    assert failed(counts, **needs).permanent is True
+    assert failed(counts, **needs).transient is False
 
 
 def test_messages_that_another_process_gave_back_are_left_to_the_next_attempt():
     """They were not free when the table was checked, so this attempt did not send them."""
     found = failed(RowCounts(accepted=9, not_sent=2))
-    assert found.permanent is False
-    assert "2 messages that another process held are free now, and not sent. The next attempt sends them" in found.words
+    assert found.transient is True
+    assert "2 messages are free again that another process held, and not sent. The next attempt sends them" in str(
+        found
+    )
 
 
 def test_an_error_and_unknown_messages_are_both_said():
     """The end of a send says all that is wrong with it."""
     found = failed(unknown({3: 7}), error=NotSentError("no route"))
-    assert (found.permanent, "no route" in found.words, "7 messages" in found.words) == (False, True, True)
+    assert (found.transient, "no route" in str(found), "7 messages" in str(found)) == (True, True, True)
 
 
 def test_a_stopped_send_can_be_retried():
     """A task that was told to stop goes on in its next try."""
-    assert failed(RowCounts(not_sent=1), stopped=True).permanent is False
+    assert failed(RowCounts(not_sent=1), stopped=True).transient is True
 
 
 def test_an_error_that_is_not_ours_is_named_not_quoted():
     """The words of a foreign error may hold a number."""
     found = failed(error=ValueError("27821234567"))
-    assert ("27821234567" in found.words, "ValueError" in found.words) == (False, True)
+    assert ("27821234567" in str(found), "ValueError" in str(found)) == (False, True)
 
 
 def test_people_who_were_texted_twice_fail_the_task_by_request():
     """It is the one thing that never passes in silence."""
     found = failed(RowCounts(accepted=9), unsettled=TWICE)
-    assert found.permanent is True
-    assert "request 4, texted twice: 3 of its messages went out with request 12, too" in found.words
+    assert found.transient is False
+    assert "request 4, texted twice: 3 of its messages went out with request 12, too" in str(found)
 
 
 def words_of(*requests, rows=None):
     rows = rows or len(requests)
     counts = RowCounts(unknown=rows, unsettled={each.request_id: rows // len(requests) for each in requests})
-    return failed(counts, unsettled=Unsettled(requests)).words
+    return str(failed(counts, unsettled=Unsettled(requests)))
 
 
 def test_the_failure_says_what_the_balance_says():
@@ -223,21 +238,17 @@ def test_the_failure_says_what_the_balance_says():
     both = told("charged", "The balance fell by 6: requests 3 and 5 were taken.")
     doubt = told("undecided", "No balance is known before it.")
     assert (
-        "the service's response was lost. The balance fell by 6: requests 3 and 5 were taken. No balance is known "
-        "before it. They are not sent again"
+        "the service's response was lost, or the sending process ended. The balance fell by 6: requests 3 and 5 were "
+        "taken. No balance is known before it. They are not sent again"
     ) in words_of(request(3, both), request(5, both), request(7), request(8, doubt))
 
 
 @pytest.mark.parametrize("evidence", [None, told("undecided", "")])
 def test_without_evidence_the_failure_is_as_ever(evidence):
     """A post-paid account gives none."""
-    assert "the service's response was lost. It is not sent again" in words_of(request(3, evidence))
-
-
-def test_of_a_process_that_ended_nobody_says_that_a_response_was_lost():
-    """Whether it was posted at all is not known, as the ledger says."""
-    words = words_of(request(3), request(5, reason=LAPSED))
-    assert "may have been sent: the sending process ended or lost the response. They are not" in words
+    assert "the service's response was lost, or the sending process ended. It is not sent again" in words_of(
+        request(3, evidence)
+    )
 
 
 def test_only_messages_of_the_table_are_counted():

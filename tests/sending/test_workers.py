@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from airflow_provider_sms.sending.threads import WorkerPool, run_uninterrupted
+from airflow_provider_sms.sending.workers import WorkerPool, run_uninterrupted
 
 
 def test_as_many_work_at_once_as_there_are_threads():

@@ -14,12 +14,13 @@ from support.later import later
 from support.versions import KEEPS_TASK_STATE
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, StoppedError
-from airflow_provider_sms.execution import ledger_session
-from airflow_provider_sms.execution.ledger_session import LedgerSession, note_ledger, refuse_without_trace
+from airflow_provider_sms.execution import enter
+from airflow_provider_sms.execution.enter import note_ledger, refuse_without_trace
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
+from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
@@ -61,11 +62,6 @@ def claims(store, who, count, *, campaign="c"):
             ledger.commit(outcomes=[Outcome(claim.request_id, NOT_SENT if n % 2 else ACCEPTED)])
 
 
-def begun(store, who):
-    """Begin an attempt, up to the moment at which it holds its campaign."""
-    return LedgerSession(store, who, register(store, who))
-
-
 def who(try_number, **changes):
     fields = {"dag_id": "d", "task_id": "t", "run_id": "r", "map_index": -1, "host": "h", "pid": 1, **changes}
     return Claimant(try_number=try_number, **fields)
@@ -101,7 +97,7 @@ def test_a_ledger_that_was_lost_between_tries_stops_the_task(sms_default, ledger
     assert [request.operation for request in sandbox.state.requests].count("bulk") == 3
     assert "has no trace of an earlier one" in ran.log
     assert "airflow-sms adopt dag_" in ran.log
-    assert (ran.summary["rows"], ran.summary["not_sent"]) == (200, 200)
+    assert ran.xcoms == {}
 
 
 @needs_task_state
@@ -258,7 +254,7 @@ def test_a_campaign_that_cannot_be_held_is_not_sent(sms_default, ledger_path, pe
     def fail(*_, **__):
         raise LedgerError("locked")
 
-    monkeypatch.setattr(ledger_session, "note_progress", fail)
+    monkeypatch.setattr(enter, "note_progress", fail)
     source = people(3)
     ran = run_task(
         lambda: (
@@ -276,9 +272,9 @@ def test_a_campaign_that_is_held_is_in_use(store, monkeypatch):
     claims(store, who(1), 3)
     before = store.clock() + 1
     found = old_campaigns(store, before)
-    session = begun(store, who(2))
+    claimant_id = register(store, who(2))
     monkeypatch.setattr(store, "clock", lambda: before)
-    session.hold("c", "sms_default")
+    note_progress(store, "c", claimant_id, "checking")
     assert [old.name for old in purge(store, found, before).in_use] == ["c"]
 
 
@@ -395,7 +391,7 @@ def test_a_database_that_cannot_be_reached_sends_nothing(send, people, sandbox, 
     connection = {"conn_type": "postgres", "host": str(tmp_path), "login": "nobody", "password": "pass-word-1"}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(connection))
     ran = send(people(5), ledger_conn_id="sms_ledger", retries=1)
-    assert (ran.state, ran.tries, ran.summary["not_sent"], sandbox.state.requests) == ("failed", 2, 5, [])
+    assert (ran.state, ran.tries, ran.xcoms, sandbox.state.requests) == ("failed", 2, {}, [])
     assert ("The ledger cannot be" in ran.log, "pass-word-1" in ran.log) == (True, False)
 
 

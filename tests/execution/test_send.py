@@ -4,13 +4,15 @@ from contextlib import closing
 
 import pytest
 from sqlalchemy import text
+from support.airflow import run_task
 from support.keys import message_keys
 from support.sending import claimant
 
-from airflow_provider_sms.execution import ledger_session
+from airflow_provider_sms.execution import enter
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 
 
 def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, people, ledger_path, monkeypatch):
@@ -46,7 +48,7 @@ def met(ledger_path, monkeypatch):
                 claimed.extend(ledger.commit(chunks=[Chunk(keys, others)], claim_seconds=0.3))
         return 600.0 if claimed else 0.0
 
-    monkeypatch.setattr(ledger_session, "configured_ledger_patience", claim)
+    monkeypatch.setattr(enter, "configured_ledger_patience", claim)
     return claimed
 
 
@@ -56,7 +58,7 @@ def test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good(send,
     ran = send(people(5), campaign="spring", retries=5, on_retry_callback=lambda _: met.clear())
     assert (ran.state, ran.tries, ran.summary["unknown"], ran.summary["already_sent"]) == ("failed", 2, 3, 2)
     assert "request 1 by attempt 1 of task t of DAG d, run r. They" in ran.log
-    lost = "3 messages in the ledger's request 1 may have been sent: the sending process ended or lost the response"
+    lost = "3 messages in the ledger's request 1 may have been sent: the service's response was lost, or the"
     assert lost in ran.log
 
 
@@ -84,5 +86,15 @@ def test_a_killed_process_leaves_messages_and_not_rows(send, ledger_path):
         long_ago.commit(chunks=[Chunk(message_keys(numbers, ["Hi"] * 4), numbers)], claim_seconds=1.0)
     ran = send([{"destination": each} for each in [*numbers, *numbers[:2]]], "Hi", campaign="spring")
     assert (ran.state, ran.summary["unknown"]) == ("failed", 4)
-    lost = "4 messages in the ledger's request 1 may have been sent: the sending process ended or lost the response"
+    lost = "4 messages in the ledger's request 1 may have been sent: the service's response was lost, or the"
     assert lost in ran.log
+
+
+@pytest.mark.parametrize("kind", [BulkSmsOperator, GroupSmsOperator])
+def test_the_log_says_what_the_default_campaign_means(sms_default, ledger_path, kind):
+    """And nothing of a campaign that has a name."""
+    people = {"source": [{"destination": "27820000001"}]} if kind is BulkSmsOperator else {"groups": "staff"}
+    ran = run_task(lambda: kind(task_id="send", message="Hi", **people))
+    assert f"/send/{ran.run_id} (one per DAG run: name it to text each person once, ever), remembered in" in ran.log
+    ran = run_task(lambda: kind(task_id="send", message="Hi", campaign="reminders", **people))
+    assert "Campaign reminders, remembered in" in ran.log

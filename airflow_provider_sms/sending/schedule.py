@@ -1,4 +1,4 @@
-"""The schedule of requests, new or retried: which may be posted now, and when the next one may be."""
+"""The schedule of a pass: which requests, new or retried, may be posted now, and when the next one may be."""
 
 from __future__ import annotations
 
@@ -12,18 +12,12 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.request_batch import Chunks
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
-
 DEFER_SECONDS = 1.0
 """Seconds until a request that a pause, the credit or the ledger held back is tried again."""
 
 
-class RequestScheduler:
-    """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait.
-
-    :param stop_conditions: what may keep a request back.
-    :param concurrency: the most requests in flight at once.
-    :param max_per_second: the most requests a second; None means no limit.
-    """
+class Schedule:
+    """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait."""
 
     def __init__(self, stop_conditions: StopConditions, *, concurrency: int, max_per_second: float | None) -> None:
         self._waiting: list[RequestBatch] = []
@@ -46,11 +40,7 @@ class RequestScheduler:
         self._waiting.append(batch)
 
     def next_wakeup(self, now: float, in_flight: int, *, more: bool) -> float:
-        """Return the seconds until a request may go; infinite where only the end of another one changes that.
-
-        :param in_flight: how many requests are in flight.
-        :param more: whether there are messages for new requests.
-        """
+        """Return the seconds until a request may go; infinite where only the end of another one changes that."""
         paced = max(self._limiter.delay(now), self._stop_conditions.caution.delay(now))
         waits = [max(batch.due - now, paced) for batch in self._waiting] if in_flight < self._limit else []
         if more and self._free_slots(in_flight) > 0:
@@ -60,10 +50,8 @@ class RequestScheduler:
     def due(self, chunks: Chunks, now: float, in_flight: int, claiming: Callable[[], bool]) -> Iterator[RequestBatch]:
         """Yield the requests that may go now.
 
-        :param chunks: the messages of new requests.
         :param in_flight: how many requests are in flight before the first of these.
         :param claiming: returns whether there may be another one.
-        :raises Exception: what reading the messages raises.
         """
         if self._stop_conditions.caution.delay(now) > 0:
             return

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import random
+from datetime import datetime, timezone
+from decimal import Decimal
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.send_window.window import SendWindow
+from airflow_provider_sms.sending.request_batch import Chunks, RequestBatch
+from airflow_provider_sms.sending.schedule import RateLimiter, Schedule
+from airflow_provider_sms.sending.stop_conditions import Credit, StopConditions
+
+
+def keys(*places):
+    return [people(5)[place].key for place in places]
+
+
+def test_a_batch_keeps_the_messages_that_were_claimed_and_returns_those_of_other_requests():
+    """A batch that is claimed again claims what it kept; the keys of the others tell which requests hold them."""
+    batch = RequestBatch(people(5))
+    assert batch.chunk.keys == keys(0, 1, 2, 3, 4)
+    assert (batch.keep([0, 3]), batch.chunk.keys) == (keys(1, 2, 4), keys(0, 3))
+    assert batch.messages == [people(5)[0], people(5)[3]]
+
+
+def test_a_repeat_of_a_claimed_message_goes_to_nobody():
+    """A message that stood twice in a batch was claimed once, and its repeat is not looked up as lost."""
+    batch = RequestBatch(people(2) + people(1))
+    assert (batch.keep([0, 1]), batch.messages) == ([], people(2))
+
+
+def test_a_service_that_takes_others_is_given_more_attempts():
+    """A service that throttles takes other messages meanwhile; one that is away takes none."""
+    batch = RequestBatch(people(1), attempt=5, taken_before=10)
+    batch.turn_away(10, unavailable=True)
+    assert (batch.attempt, batch.turned_away, batch.unavailable) == (5, 1, 1)
+    batch.turn_away(11, unavailable=False)
+    assert (batch.attempt, batch.taken_before, batch.turned_away, batch.unavailable) == (1, 11, 2, 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_message_goes_into_one_request_and_each_is_full_but_the_last(seed):
+    """In the order of the table."""
+    chance = random.Random(seed)
+    table, size = people(chance.randint(0, 120)), chance.choice([1, 7, 10, 100])
+    chunks = Chunks(table, size)
+    taken = []
+    while chunks.any:
+        chunk = chunks.take()
+        assert len(chunk) == min(size, len(table) - len(taken))
+        taken += chunk
+    assert ([each.key for each in taken], list(chunks.take())) == ([each.key for each in table], [])
+
+
+def test_without_a_limit_all_may_go():
+    """No limit means none."""
+    pacer = RateLimiter(None)
+    pacer.take(0.0)
+    assert (pacer.allowed(0.0, 7), pacer.delay(0.0)) == (7, 0.0)
+
+
+def test_requests_are_spaced_evenly():
+    """Two requests a second are half a second apart, also after a pause."""
+    pacer = RateLimiter(2.0)
+    gone = []
+    for now in (0.0, 0.1, 0.5, 0.6, 0.99, 1.0, 5.0, 5.1, 5.5):
+        if pacer.allowed(now, 3):
+            pacer.take(now)
+            gone.append(now)
+    assert gone == [0.0, 0.5, 1.0, 5.0, 5.5]
+
+
+def test_a_hold_lets_nothing_go():
+    """While the service asks to wait, no request goes, whatever the limit."""
+    pacer = RateLimiter(None)
+    pacer.hold(10.0)
+    assert (pacer.allowed(9.9, 1), pacer.delay(9.0), pacer.allowed(10.0, 1)) == (0, 1.0, 1)
+
+
+def test_a_request_whose_hours_have_ended_frees_its_credit():
+    """A request waits until nobody in it may be texted any more: what it would have cost is there for others."""
+    now = [datetime(2026, 1, 14, 17, 50, tzinfo=timezone.utc).timestamp()]
+    window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
+    conditions = StopConditions(window, clock=lambda: now[0], credit=Credit(Prices(1), Decimal(5)))
+    schedule = Schedule(conditions, concurrency=2, max_per_second=None)
+    britons = [m._replace(destination=f"44770090000{n}") for n, m in enumerate(people(5, 10))]
+    chunks = Chunks(people(5) + britons, 5)
+    (waiting,) = schedule.due(chunks, 0.0, 1, lambda: True)
+    schedule.retry(waiting, 1.0)
+    now[0] += 15 * 60.0  # the hours of South Africa have ended
+    (next_one,) = schedule.due(chunks, 1.0, 0, lambda: True)
+    assert (list(waiting.messages), next_one.chunk.keys) == ([], [m.key for m in britons])
+
+
+def test_no_request_goes_before_one_that_waits():
+    """Of rows with the same key values the first one is sent, also where a pause or a busy ledger kept it back."""
+    schedule = Schedule(StopConditions(), concurrency=3, max_per_second=None)
+    chunks = Chunks(people(10), 5)
+    (first, second) = schedule.due(chunks, 0.0, 0, lambda: True)
+    schedule.retry(first, 1.0)
+    assert list(schedule.due(Chunks(people(5), 5), 0.5, 1, lambda: True)) == []
+    assert (schedule.next_wakeup(0.5, 1, more=True), second.chunk.keys) == (0.5, [m.key for m in people(10)[5:]])
+    again = schedule.due(Chunks(people(5), 5), 1.0, 1, lambda: True)
+    assert next(again) is first
+    assert len(list(again)) == 1

@@ -1,4 +1,7 @@
-"""An outgoing message: a text, its destination, and the key that is claimed."""
+"""An outgoing message: a text, its destination, and the key that is claimed.
+
+A module of its own, since the engine and the client use it without the rest of this folder.
+"""
 
 from __future__ import annotations
 

@@ -156,7 +156,9 @@ class BulkAttempt:
         task = self._task
         try:
             # Before anything else can fail: the next attempt looks for the trace of this one.
-            session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
+            session = stack.enter_context(
+                entered(task.context, task.ledger_conn_id, resumed=task.resumed, stop=task.stop)
+            )
         except SmsError:
             # For the counts, and because an error in the arguments or the table should be reported first.
             options = self._options()

@@ -17,8 +17,8 @@ from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger import balances
-from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
 from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
 from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
@@ -58,7 +58,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
 
     # The ledger is closed once the end is noted there.
     with ExitStack() as stack, progress.until_ended(summary):
-        session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=False))
+        session = stack.enter_context(entered(task.context, task.ledger_conn_id, stop=task.stop))
         progress.enter(session, campaign)
         session.hold(campaign, task.sms_conn_id)
         options = read_options()

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
-from airflow_provider_sms.hooks.ledger import configured_ledger_patience, open_ledger
-from airflow_provider_sms.ledger.attempts import has_trace, register
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.attempts import has_trace, note_progress, register
 from airflow_provider_sms.ledger.backend import again_if_busy
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
-from airflow_provider_sms.ledger.progress import note_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.stop_flag import StopFlag
 
 NOTE = "sms_ledger"
 """The key in Airflow's task state store of the ledger that a task has used, in words."""
@@ -74,22 +74,24 @@ class LedgerSession:
             kind=kind,
             claimant_id=self.claimant_id,
             account=account,
-            patience=configured_ledger_patience(),
         )
 
 
 @contextmanager
-def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool = False) -> Iterator[LedgerSession]:
+def entered(
+    context: Context, ledger_conn_id: str | None, *, resumed: bool = False, stop: StopFlag | None = None
+) -> Iterator[LedgerSession]:
     """Open the ledger for an attempt.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; for None see :func:`open_ledger`.
     :param resumed: whether this leg follows a deferral.
+    :param stop: whether the task was told to stop.
     :raises InputError: the connection cannot hold a ledger, or the ledger has no trace of the earlier attempts.
     :raises LedgerError: it cannot be opened.
     :raises StoppedError: another attempt has replaced this one.
     """
     who = claimant_of(context)
-    with closing(open_ledger(ledger_conn_id)) as store:
+    with closing(open_ledger(ledger_conn_id, stop=stop)) as store:
         refuse_without_trace(context, store, who, resumed=resumed, ledger_conn_id=ledger_conn_id)
         claimant_id = register(store, who)
         note_ledger(context, store)

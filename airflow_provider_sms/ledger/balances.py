@@ -6,13 +6,12 @@ from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, exists, insert, select, update
+from sqlalchemy import and_, delete, insert, select, update
 
 from airflow_provider_sms.ledger.account import BilledRequest, Reading
-from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.locks import BALANCE_LOCK, campaign_lock
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.schema import balance, decision, request
+from airflow_provider_sms.ledger.schema import balance, request
 from airflow_provider_sms.ledger.transitions import fitting_cost, lapse, state_at
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def record_reading(
     :raises LedgerError: when it was not committed.
     """
     written = None if amount is None else fitting_cost(str(amount))
-    with store.write(BALANCE_LOCK) as connection:
+    with store.write(LEDGER_LOCK, shared=True) as connection:
         read_at = store.clock() if read_at is None else read_at
         values = {"account": key, "asked_at": asked_at, "read_at": read_at, "amount": written}
         connection.execute(insert(balance).values(values))
@@ -56,7 +55,7 @@ def forget_balances(store: LedgerBackend, before: float) -> int:
     :param before: the moment, seconds since the epoch.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(BALANCE_LOCK) as connection:
+    with store.write(LEDGER_LOCK, shared=True) as connection:
         return connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
 
 
@@ -135,10 +134,9 @@ def _history(
     readings = [Reading(asked_at, read_at, Decimal(amount)) for asked_at, read_at, amount in rows]
     since = min([begin, *(each.asked_at for each in readings)]) - AN_HOUR
     until = max([end, *(each.read_at for each in readings)])
-    was_decided = exists().where(decision.c.request_id == request.c.id).label("was_decided")
     columns = [request.c[name] for name in _COLUMNS]
     its = and_(request.c.account == key, request.c.claimed_at >= since, request.c.claimed_at <= until)
-    billed: list[Row[Any]] = list(connection.execute(select(*columns, was_decided).where(its)))
+    billed: list[Row[Any]] = list(connection.execute(select(*columns).where(its)))
     # What all of a request has cost shows how far the prices are off that were expected.
     ratios = [Decimal(each.cost) / Decimal(each.planned_cost) for each in billed if _tells_prices(each)]
     bounds = min([Decimal(1), *ratios]), max([Decimal(1), *ratios])
@@ -147,7 +145,7 @@ def _history(
 
 _COLUMNS = (
     "id", "state", "submitted", "claimed_at", "deadline", "finished_at", "messages", "cost", "planned_parts",
-    "planned_cost",
+    "planned_cost", "decided_at",
 )  # fmt: skip
 
 
@@ -166,7 +164,7 @@ def _billed(row: Row[Any], low: Decimal, high: Decimal) -> BilledRequest:
     most = Decimal("Infinity") if row.planned_parts is None else planned * high
     # Only a response counts messages. A request that its own process called not sent was not posted, or refused.
     is_answered = row.state in (ACCEPTED, NOT_SENT) and row.messages is not None
-    is_refused = row.state == NOT_SENT and not row.was_decided
+    is_refused = row.state == NOT_SENT and row.decided_at is None
     stated = Decimal(row.cost or 0) if is_answered or is_refused else None
     closed_at = row.deadline if stated is None else row.finished_at
     return BilledRequest(row.id, row.claimed_at, closed_at, planned * low, most, stated)

@@ -17,20 +17,15 @@ unknown: :mod:`airflow_provider_sms.ledger.transitions` decides that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import and_, delete, func, select, update
 
-from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
-from airflow_provider_sms.ledger.attempts import (
-    EarlierClaims,
-    claimants_of_try,
-    register,
-    registered,
-)
-from airflow_provider_sms.ledger.backend import again_if_busy, enter_campaign, in_pieces
+from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
+from airflow_provider_sms.ledger.backend import again_if_busy, campaign_lock, in_pieces
+from airflow_provider_sms.ledger.campaigns import open_pause
 from airflow_provider_sms.ledger.holders import Holders
-from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
     CLAIMED,
@@ -41,7 +36,7 @@ from airflow_provider_sms.ledger.model import (
     Claimant,
     Outcome,
 )
-from airflow_provider_sms.ledger.pauses import open_pause
+from airflow_provider_sms.ledger.preview import EarlierClaims
 from airflow_provider_sms.ledger.request_queries import (
     KeptResponses,
     read_records,
@@ -49,9 +44,8 @@ from airflow_provider_sms.ledger.request_queries import (
     sent_requests,
     superseded_keys,
 )
-from airflow_provider_sms.ledger.schema import message, request
+from airflow_provider_sms.ledger.schema import attempt, message, request
 from airflow_provider_sms.ledger.transitions import (
-    PATIENCE_SECONDS,
     RECORD_RESPONSE,
     fitting_cost,
     is_late,
@@ -71,10 +65,10 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.ledger.account import Account
-    from airflow_provider_sms.ledger.backend import LedgerBackend, RequestSize
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
+    from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.ledger.model import Chunk, TextedTwice
-    from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.request_queries import RequestRow, SentRequest
 
 REQUESTS_AT_ONCE = 20
@@ -100,7 +94,6 @@ class CampaignLedger:
     :param elapsed: seconds from any start, by a clock that nobody can set and that counts while the machine sleeps.
     :param claimant_id: this attempt's claimant, where it is registered already; None means that it is registered here.
     :param account: the account that it is sent with; None means that nothing about it is recorded.
-    :param patience: seconds for which it tries to record its outcomes, and expects those of others after their claims.
     """
 
     def __init__(
@@ -114,7 +107,6 @@ class CampaignLedger:
         elapsed: Callable[[], float] = elapsed,
         claimant_id: int | None = None,
         account: Account | None = None,
-        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
@@ -127,14 +119,13 @@ class CampaignLedger:
         """When the claims of the last commit lapse, by :attr:`elapsed`: a deadline moves where a clock is set."""
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
-        self.patience = patience
         self._last_claimed: int | None = None
         self.lost: LedgerLostError | None = None
         """The error that told that the ledger has gone back; None where it has not."""
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
-        self._registered = self._require_registered(who.columns())
+        self._started_at = self._find_registered()
         self.claimants = claimants_of_try(store, who, self._claimant_id)
         """This process, and those that made the attempt before it was deferred."""
         self._campaign_id = again_if_busy(self._enter)
@@ -142,9 +133,14 @@ class CampaignLedger:
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
 
+    @property
+    def patience(self) -> Patience:
+        """Tries again what fails while the ledger is away."""
+        return self._store.patience
+
     def _enter(self) -> int:
         with self._write() as connection:
-            return enter_campaign(connection, self.campaign_name, self.clock())
+            return enter_campaign(connection, self.campaign_name, self._claimant_id, self.clock())
 
     def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock, shared=shared, patience=patience)
@@ -155,9 +151,9 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read, or the campaign was purged.
         """
         with self._store.read() as connection:
-            holders = self._holders.find(connection, keys, patience=self.patience)
-            # After the query: it must not have found the messages of another campaign.
-            self._require_campaign(connection)
+            holders = self._holders.find(connection, keys, patience=self.patience.seconds)
+            # After the query: a file gives the id of a campaign that was purged to another one.
+            self._own_states(connection, ())
         return holders
 
     def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRow]]:
@@ -190,14 +186,6 @@ class CampaignLedger:
                 pass
         return self._commit(outcomes, chunks, claim_seconds, shared=False)
 
-    def _require_campaign(self, connection: Connection) -> None:
-        """Refuse to go on in a campaign that a purge has forgotten: its id may be another campaign's now."""
-        if not self._store.has_campaign(connection, self._campaign_id, self.campaign_name):
-            raise LedgerError(
-                f"Campaign {self.campaign_name} was purged while this attempt used it. Nothing more is sent by this "
-                "attempt; the next one begins the campaign anew"
-            )
-
     def _commit(
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
@@ -210,7 +198,6 @@ class CampaignLedger:
             self._record(connection, outcomes, states)
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
-                self._require_campaign(connection)
                 # The deadline counts from here: other processes may have kept this one waiting for the lock.
                 self.lapses_at = self.elapsed() + claim_seconds
                 claims = self._claim(connection, chunks, self.clock() + claim_seconds)
@@ -249,21 +236,18 @@ class CampaignLedger:
             states = self._own_states(connection, ())
         self._require_whole(states, ())
 
-    def _require_registered(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Return this attempt's row in the ledger, by column.
+    def _find_registered(self) -> float:
+        """Return when this attempt was registered: a server that went back may give its id to another one.
 
-        A server that went back may give the id to another attempt.
-
-        :param wanted: values that the row must have.
         :raises LedgerLostError: the ledger does not have the attempt.
         """
-        row = registered(self._store, self._claimant_id)
-        if row is None or any(row[name] != value for name, value in wanted.items()):
-            self.lost = LedgerLostError(
-                "The ledger has lost this attempt, which was committed to it. Nothing more is sent"
-            )
-            raise self.lost
-        return row
+        columns = [attempt.c[name] == value for name, value in self._who.columns().items()]
+        query = select(attempt.c.started_at).where(attempt.c.id == self._claimant_id, *columns)
+        with self._store.read() as connection:
+            started_at: float | None = connection.execute(query).scalar()
+        if started_at is None:
+            raise self._gone_back(())
+        return started_at
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
         """Return the requests whose event id is recorded for another request of the campaign, too.
@@ -271,9 +255,12 @@ class CampaignLedger:
         :param events: the event id of each request.
         :raises LedgerError: when the ledger cannot be read.
         """
+        these = and_(request.c.campaign_id == self._campaign_id, request.c.event_id.in_(sorted(set(events.values()))))
+        query = select(request.c.event_id, request.c.id).where(these)
         holders: dict[int, set[int]] = {}
-        for event_id, request_id in self._store.requests_of_events(self._campaign_id, sorted(set(events.values()))):
-            holders.setdefault(event_id, set()).add(request_id)
+        with self._store.read() as connection:
+            for event_id, request_id in connection.execute(query):
+                holders.setdefault(event_id, set()).add(request_id)
         return {each for each, event_id in events.items() if holders.get(event_id, set()) - {each}}
 
     def has_unknown(self) -> bool:
@@ -288,30 +275,44 @@ class CampaignLedger:
     def _own_states(
         self, connection: Connection, outcomes: Iterable[Outcome], unposted: Iterable[int] = ()
     ) -> dict[int, str]:
-        """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim."""
-        ids = {outcome.request_id for outcome in outcomes}.union(unposted)
-        if self._last_claimed is not None:
-            ids.add(self._last_claimed)
-        return self._store.own_states(connection, self._registered, ids) if ids else {}
+        """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim.
+
+        :raises LedgerLostError: the ledger does not have this attempt any more.
+        """
+        ids = self._expected(outcomes).union(unposted)
+        its = and_(request.c.attempt_id == attempt.c.id, request.c.id.in_(ids))
+        rows = connection.execute(
+            select(request.c.id, request.c.state)
+            .select_from(attempt.outerjoin(request, its))
+            .where(attempt.c.id == self._claimant_id, attempt.c.started_at == self._started_at)
+        ).all()
+        if not rows:
+            raise self._gone_back(self._expected(outcomes))
+        return {request_id: state for request_id, state in rows if request_id is not None}
+
+    def _expected(self, outcomes: Iterable[Outcome]) -> set[int]:
+        """Return the requests that must be there. Commits are lost from the end: with the last claim, each is there."""
+        last = () if self._last_claimed is None else (self._last_claimed,)
+        return {outcome.request_id for outcome in outcomes}.union(last)
 
     def _require_whole(self, states: Collection[int], outcomes: Iterable[Outcome]) -> None:
         """Refuse a ledger that no longer has what was committed to it.
 
-        Commits are lost from the end. So where the last claim exists, every earlier one does.
-
         :param states: the requests that were found.
         """
-        wanted = {outcome.request_id for outcome in outcomes}
-        if self._last_claimed is not None:
-            wanted.add(self._last_claimed)
-        if lost := sorted(wanted.difference(states)):
-            self.lost = LedgerLostError(
-                f"The ledger has lost requests that were committed to it, the last of them {lost[-1]}: it went back to "
-                "an earlier state, as by a failover to a standby that lagged, or by an older copy put in its place. "
-                "Nothing more is sent. It has forgotten people who were texted, so do not send this campaign again "
-                "before they are in the ledger or out of the table"
-            )
-            raise self.lost
+        if lost := self._expected(outcomes).difference(states):
+            raise self._gone_back(lost)
+
+    def _gone_back(self, lost: Collection[int]) -> LedgerLostError:
+        """Return the error for a ledger that has lost this attempt, or requests of it."""
+        what = f"requests that were committed to it, the last of them {max(lost)}" if lost else "this attempt"
+        self.lost = LedgerLostError(
+            f"The ledger has lost {what}: it went back to an earlier state, as by a failover to a standby that lagged, "
+            "or by an older copy put in its place, or a purge has forgotten the campaign. Nothing more is sent. It has "
+            "forgotten people who were texted, so do not send this campaign again before they are in the ledger or out "
+            "of the table"
+        )
+        return self.lost
 
     def _record(self, connection: Connection, outcomes: Sequence[Outcome], states: Mapping[int, str]) -> None:
         """Record outcomes.
@@ -331,7 +332,7 @@ class CampaignLedger:
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
         claim = {
             "campaign_id": self._campaign_id,
-            "claimant_id": self._claimant_id,
+            "attempt_id": self._claimant_id,
             "kind": self._kind,
             "state": CLAIMED,
             "claimed_at": self.clock(),
@@ -407,12 +408,12 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        names = ("id", "state", "deadline", "claimant_id", "claimed_at", "finished_at")
+        names = ("id", "state", "deadline", "attempt_id", "claimed_at", "finished_at")
         columns, found = [request.c[name] for name in names], {}
         with self._store.read() as connection:
             for some in in_pieces(sorted(request_ids)):
                 for row in connection.execute(select(*columns).where(request.c.id.in_(some))):
-                    found[row.id] = self._holders.of_row(row, patience=self.patience)
+                    found[row.id] = self._holders.of_row(row, patience=self.patience.seconds)
         return found
 
     def texted_twice(self) -> list[TextedTwice]:
@@ -431,7 +432,7 @@ class CampaignLedger:
         query = (
             select(func.count())
             .select_from(request.join(message, message.c.request_id == request.c.id))
-            .where(request.c.claimant_id == self._claimant_id, request.c.state == ACCEPTED)
+            .where(request.c.attempt_id == self._claimant_id, request.c.state == ACCEPTED)
         )
         with self._store.read() as connection:
             return int(connection.execute(query).scalar_one())

@@ -7,15 +7,13 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import func, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import BALANCE, CHARGED, kept_evidence
-from airflow_provider_sms.ledger.attempts import ADOPTION
-from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, campaign_lock
+from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.ledger.schema import campaign, message, request
 from airflow_provider_sms.ledger.transitions import current_state, lapse, move, restore
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.model import Claimant, RequestState
+    from airflow_provider_sms.ledger.model import RequestState
 
 
 REQUESTS_AT_ONCE = 20
@@ -105,11 +103,10 @@ def _close(
     sums: dict[str, Any] = {}
     if state == ACCEPTED and told is not None and told.verdict == CHARGED:
         sums = {"cost": told.amount, "parts": request.c.planned_parts}
-    settled = connection.execute(
-        update(request)
-        .where(request.c.id == request_id, request.c.state == UNKNOWN)
-        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at), **proof, **sums)
-    )
+    finished_at = func.coalesce(request.c.finished_at, request.c.claimed_at)
+    decided = {"state": state, "decision": state, "decided_by": who, "decided_at": now, "finished_at": finished_at}
+    this = update(request).where(request.c.id == request_id, request.c.state == UNKNOWN)
+    settled = connection.execute(this.values(**decided, **proof, **sums))
     if settled.rowcount == 0:
         raise InputError(_not_unknown(connection, request_id))
     if state == NOT_SENT:
@@ -120,8 +117,6 @@ def _close(
     else:
         its = select(func.count()).select_from(message).where(message.c.request_id == request_id)
         held = connection.execute(its).scalar_one()
-    decided = {"decision": state, "decided_by": who, "decided_at": now}
-    connection.execute(insert(decision).values(request_id=request_id, **decided))
     return held
 
 
@@ -153,15 +148,3 @@ def require_unknown(store: LedgerBackend, request_id: int) -> None:
         state, deadline = connection.execute(query).one()
         if current_state(state, deadline, store.clock()) != UNKNOWN:
             raise InputError(_not_unknown(connection, request_id))
-
-
-def adopt(store: LedgerBackend, task: Claimant) -> None:
-    """Let a task instance go on with a ledger that lacks some or all of what its earlier attempts wrote.
-
-    :param task: the task instance; its ``host`` names the person who takes responsibility, for the record.
-    :raises LedgerError: when it was not committed.
-    """
-    with store.write(ADOPTION_LOCK) as connection:
-        connection.execute(
-            insert(claimant).values({**task.columns(), "try_number": ADOPTION, "started_at": store.clock()})
-        )

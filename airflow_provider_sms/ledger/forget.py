@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, select, update
 
-from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.locks import campaign_lock
+from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.model import CLAIMED, FORGOTTEN_NUMBER, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, message, request, superseded
 

@@ -11,9 +11,10 @@ from sqlalchemy import and_, func, or_, select, true
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
-from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
+from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.campaigns import require_campaign
 from airflow_provider_sms.ledger.model import NOT_SENT, SUPERSEDED, UNKNOWN, Claimant
-from airflow_provider_sms.ledger.schema import campaign, claimant, message, request, superseded
+from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
@@ -92,14 +93,14 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
             request.c.finished_at,
             request.c.event_id,
             reason_at(now),
-            claimant.c.dag_id,
-            claimant.c.task_id,
-            claimant.c.run_id,
-            claimant.c.map_index,
-            claimant.c.try_number,
+            attempt.c.dag_id,
+            attempt.c.task_id,
+            attempt.c.run_id,
+            attempt.c.map_index,
+            attempt.c.try_number,
             *more,
         )
-        .select_from(request.join(campaign).join(claimant))
+        .select_from(request.join(campaign).join(attempt, attempt.c.id == request.c.attempt_id))
         .where(which)
         .order_by(request.c.id)
     )
@@ -191,7 +192,7 @@ def read_records(
     """
     found: list[RequestRow] = []
     for piece in in_pieces(sorted(ids)):
-        query = _select(request.c.id.in_(piece), now, request.c.claimant_id.in_(claimants))
+        query = _select(request.c.id.in_(piece), now, request.c.attempt_id.in_(claimants))
         found += [row._replace(mine=bool(row.mine)) for row in map(_row, connection.execute(query))]
     return found
 
@@ -221,7 +222,7 @@ def sent_requests(store: LedgerBackend, campaign_id: int, claimants: Collection[
     )
     query = select(*columns).where(
         request.c.campaign_id == campaign_id,
-        request.c.claimant_id.in_(claimants),
+        request.c.attempt_id.in_(claimants),
         or_(request.c.state != NOT_SENT, request.c.response.is_not(None)),
     )
     with (
@@ -271,7 +272,7 @@ class KeptResponses:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        query = select(func.count()).select_from(request.join(claimant)).where(self._of_this_task)
+        query = select(func.count()).select_from(request.join(attempt)).where(self._of_this_task)
         with self._store.read() as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -283,7 +284,7 @@ class KeptResponses:
         """
         query = (
             select(request.c.response)
-            .select_from(request.join(claimant))
+            .select_from(request.join(attempt))
             .where(self._of_this_task)
             .order_by(request.c.id)
             .limit(limit)

@@ -1,7 +1,7 @@
 """Counts of campaigns: messages and requests by state, parts, costs, and how long requests take.
 
 The campaign's page takes its counts of requests from here. Those of rows without a request, such as invalid ones, are
-in the progress that each attempt notes: :mod:`~airflow_provider_sms.ledger.progress`.
+in the progress that each attempt notes: :mod:`~airflow_provider_sms.ledger.attempts`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from sqlalchemy import and_, case, func, or_, select
 
 from airflow_provider_sms.ledger.account import BALANCE
-from airflow_provider_sms.ledger.backend import require_campaign
+from airflow_provider_sms.ledger.campaigns import require_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request, superseded
+from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 from airflow_provider_sms.ledger.transitions import state_at, under_way
 
 if TYPE_CHECKING:
@@ -113,31 +113,28 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         of_campaign = request.c.campaign_id == campaign_id
         state = state_at(now)
         by_state = select(state, func.count()).where(of_campaign).group_by(state)
-        began, first, last = connection.execute(
+        began, first, last, last_decided, decided = connection.execute(
             select(
                 func.max(campaign.c.created_at),
                 func.min(request.c.claimed_at),
                 func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)),
+                func.max(request.c.decided_at),
+                func.count(case((request.c.decided_by != BALANCE, 1))),
             )
             .select_from(campaign.outerjoin(request))
             .where(campaign.c.id == campaign_id)
         ).one()
-        decided, last_decided = connection.execute(
-            select(func.count(case((decision.c.decided_by != BALANCE, 1))), func.max(decision.c.decided_at))
-            .select_from(decision.join(request, request.c.id == decision.c.request_id))
-            .where(of_campaign)
-        ).one()
         senders = (
             select(
-                claimant.c.dag_id,
-                claimant.c.task_id,
-                func.count(claimant.c.run_id.distinct()),
-                func.count(claimant.c.id.distinct()),
+                attempt.c.dag_id,
+                attempt.c.task_id,
+                func.count(attempt.c.run_id.distinct()),
+                func.count(attempt.c.id.distinct()),
             )
-            .select_from(request.join(claimant))
+            .select_from(request.join(attempt))
             .where(of_campaign)
-            .group_by(claimant.c.dag_id, claimant.c.task_id)
-            .order_by(claimant.c.dag_id, claimant.c.task_id)
+            .group_by(attempt.c.dag_id, attempt.c.task_id)
+            .order_by(attempt.c.dag_id, attempt.c.task_id)
         )
         return CampaignStatus(
             campaign=name,
@@ -191,7 +188,7 @@ def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int,
     added = request.c.messages.is_not(None)
     # Money is not rounded: equal costs are counted, and added up as decimals. The cost comes first in the key, since
     # SQLite sorts 100,000 requests by it, and the others are often the same.
-    key = (request.c.cost, request.c.claimant_id, request.c.campaign_id)
+    key = (request.c.cost, request.c.attempt_id, request.c.campaign_id)
     query = (
         select(
             *key,
@@ -227,11 +224,11 @@ def _held(connection: Connection, which: ColumnElement[bool], now: float) -> lis
     state = state_at(now)
     counted = (func.count(message.c.request_id), func.count(request.c.id.distinct()))
     query = (
-        select(request.c.campaign_id, request.c.claimant_id, state, *counted)
+        select(request.c.campaign_id, request.c.attempt_id, state, *counted)
         .select_from(request.outerjoin(message, message.c.request_id == request.c.id))
         .where(which)
         # The state first: in another order SQLite reads all requests by the index of claimants, which has that order.
-        .group_by(state, request.c.campaign_id, request.c.claimant_id)
+        .group_by(state, request.c.campaign_id, request.c.attempt_id)
     )
     return [((*key,), (messages, requests)) for *key, messages, requests in connection.execute(query)]
 
@@ -252,10 +249,10 @@ def _superseded(connection: Connection, which: ColumnElement[bool]) -> list[_Hel
     """Return the messages of superseded requests that were not sent again yet."""
     free = case((and_(superseded.c.request_id.is_not(None), ~is_sent_again()), 1), else_=0)
     query = (
-        select(request.c.campaign_id, request.c.claimant_id, func.sum(free), func.count(request.c.id.distinct()))
+        select(request.c.campaign_id, request.c.attempt_id, func.sum(free), func.count(request.c.id.distinct()))
         .select_from(request.outerjoin(superseded, superseded.c.request_id == request.c.id))
         .where(which, request.c.state == SUPERSEDED)
-        .group_by(request.c.campaign_id, request.c.claimant_id)
+        .group_by(request.c.campaign_id, request.c.attempt_id)
     )
     return [((*key, SUPERSEDED), (int(messages), requests)) for *key, messages, requests in connection.execute(query)]
 

@@ -45,11 +45,6 @@ def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
     return (state == CLAIMED) & (deadline < now)
 
 
-PATIENCE_SECONDS = 300.0
-"""Seconds for which a process that cannot write to the ledger tries to record its outcomes, unless the configuration
-says otherwise; others expect the outcome of a request for as long after its claim."""
-
-
 def may_be_recorded(
     finished_at: float | None, claimed_at: float, deadline: float, *, now: float, seconds: float
 ) -> bool:
@@ -253,5 +248,5 @@ def texted_twice(connection: Connection, campaign_id: int, claimants: Sequence[i
         .order_by(superseded.c.request_id, holder.c.id)
     )
     if claimants is not None:
-        query = query.where(or_(request.c.claimant_id.in_(claimants), holder.c.claimant_id.in_(claimants)))
+        query = query.where(or_(request.c.attempt_id.in_(claimants), holder.c.attempt_id.in_(claimants)))
     return [TextedTwice(one, other, bool(sure), count) for one, other, sure, count in connection.execute(query)]

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from airflow_provider_sms.ledger import transitions
 from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import claimant, message, request
+from airflow_provider_sms.ledger.schema import attempt, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def requests(
                 request.c.parts,
                 request.c.cost,
                 reason_at(now),
-                claimant.c.try_number,
+                attempt.c.try_number,
             )
-            .select_from(request.join(claimant))
+            .select_from(request.join(attempt))
             .where(request.c.campaign_id == campaign_id)
             .order_by(request.c.id.desc())
             .limit(limit)

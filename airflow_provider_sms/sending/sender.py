@@ -93,7 +93,6 @@ class Sender:
     :param holds: whether a request of the account is lost whose outcome the balance may still tell: nothing is claimed
         then. Called before each claim of a send that reconciles.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
-    :param sleep: waits for that many seconds.
     """
 
     def __init__(
@@ -108,7 +107,6 @@ class Sender:
         stop_conditions: StopConditions | None = None,
         holds: Callable[[], bool] = lambda: False,
         monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.error: Exception | None = None
         """The first error that ended the send."""
@@ -129,7 +127,6 @@ class Sender:
         self._stop = stop
         self._holds = holds
         self._monotonic = monotonic
-        self._sleep = sleep
         self._scheduler = RequestScheduler(
             self.stop_conditions, concurrency=options.concurrency, max_per_second=options.max_requests_per_second
         )
@@ -378,7 +375,7 @@ class Sender:
         """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""
         if not (self._unrecorded or self.ledger_failed):
             return
-        if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep, self._monotonic)) is not None:
+        if (error := flush(self._ledger, self._unrecorded)) is not None:
             self.fail(error)
         else:
             self._unrecorded = []

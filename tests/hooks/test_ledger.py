@@ -19,7 +19,7 @@ from airflow_provider_sms.hooks.ledger import (
     postgres_url,
     refuse_several_machines,
 )
-from airflow_provider_sms.ledger import open as opening
+from airflow_provider_sms.ledger import backend
 
 A_SERVER = Connection(conn_id="c", conn_type="postgres", host="db")
 
@@ -125,7 +125,7 @@ def running(patient_servers):
 @pytest.fixture
 def server(running, monkeypatch):
     """Point the connection ``sms_ledger`` at a ledger on that server, and see to it that it runs afterwards."""
-    monkeypatch.setattr(opening, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(backend, "RETRY_SECONDS", 0.05)
     fields = {"conn_type": "postgres", "host": str(running.folder), "port": running.port, "schema": "postgres"}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": "postgres"}))
     open_ledger("sms_ledger").close()

@@ -6,8 +6,8 @@ from support.plugins import Person
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.campaigns import pause_of
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.pauses import pause_of
 from airflow_provider_sms.ledger.schema import decision, request
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins import actions

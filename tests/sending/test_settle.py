@@ -15,6 +15,7 @@ from support.sending import KEY, Service, answer, chunk_of, claimant, counted, f
 
 from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, KeptEvidence
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
@@ -581,7 +582,8 @@ def test_a_lapsed_claim_is_superseded_once_its_process_has_given_up(
     """Patience counts from the claim, and never ends before the deadline, until which the request may be posted."""
     _, request_id = claimed()
     clock.now += after
-    assert settles([request_id], "resend", patience=patience) == (freed, 0)
+    store.patience = Patience(patience)
+    assert settles([request_id], "resend") == (freed, 0)
     assert [row.state for row in named_requests(store, [request_id])] == [SUPERSEDED if freed else UNKNOWN]
 
 

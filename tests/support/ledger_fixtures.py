@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
@@ -79,12 +79,10 @@ def enter(store, clock):
         into=store,
         clock=clock,
         claimant_id=None,
-        patience=PATIENCE_SECONDS,
         **changes,
     ):
         who = claimant(try_number, **changes)
-        options = {"claimant_id": claimant_id, "patience": patience}
-        return CampaignLedger(into, campaign, who, clock=clock, **options)
+        return CampaignLedger(into, campaign, who, clock=clock, claimant_id=claimant_id)
 
     return enter
 
@@ -107,6 +105,8 @@ def sender(service, enter):
         **options,
     ):
         ledger, stop = ledger or enter(), stop or StopFlag()
+        store = ledger._store
+        store.patience = Patience(store.patience.seconds, stop, slept.append, monotonic)
         options = SendingOptions(
             **{"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
         )
@@ -125,7 +125,6 @@ def sender(service, enter):
             stop_conditions=stop_conditions,
             holds=settle.holds,
             monotonic=monotonic,
-            sleep=slept.append,
         )
         return Sending(ledger, sender, settle, options.chunk_size)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import make_url
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -121,6 +122,7 @@ class Sending:
             return client.send_bulk(pairs) if around is None else around(lambda: client.send_bulk(pairs))
 
         self.stop = stop or StopFlag()
+        store.patience = Patience(stop=self.stop, sleep=lambda _: None)
         sending = SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001))
         reconciliation = Reconciliation(store, campaign, "account", client.get_balance)
         self._settle = Settle(self.ledger, reconciliation, sending.on_unknown, self.stop, lambda _: None)
@@ -132,7 +134,6 @@ class Sending:
             options=sending,
             stop=self.stop,
             stop_conditions=stop_conditions,
-            sleep=lambda seconds: None,
         )
         self.table = Table(())
 

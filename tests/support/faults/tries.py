@@ -16,10 +16,10 @@ from airflow_provider_sms.exceptions import LedgerError, ServiceError, SmsError
 from airflow_provider_sms.execution.account import close_earlier
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.account import Account
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import of_summary, register
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.progress import of_summary
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending.backoff import Backoff
@@ -202,6 +202,7 @@ def attempt(
             closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,
         ):
             store.clock = clock = lambda: campaign.now() + ahead()
+            store.patience = Patience(3.0)
             who = claimant(number)
             claimant_id = register(store, who)
             notes = Progress({"ti": SimpleNamespace(dag_id="dag", task_id="task")}, "sms_default")  # type: ignore[typeddict-item]
@@ -213,7 +214,6 @@ def attempt(
                 clock=clock,
                 claimant_id=claimant_id,
                 account=campaign.billed,
-                patience=3.0,
             )
             notes.note("checking")
             reconciliation = Reconciliation(store, campaign.name, campaign.billed.key, client.get_balance)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import GroupOptions, SendingTask
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.ledger.holders import Holder
+    from airflow_provider_sms.ledger.model import Holder
     from airflow_provider_sms.sending.settle import Reconciliation
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse

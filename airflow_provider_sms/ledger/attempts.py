@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, insert, select, update
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.backend import LEDGER_LOCK, again_if_busy, campaign_lock, in_pieces, new_id
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, in_pieces, new_id
 from airflow_provider_sms.ledger.campaigns import find_campaign
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
 from airflow_provider_sms.ledger.schema import attempt, campaign, request
@@ -52,34 +52,23 @@ def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) 
     """Return whether any attempt of this task instance has used this ledger, or a person has adopted it for the task.
 
     :param of_attempt: whether it must have been this very attempt, before a deferral.
-    :raises LedgerError: when the ledger cannot be read.
     """
     query = select(attempt.c.id).where(of_task(who))
     if of_attempt:
         query = query.where(attempt.c.try_number.in_((who.try_number, ADOPTION)))
-    with store.read() as connection:
-        return connection.execute(query.limit(1)).scalar() is not None
+    return store.fetch(lambda connection: connection.execute(query.limit(1)).scalar()) is not None
 
 
 def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | None = None) -> int:
-    """Record an attempt in the ledger, before it claims anything, and return its id there.
-
-    :param clock: seconds since the epoch; None means the ledger's own.
-    :raises LedgerError: when it was not committed.
-    """
-
-    def write() -> int:
-        with store.write(LEDGER_LOCK, shared=True) as connection:
-            return _insert(connection, who.columns(), (clock or store.clock)())
-
-    return again_if_busy(write)
+    """Record an attempt in the ledger, before it claims anything, and return its id there."""
+    now = clock or store.clock
+    return store.save(LEDGER_LOCK, lambda connection: _insert(connection, who.columns(), now()), shared=True)
 
 
 def adopt(store: LedgerBackend, task: Claimant) -> None:
     """Let a task instance go on with a ledger that lacks some or all of what its earlier attempts wrote.
 
     :param task: the task instance; its ``host`` names the person who takes responsibility, for the record.
-    :raises LedgerError: when it was not committed.
     """
     with store.write(LEDGER_LOCK, shared=True) as connection:
         _insert(connection, {**task.columns(), "try_number": ADOPTION}, store.clock())
@@ -91,21 +80,13 @@ def _insert(connection: Connection, who: Mapping[str, Any], now: float) -> int:
 
 
 def claimants_of_try(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
-    """Return the processes that made an attempt so far, by their ids in the ledger.
-
-    :param claimant_id: the last of them.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the processes that made an attempt so far, by their ids in the ledger."""
     made = and_(of_task(who), attempt.c.try_number == who.try_number, attempt.c.id <= claimant_id)
-    with store.read() as connection:
-        return frozenset(connection.execute(select(attempt.c.id).where(made)).scalars())
+    return store.fetch(lambda connection: frozenset(connection.execute(select(attempt.c.id).where(made)).scalars()))
 
 
 def count_requests(store: LedgerBackend, who: Claimant) -> int:
-    """Return how many requests the attempts of a task instance have made, whatever their outcome.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return how many requests the attempts of a task instance have made, whatever their outcome."""
     made = request.c.attempt_id.in_(select(attempt.c.id).where(of_task(who)))
     with store.read() as connection:
         return connection.execute(select(func.count()).select_from(request).where(made)).scalar() or 0
@@ -116,7 +97,6 @@ def enter_campaign(connection: Connection, name: str, claimant_id: int, now: flo
 
     :param values: further columns of the attempt.
     :returns: the campaign's id; it is created where it is new.
-    :raises LedgerError: the ledger has no such attempt.
     """
     if (found := find_campaign(connection, name)) is None:
         found = new_id(connection.execute(insert(campaign).values(name=name, created_at=now)))
@@ -144,7 +124,6 @@ def note_progress(
 ) -> None:
     """Record the progress of an attempt, beside its claims. A value that is None keeps what was recorded last.
 
-    :param claimant_id: the attempt's id in the ledger.
     :param state: an :class:`~airflow_provider_sms.ledger.model.AttemptState`.
     :param conn_id: the connection that it sends with.
     :param total: rows that can be texted.
@@ -155,7 +134,6 @@ def note_progress(
     :param figures: further counts that belong to the state; no number and no text.
     :param plan: the plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it.
     :param patience: seconds to wait for another process's commit; None means as long as a claim waits.
-    :raises LedgerError: when it was not committed.
     """
     now = store.clock()
     values = {
@@ -193,7 +171,6 @@ def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, s
     """Return the Airflow connection that each request was sent with, as its attempt reported it.
 
     :param request_ids: requests whose connection is not known are left out.
-    :raises LedgerError: when the ledger cannot be read.
     """
     of_attempt = request.join(attempt)
     query = select(request.c.id, attempt.c.conn_id).select_from(of_attempt).where(attempt.c.conn_id.is_not(None))
@@ -211,7 +188,6 @@ def failed_on_unknown(store: Readable, campaign_names: Collection[str]) -> list[
     be cleared.
 
     :returns: in the order in which they began.
-    :raises LedgerError: when the ledger cannot be read.
     """
     columns = [attempt.c[each.name] for each in fields(Claimant)]
     query = (

@@ -96,10 +96,7 @@ class Readable(Protocol):
     clock: Callable[[], float]
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Open a connection that sees what is committed and keeps no writer waiting.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Open a connection that sees what is committed and keeps no writer waiting."""
 
 
 class Patience:
@@ -126,7 +123,11 @@ class Patience:
         self._stopped_at: float | None = None
 
     def again(
-        self, work: Callable[[], T], errors: type[Exception] = LedgerAwayError, *, stopped_seconds: float = 0.0
+        self,
+        work: Callable[[], T],
+        errors: type[Exception] | tuple[type[Exception], ...] = (LedgerAwayError, LedgerBusyError),
+        *,
+        stopped_seconds: float = 0.0,
     ) -> T:
         """Return the result of work, tried again where it fails.
 
@@ -196,10 +197,7 @@ class LedgerBackend(ABC):
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a connection that sees what is committed and keeps no writer waiting, once the ledger responds.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Open a connection that sees what is committed and keeps no writer waiting, once the ledger responds."""
 
         def connect() -> Connection:
             with ledger_errors("read"):
@@ -207,6 +205,27 @@ class LedgerBackend(ABC):
 
         with self.patience.again(connect) as connection, ledger_errors("read"):
             yield connection
+
+    def fetch(self, read: Callable[[Connection], T]) -> T:
+        """Return what a function reads, which begins anew where the ledger goes away meanwhile."""
+
+        def once() -> T:
+            with self.read() as connection:
+                return read(connection)
+
+        return self.patience.again(once)
+
+    def save(self, lock: int, write: Callable[[Connection], T], *, shared: bool = False) -> T:
+        """Return the result of a function that writes and may be repeated: what failed may have been committed.
+
+        :param lock: as for :meth:`write`.
+        """
+
+        def once() -> T:
+            with self.write(lock, shared=shared) as connection:
+                return write(connection)
+
+        return self.patience.again(once)
 
     def close(self) -> None:
         """Close every connection."""
@@ -221,10 +240,7 @@ class LedgerBackend(ABC):
 
     @abstractmethod
     def remove_remains(self) -> Remains:
-        """Remove what deleted rows leave outside the tables, as far as this process may.
-
-        :raises LedgerError: when the ledger cannot be written to.
-        """
+        """Remove what deleted rows leave outside the tables, as far as this process may."""
 
     @abstractmethod
     def insert_requests(
@@ -299,20 +315,6 @@ def joined(keys: Sequence[bytes]) -> bytes:
     if len(value) != KEY_BYTES * len(keys):
         raise ValueError(f"A message key must have {KEY_BYTES} bytes")
     return value
-
-
-def again_if_busy(write: Callable[[], T]) -> T:
-    """Return the result of a transaction, tried once more where others have kept it waiting.
-
-    Nothing of the first try has happened.
-
-    :raises LedgerBusyError: they have kept it waiting twice.
-    :raises LedgerError: when it was not committed.
-    """
-    try:
-        return write()
-    except LedgerBusyError:
-        return write()
 
 
 def busy(seconds: float) -> LedgerBusyError:

@@ -34,13 +34,11 @@ def record_reading(
 ) -> None:
     """Record a balance that the service was asked for.
 
-    :param key: the account's key.
     :param amount: credits; None where the account is post-paid.
     :param asked_at: a moment before it was asked for, seconds since the epoch, by the ledger's clock.
     :param read_at: a moment after it was received. None means when it is recorded: machines that share a server take
         their time from it, late by as long as its last answer took, so that only a moment read in a transaction is
         never too early.
-    :raises LedgerError: when it was not committed.
     """
     written = None if amount is None else fitting_cost(str(amount))
     with store.write(LEDGER_LOCK, shared=True) as connection:
@@ -50,11 +48,7 @@ def record_reading(
 
 
 def forget_balances(store: LedgerBackend, before: float) -> int:
-    """Forget the balances that were read before a moment, and return how many.
-
-    :param before: the moment, seconds since the epoch.
-    :raises LedgerError: when it was not committed.
-    """
+    """Forget the balances that were read before a moment, and return how many."""
     with store.write(LEDGER_LOCK, shared=True) as connection:
         return connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
 
@@ -63,17 +57,13 @@ def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str |
     """Return the key of the account that each request was sent with; None where that was not recorded.
 
     :param request_ids: requests that the ledger does not have are left out.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         return {each.id: each.account for each in _among(connection, request_ids)}
 
 
 def still_unknown(store: Readable, request_ids: Collection[int]) -> set[int]:
-    """Return those of the requests that have no outcome by now.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return those of the requests that have no outcome by now."""
     with store.read() as connection:
         return {each.id for each in _among(connection, request_ids, state_at(store.clock()) == UNKNOWN)}
 
@@ -81,9 +71,7 @@ def still_unknown(store: Readable, request_ids: Collection[int]) -> set[int]:
 def lost_lately(store: Readable, key: str, since: float) -> set[int]:
     """Return the unknown requests of an account that were settled after a moment, or are not settled yet.
 
-    :param key: the account's key.
     :param since: the moment, seconds since the epoch.
-    :raises LedgerError: when the ledger cannot be read.
     """
     recent = and_(request.c.account == key, request.c.claimed_at > since - AN_HOUR, request.c.deadline > since)
     with store.read() as connection:
@@ -97,9 +85,6 @@ def read_histories(
     """Return the readings and requests of an account around some of its unknown requests, together where they are near.
 
     The database stays open meanwhile.
-
-    :param key: the account's key.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         asked = _among(connection, request_ids, request.c.account == key, state_at(store.clock()) == UNKNOWN)
@@ -171,10 +156,7 @@ def _billed(row: Row[Any], low: Decimal, high: Decimal) -> BilledRequest:
 
 
 def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[int, KeptEvidence]) -> None:
-    """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown.
-
-    :raises LedgerError: when it was not committed.
-    """
+    """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown."""
     with store.write(campaign_lock(campaign_name)) as connection:
         for request_id, kept in evidence.items():
             this = request.c.id == request_id

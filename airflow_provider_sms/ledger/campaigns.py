@@ -62,10 +62,7 @@ def find_campaign(connection: Connection, name: str) -> int | None:
 
 
 def require_campaign(connection: Connection, name: str) -> int:
-    """Return a campaign's id.
-
-    :raises NoCampaignError: the ledger has no such campaign.
-    """
+    """Return a campaign's id."""
     if (found := find_campaign(connection, name)) is None:
         raise NoCampaignError(name)
     return found
@@ -80,10 +77,7 @@ def open_pause(connection: Connection, campaign_id: int) -> Pause | None:
 def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
     """Pause a campaign: once this has returned, no process claims any of it.
 
-    :param who: the person, for the record.
     :returns: the pause; where the campaign was paused already, the earlier one, which stays.
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
         campaign_id, now = require_campaign(connection, campaign_name), store.clock()
@@ -105,10 +99,7 @@ def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
 def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
     """End the pause of a campaign.
 
-    :param who: the person, for the record.
     :returns: the pause that ended; None where the campaign was not paused.
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
         campaign_id = require_campaign(connection, campaign_name)
@@ -119,10 +110,6 @@ def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
 
 
 def pause_of(store: LedgerBackend, campaign_name: str) -> Pause | None:
-    """Return the pause that holds; None where the campaign is not paused.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the pause that holds; None where the campaign is not paused."""
     with store.read() as connection:
         return open_pause(connection, require_campaign(connection, campaign_name))

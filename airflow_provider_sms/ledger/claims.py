@@ -17,15 +17,15 @@ unknown: :mod:`airflow_provider_sms.ledger.transitions` decides that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import and_, delete, func, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
-from airflow_provider_sms.ledger.backend import again_if_busy, campaign_lock, in_pieces
+from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.campaigns import open_pause
-from airflow_provider_sms.ledger.holders import Holders
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
     CLAIMED,
@@ -34,6 +34,7 @@ from airflow_provider_sms.ledger.model import (
     UNKNOWN,
     Claim,
     Claimant,
+    Holder,
     Outcome,
 )
 from airflow_provider_sms.ledger.preview import EarlierClaims
@@ -47,9 +48,11 @@ from airflow_provider_sms.ledger.request_queries import (
 from airflow_provider_sms.ledger.schema import attempt, message, request
 from airflow_provider_sms.ledger.transitions import (
     RECORD_RESPONSE,
+    current_state,
     fitting_cost,
     is_late,
     lapse,
+    may_be_recorded,
     record,
     restore,
     supersede,
@@ -60,14 +63,12 @@ from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
     from airflow_provider_sms.ledger.campaigns import Pause
-    from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.ledger.model import Chunk, TextedTwice
     from airflow_provider_sms.ledger.request_queries import RequestRow, SentRequest
 
@@ -86,13 +87,8 @@ class CampaignLedger:
 
     Not thread-safe: one thread owns it.
 
-    :param store: the open database.
-    :param campaign_name: within it each message goes out at most once.
-    :param who: this attempt.
     :param kind: ``bulk`` or ``group``.
-    :param clock: seconds since the epoch; None means the ledger's own.
     :param elapsed: seconds from any start, by a clock that nobody can set and that counts while the machine sleeps.
-    :param claimant_id: this attempt's claimant, where it is registered already; None means that it is registered here.
     :param account: the account that it is sent with; None means that nothing about it is recorded.
     """
 
@@ -128,8 +124,9 @@ class CampaignLedger:
         self._started_at = self._find_registered()
         self.claimants = claimants_of_try(store, who, self._claimant_id)
         """This process, and those that made the attempt before it was deferred."""
-        self._campaign_id = again_if_busy(self._enter)
-        self._holders = Holders(store, self._campaign_id, self._claimant_id, self.claimants, self.clock)
+        self._campaign_id: int = store.save(
+            self._lock, lambda connection: enter_campaign(connection, campaign_name, self._claimant_id, self.clock())
+        )
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
 
@@ -138,32 +135,41 @@ class CampaignLedger:
         """Tries again what fails while the ledger is away."""
         return self._store.patience
 
-    def _enter(self) -> int:
-        with self._write() as connection:
-            return enter_campaign(connection, self.campaign_name, self._claimant_id, self.clock())
-
-    def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
-        return self._store.write(self._lock, shared=shared, patience=patience)
-
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
-        """Return the requests that hold messages, by message key; a key that is free is missing.
+        """Return the requests that hold messages, by message key; a key that is free is missing."""
 
-        :raises LedgerError: when the ledger cannot be read, or the campaign was purged.
-        """
-        with self._store.read() as connection:
-            holders = self._holders.find(connection, keys, patience=self.patience.seconds)
+        def read(connection: Connection) -> dict[bytes, Holder]:
+            rows = self._store.holders(connection, self._campaign_id, keys)
+            holders = {key: self._holder(row) for key, *row in rows}
             # After the query: a file gives the id of a campaign that was purged to another one.
             self._own_states(connection, ())
-        return holders
+            return holders
+
+        return self._store.fetch(read)
+
+    def _holder(self, row: Sequence[Any]) -> Holder:
+        """Return how a request stands, from its id, state, deadline, process, and when it was claimed and finished."""
+        request_id, state, deadline, claimant_id, claimed_at, finished_at = row
+        now, seconds = self.clock(), self.patience.seconds
+        return Holder(
+            request_id,
+            current_state(state, deadline, now),
+            claimant_id in self.claimants,
+            claimant_id != self._claimant_id
+            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=seconds),
+        )
+
+    def _request_ids(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
+        return {key: request_id for key, request_id, *_ in self._store.holders(connection, self._campaign_id, keys)}
 
     def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRow]]:
-        """Return the id of the request that holds each key, and those requests.
+        """Return the id of the request that holds each key, and those requests."""
 
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            held = self._holders.request_ids(connection, keys)
+        def read(connection: Connection) -> tuple[dict[bytes, int], list[RequestRow]]:
+            held = self._request_ids(connection, keys)
             return held, read_records(connection, set(held.values()), self.claimants, self.clock())
+
+        return self._store.fetch(read)
 
     def commit(
         self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
@@ -190,7 +196,7 @@ class CampaignLedger:
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
         claims: list[Claim] = []
-        with self._write(shared=shared) as connection:
+        with self._store.write(self._lock, shared=shared) as connection:
             states = self._own_states(connection, outcomes)
             self._require_whole(states, outcomes)
             if shared and any(is_late(each, states[each.request_id]) for each in outcomes):
@@ -213,10 +219,9 @@ class CampaignLedger:
         ledger has gone back.
 
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
-        :raises LedgerError: when it was not committed.
         """
         # This is repeated, with waits in between: none may wait as long for other processes as a claim does.
-        with self._write(patience=FINISH_PATIENCE) as connection:
+        with self._store.write(self._lock, patience=FINISH_PATIENCE) as connection:
             # Only here: a commit that claims some of them may have ended while this one waited for the lock.
             states = self._own_states(connection, outcomes, self._in_doubt)
             unposted = (CLAIMED, UNKNOWN, SUPERSEDED)
@@ -230,11 +235,8 @@ class CampaignLedger:
         """Refuse a ledger that no longer has what was committed to it: what it tells would be wrong.
 
         :raises LedgerLostError: the ledger has lost requests.
-        :raises LedgerError: when the ledger cannot be read.
         """
-        with self._store.read() as connection:
-            states = self._own_states(connection, ())
-        self._require_whole(states, ())
+        self._require_whole(self._store.fetch(lambda connection: self._own_states(connection, ())), ())
 
     def _find_registered(self) -> float:
         """Return when this attempt was registered: a server that went back may give its id to another one.
@@ -243,8 +245,7 @@ class CampaignLedger:
         """
         columns = [attempt.c[name] == value for name, value in self._who.columns().items()]
         query = select(attempt.c.started_at).where(attempt.c.id == self._claimant_id, *columns)
-        with self._store.read() as connection:
-            started_at: float | None = connection.execute(query).scalar()
+        started_at: float | None = self._store.fetch(lambda connection: connection.execute(query).scalar())
         if started_at is None:
             raise self._gone_back(())
         return started_at
@@ -253,24 +254,16 @@ class CampaignLedger:
         """Return the requests whose event id is recorded for another request of the campaign, too.
 
         :param events: the event id of each request.
-        :raises LedgerError: when the ledger cannot be read.
         """
         these = and_(request.c.campaign_id == self._campaign_id, request.c.event_id.in_(sorted(set(events.values()))))
         query = select(request.c.event_id, request.c.id).where(these)
-        holders: dict[int, set[int]] = {}
-        with self._store.read() as connection:
-            for event_id, request_id in connection.execute(query):
-                holders.setdefault(event_id, set()).add(request_id)
-        return {each for each, event_id in events.items() if holders.get(event_id, set()) - {each}}
+        known = self._store.fetch(lambda connection: connection.execute(query).all())
+        return {each for each, its in events.items() if any(its == event and each != other for event, other in known)}
 
     def has_unknown(self) -> bool:
-        """Return whether any request of the campaign is unknown, even one whose messages others have taken over.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return whether any request of the campaign is unknown, even one whose messages others have taken over."""
         unknown = select(request.c.id).where(request.c.campaign_id == self._campaign_id, request.c.state == UNKNOWN)
-        with self._store.read() as connection:
-            return connection.execute(unknown.limit(1)).scalar() is not None
+        return self._store.fetch(lambda connection: connection.execute(unknown.limit(1)).scalar()) is not None
 
     def _own_states(
         self, connection: Connection, outcomes: Iterable[Outcome], unposted: Iterable[int] = ()
@@ -364,7 +357,7 @@ class CampaignLedger:
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
         """Return the claim of a chunk of which not all was free."""
-        held_by = self._holders.request_ids(connection, chunk.keys)
+        held_by = self._request_ids(connection, chunk.keys)
         # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
         won = sorted(position for key, position in places.items() if held_by[key] == request_id)
@@ -373,90 +366,59 @@ class CampaignLedger:
         return Claim(request_id if won else None, won, deadline)
 
     def lapse(self) -> None:
-        """Record as unknown every request of the campaign whose claim has lapsed.
-
-        :raises LedgerError: when it was not committed.
-        """
-
-        def write() -> None:
-            with self._write() as connection:
-                lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
-
-        again_if_busy(write)
+        """Record as unknown every request of the campaign whose claim has lapsed."""
+        its = request.c.campaign_id == self._campaign_id
+        self._store.save(self._lock, lambda connection: lapse(connection, its, self.clock()))
 
     def supersede(self, request_ids: Sequence[int]) -> int:
-        """Let the messages of unknown requests be sent again, and return how many became free.
+        """Let the messages of unknown requests be sent again, and return how many became free."""
 
-        :raises LedgerError: when it was not committed.
-        """
-        freed = 0
-        for some in in_pieces(request_ids, REQUESTS_AT_ONCE):
-            with self._write() as connection:
-                freed += supersede(connection, self._campaign_id, some, self.clock())
-        return freed
+        def write(some: Sequence[int]) -> int:
+            here = self._campaign_id
+            return self._store.save(self._lock, lambda connection: supersede(connection, here, some, self.clock()))
+
+        return sum(map(write, in_pieces(request_ids, REQUESTS_AT_ONCE)))
 
     def resent(self, request_ids: Sequence[int]) -> set[int]:
-        """Return which requests hold messages that a superseded request had.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return resent(connection, request_ids)
+        """Return which requests hold messages that a superseded request had."""
+        return self._store.fetch(lambda connection: resent(connection, request_ids))
 
     def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
-        """Return how requests stand, by id; one that the ledger does not have is missing.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return how requests stand, by id; one that the ledger does not have is missing."""
         names = ("id", "state", "deadline", "attempt_id", "claimed_at", "finished_at")
-        columns, found = [request.c[name] for name in names], {}
-        with self._store.read() as connection:
-            for some in in_pieces(sorted(request_ids)):
-                for row in connection.execute(select(*columns).where(request.c.id.in_(some))):
-                    found[row.id] = self._holders.of_row(row, patience=self.patience.seconds)
-        return found
+        query = select(*(request.c[name] for name in names))
+
+        def read(connection: Connection) -> dict[int, Holder]:
+            pieces = in_pieces(sorted(request_ids))
+            rows = chain.from_iterable(connection.execute(query.where(request.c.id.in_(some))) for some in pieces)
+            return {row.id: self._holder(row) for row in rows}
+
+        return self._store.fetch(read)
 
     def texted_twice(self) -> list[TextedTwice]:
-        """Return the messages that this attempt and another request texted, or may have.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return texted_twice(connection, self._campaign_id, sorted(self.claimants))
+        """Return the messages that this attempt and another request texted, or may have."""
+        return self._store.fetch(lambda connection: texted_twice(connection, self._campaign_id, sorted(self.claimants)))
 
     def count_accepted(self) -> int:
-        """Count the messages that this process has sent, by its accepted requests.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Count the messages that this process has sent, by its accepted requests."""
         query = (
             select(func.count())
             .select_from(request.join(message, message.c.request_id == request.c.id))
             .where(request.c.attempt_id == self._claimant_id, request.c.state == ACCEPTED)
         )
-        with self._store.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return self._store.fetch(lambda connection: int(connection.execute(query).scalar_one()))
 
     def sent_requests(self) -> Iterator[SentRequest]:
         """Return the requests of this attempt that were sent, may have been, or were refused in whole.
 
         They are read one by one, so the database must stay open meanwhile.
-
-        :raises LedgerError: when the ledger cannot be read.
         """
         return sent_requests(self._store, self._campaign_id, self.claimants)
 
     def superseded(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return which messages a superseded request had: they may have been sent.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return superseded_keys(connection, self._campaign_id, keys)
+        """Return which messages a superseded request had: they may have been sent."""
+        return self._store.fetch(lambda connection: superseded_keys(connection, self._campaign_id, keys))
 
     def earlier(self) -> EarlierClaims:
-        """Return what earlier attempts of this task instance hold.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return what earlier attempts of this task instance hold."""
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)

@@ -36,10 +36,8 @@ def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
     """Close an unknown request by a person's decision.
 
     :param state: ``accepted``, or ``not_sent``, which frees its messages to be sent again.
-    :param who: the person, for the record.
     :returns: how many messages the decision concerned.
     :raises InputError: there is no such request, or it is not unknown.
-    :raises LedgerError: when it was not committed.
     """
     if not 0 < request_id < 2**63:
         raise InputError(f"The ledger has no request {request_id}")
@@ -62,7 +60,6 @@ def close_by_balance(
 
     :param closed: by request, ``accepted`` or ``not_sent``, and the evidence.
     :returns: the requests that it closed, each with the count of the messages that it holds or has freed.
-    :raises LedgerError: when a commit failed; what was committed before it stays closed.
     """
     done: dict[int, int] = {}
     for some in in_pieces(sorted(closed), REQUESTS_AT_ONCE):
@@ -88,7 +85,6 @@ def _close(
 ) -> int:
     """Close an unknown request, and return how many messages it holds or frees.
 
-    :param now: seconds since the epoch.
     Of an accepted one, it states what the evidence of the balance tells: the sum, and the parts.
 
     :param proof: the balance's evidence and its words, where it decides; empty where a person does.
@@ -141,7 +137,6 @@ def require_unknown(store: LedgerBackend, request_id: int) -> None:
     """Refuse a request that :func:`resolve` would refuse, before a person is asked.
 
     :raises InputError: it has an outcome, or may be under way.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         query = select(request.c.state, request.c.deadline).where(request.c.id == request_id)

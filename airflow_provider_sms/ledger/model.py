@@ -126,6 +126,21 @@ class Claim:
     deadline: float
 
 
+class Holder(NamedTuple):
+    """A request, as one that holds a message, and how it stands now.
+
+    :param state: ``claimed`` only while its process may still post it.
+    :param mine: whether this attempt made it.
+    :param awaited: whether another process, whichever attempt it runs, may still record its outcome, even if its claim
+        has lapsed.
+    """
+
+    request_id: int
+    state: str
+    mine: bool = False
+    awaited: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a request.

@@ -8,10 +8,12 @@ from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger.backend import LEDGER_LOCK, again_if_busy, first_line, sql_state
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, first_line, sql_state
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, metadata, version
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 _NO_RIGHT = ("42501", "3F000")
@@ -22,27 +24,25 @@ def create_tables(store: LedgerBackend) -> None:
     """Create the tables where there are none; a role that may not opens a ledger all the same that has them.
 
     :raises LedgerVersionError: this package cannot use the version of the ledger, which is left as it is.
-    :raises LedgerError: when it was not committed.
     """
 
-    def write() -> None:
-        with store.write(LEDGER_LOCK) as connection:
-            try:
-                metadata.create_all(connection)
-                found = connection.execute(select(version.c.version)).scalar()
-                if found is None:
-                    connection.execute(insert(version).values(version=SCHEMA_VERSION))
-                else:
-                    check_version(found)
-            except DBAPIError as error:
-                if sql_state(error) not in _NO_RIGHT:
-                    raise
-                raise LedgerError(
-                    f"{store.description}: the connection's user may not create or read the ledger's tables "
-                    f"({first_line(error.orig or error)}). Nothing was sent. Connect as the role that owns them"
-                ) from None
+    def write(connection: Connection) -> None:
+        try:
+            metadata.create_all(connection)
+            found = connection.execute(select(version.c.version)).scalar()
+            if found is None:
+                connection.execute(insert(version).values(version=SCHEMA_VERSION))
+            else:
+                check_version(found)
+        except DBAPIError as error:
+            if sql_state(error) not in _NO_RIGHT:
+                raise
+            raise LedgerError(
+                f"{store.description}: the connection's user may not create or read the ledger's tables "
+                f"({first_line(error.orig or error)}). Nothing was sent. Connect as the role that owns them"
+            ) from None
 
-    again_if_busy(write)
+    store.save(LEDGER_LOCK, write)
 
 
 def check_version(found: int) -> None:

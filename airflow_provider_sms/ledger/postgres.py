@@ -187,7 +187,6 @@ def open_postgres(
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether to refuse a server whose commits wait for no standby.
-    :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when this package cannot use its version.
     """
     engine = postgres_engine(

@@ -60,7 +60,6 @@ def check_server(server: Server, described: str, *, require_standby: bool) -> No
 
     :param described: which database it is.
     :param require_standby: whether a server without a synchronous standby is refused, too.
-    :raises LedgerError: says what is wrong and what to set.
     """
     if server.read_only:
         raise LedgerError(
@@ -102,10 +101,7 @@ def _lack(server: Server) -> tuple[str, str] | None:
 
 
 def require_waiting(connection: Connection, described: str) -> None:
-    """Refuse to write in a transaction whose commit would wait for no standby.
-
-    :raises LedgerError: the server has meanwhile been set to wait for none.
-    """
+    """Refuse to write in a transaction whose commit would wait for no standby."""
     if not connection.execute(_WAITS_FOR_STANDBY).scalar():
         raise LedgerError(
             f"{described} no longer waits for a standby: synchronous_standby_names is empty, and [sms] "

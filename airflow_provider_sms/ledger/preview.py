@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
 
     import numpy.typing as npt
+    from sqlalchemy.engine import Connection
     from sqlalchemy.sql import Select
     from sqlalchemy.sql.elements import ColumnElement
 
@@ -38,9 +39,7 @@ _ROWS_AT_ONCE = 10_000
 class CampaignPreview:
     """The messages that a campaign holds.
 
-    :param store: the open ledger.
     :param campaign_name: it need not exist.
-    :param claimants: those that made the attempt that asks.
     :param resends: whether messages whose outcome is unknown are sent again.
     :param who: the attempt that asks; None means one of a task that has sent nothing.
     """
@@ -64,37 +63,37 @@ class CampaignPreview:
         self._of_others: ColumnElement[bool] = false()
         self.has_others = False
         """Whether another task, or another run of this one, has sent messages of the campaign, or may have."""
-        with store.read() as connection:
-            found = find_campaign(connection, campaign_name)
-            # Most campaigns hold nothing when they begin: then no key is looked up.
-            held = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
-            given_up = (
-                select(request.c.id).where(request.c.campaign_id == found, request.c.state == SUPERSEDED).limit(1)
-            )
-            self._has_superseded = found is not None and connection.execute(given_up).scalar() is not None
-            if found is not None and (self._has_superseded or connection.execute(held).scalar() is not None):
-                self._id = found
-                self._of_others = request.c.campaign_id == found
-                if who is not None:
-                    ours = select(attempt.c.id).where(of_run(who))
-                    self._of_others = and_(self._of_others, request.c.attempt_id.not_in(ours))
-                others = select(request.c.id).where(self._of_others, request.c.state != NOT_SENT).limit(1)
-                self.has_others = connection.execute(others).scalar() is not None
+        store.fetch(lambda connection: self._look(connection, campaign_name, who))
+
+    def _look(self, connection: Connection, campaign_name: str, who: Claimant | None) -> None:
+        """Look whether the campaign holds anything: most hold nothing when they begin, and then no key is looked up."""
+        if (found := find_campaign(connection, campaign_name)) is None:
+            return
+        here = request.c.campaign_id == found
+        held = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
+        superseded = select(request.c.id).where(here, request.c.state == SUPERSEDED).limit(1)
+        self._has_superseded = connection.scalar(superseded) is not None
+        if not (self._has_superseded or connection.scalar(held) is not None):
+            return
+        self._id = found
+        ours = select(attempt.c.id).where(false() if who is None else of_run(who))
+        self._of_others = and_(here, request.c.attempt_id.not_in(ours))
+        others = select(request.c.id).where(self._of_others, request.c.state != NOT_SENT).limit(1)
+        self.has_others = connection.scalar(others) is not None
 
     def held(self, keys: Sequence[bytes]) -> dict[bytes, Status]:
         """Return the keys that the campaign holds or may have sent, each with what that means for its row.
 
         A message that a live process has claimed may still go either way, and counts as unknown. One of a superseded
         request is sent again, whatever the policy is by now.
-
-        :raises LedgerError: when the ledger cannot be read.
         """
         if self._id is None:
             return {}
-        now = self._store.clock()
-        held: dict[bytes, Status] = {}
-        with self._store.read() as connection:
-            for key, holder, state, deadline, claimant_id, *_ in self._store.holders(connection, self._id, keys):
+        campaign_id, now = self._id, self._store.clock()
+
+        def read(connection: Connection) -> dict[bytes, Status]:
+            held: dict[bytes, Status] = {}
+            for key, holder, state, deadline, claimant_id, *_ in self._store.holders(connection, campaign_id, keys):
                 if state == ACCEPTED:
                     held[bytes(key)] = Status.ACCEPTED if claimant_id in self._claimants else Status.ALREADY_SENT
                     continue
@@ -102,9 +101,11 @@ class CampaignPreview:
                 is_lost = current_state(state, deadline, now) == UNKNOWN
                 held[bytes(key)] = Status.AGAIN if is_lost and self._resends else Status.UNKNOWN
             if self._has_superseded:
-                again = superseded_keys(connection, self._id, [key for key in keys if key not in held])
+                again = superseded_keys(connection, campaign_id, [key for key in keys if key not in held])
                 held.update(dict.fromkeys(again, Status.AGAIN))
-        return held
+            return held
+
+        return self._store.fetch(read)
 
     def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], None, None]:
         """Yield the messages that other tasks and other runs hold in the campaign, a block at a time.
@@ -113,7 +114,6 @@ class CampaignPreview:
         slower: where others hold any message, every message of the campaign is read.
 
         :returns: half of each key, and the destinations as numbers. Groups and forgotten people are left out.
-        :raises LedgerError: when the ledger cannot be read.
         """
         if not self.has_others:
             return
@@ -122,13 +122,18 @@ class CampaignPreview:
             message.c.destination > FORGOTTEN_NUMBER,
             message.c.request_id.in_(select(request.c.id).where(self._of_others)),
         )
-        with (
-            self._store.read() as connection,
-            closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
-        ):
-            for block in rows.partitions(_ROWS_AT_ONCE):
-                keys, numbers = zip(*block, strict=True)
-                yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)
+        for keys, numbers in _blocks(self._store, query):
+            yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)
+
+
+def _blocks(store: LedgerBackend, query: Select[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a query as columns, a block at a time."""
+    with (
+        store.read() as connection,
+        closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
+    ):
+        for block in rows.partitions(_ROWS_AT_ONCE):
+            yield list(zip(*block, strict=True))
 
 
 class _Attempt(NamedTuple):
@@ -161,9 +166,6 @@ class EarlierClaims:
 
     Messages of other mapped copies of the task count only where the tables must have changed, since copies may text one
     recipient different things on purpose. An earlier attempt may still live: what it claims from now on does not count.
-
-    :param campaign_id: the campaign's id in the ledger.
-    :param claimant_id: the claimant of this attempt, or of this leg of it.
     """
 
     def __init__(self, store: LedgerBackend, campaign_id: int, who: Claimant, claimant_id: int) -> None:
@@ -187,23 +189,15 @@ class EarlierClaims:
         self._table_changed = _has_changed(own, claimant_id, have_claimed)
 
     def any(self) -> bool:
-        """Return whether earlier attempts hold any messages.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return any(
-                connection.execute(held.limit(1)).scalar() is not None
-                for held in self._held_by([*self._own, *self._of_copies(self._table_changed)], message.c.request_id)
-            )
+        """Return whether earlier attempts hold any messages."""
+        queries = self._held_by([*self._own, *self._of_copies(self._table_changed)], message.c.request_id)
+        first = [query.limit(1) for query in queries]
+        return self._store.fetch(lambda connection: any(connection.scalar(each) is not None for each in first))
 
     def held(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return the keys that any request of the campaign holds.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return {key for key, *_ in self._store.holders(connection, self._campaign_id, keys)}
+        """Return the keys that any request of the campaign holds."""
+        here = self._campaign_id
+        return self._store.fetch(lambda connection: {key for key, *_ in self._store.holders(connection, here, keys)})
 
     def own_blocks(self) -> Generator[HeldBlock, None, None]:
         """Return the messages that earlier attempts of this task instance hold, a block at a time."""
@@ -224,17 +218,12 @@ class EarlierClaims:
     def _blocks(self, claimants: Sequence[int]) -> Generator[HeldBlock, None, None]:
         columns = (message.c.message_key, message.c.destination, message.c.campaign_id)
         for query in self._held_by(claimants, *columns):
-            with (
-                self._store.read() as connection,
-                closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
-            ):
-                for block in rows.partitions(_ROWS_AT_ONCE):
-                    keys, numbers, campaigns = zip(*block, strict=True)
-                    yield HeldBlock(
-                        key_halves(b"".join(keys))[:, 0],
-                        np.array([GROUP_DESTINATION if number is None else number for number in numbers], np.int64),
-                        np.array(campaigns, np.int64) == self._campaign_id,
-                    )
+            for keys, numbers, campaigns in _blocks(self._store, query):
+                yield HeldBlock(
+                    key_halves(b"".join(keys))[:, 0],
+                    np.array([GROUP_DESTINATION if number is None else number for number in numbers], np.int64),
+                    np.array(campaigns, np.int64) == self._campaign_id,
+                )
 
     def _held_by(self, claimants: Sequence[int], *columns: ColumnElement[Any]) -> Iterator[Select[Any]]:
         """Return queries for the messages that claimants hold, and those that were superseded.
@@ -257,7 +246,6 @@ def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collec
     refused has planned a table, too.
 
     :param own: its attempts, in order.
-    :param claimant_id: the claimant of the present one.
     :param have_claimed: the claimants that have claimed anything.
     """
     plan = next((each.plan_id for each in own if each.claimant_id == claimant_id), None)

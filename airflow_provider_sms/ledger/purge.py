@@ -88,9 +88,7 @@ def kept_words(found: Sequence[OldCampaign]) -> list[str]:
 def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool = False) -> list[OldCampaign]:
     """Return the campaigns in which nothing has happened since a moment, oldest first.
 
-    :param before: the moment, seconds since the epoch.
     :param include_waiting: whether a purge also forgets campaigns with a task that waits.
-    :raises LedgerError: when the ledger cannot be read.
     """
     its_messages = exists().where(message.c.request_id == request.c.id)
     query = select(
@@ -143,7 +141,6 @@ def purge(
 
     :param before: the moment that they were found by, seconds since the epoch.
     :param should_stop: asked before each transaction; the next purge forgets what is left.
-    :raises LedgerError: when something was not committed.
     """
     campaigns = messages = attempts = 0
     in_use = []

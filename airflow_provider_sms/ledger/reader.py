@@ -50,7 +50,6 @@ class LedgerReader:
 
         :raises InputError: there is no ledger.
         :raises LedgerVersionError: this package cannot use the version of the ledger.
-        :raises LedgerError: it cannot be read, or not within :data:`STATEMENT_SECONDS`.
         """
         with ledger_errors("read"), _time_limit(), self._engine.connect() as connection:
             if not self._checked:

@@ -175,7 +175,6 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteBack
 
     :param path: the file; its folder must exist.
     :param busy_seconds: how long to wait for another process's commit.
-    :raises LedgerError: when it cannot be opened or is not a ledger.
     :raises LedgerVersionError: when this package cannot use its version.
     """
     file = settle_path(path, mounts_of_this_machine())
@@ -268,7 +267,6 @@ def settle_path(path: Path, mounts: str) -> Path:
 
     :param path: of the ledger; links are followed.
     :param mounts: the text of Linux's ``/proc/mounts``.
-    :raises LedgerError: the file cannot be a ledger; says why, and what to do.
     """
     if not path.parent.is_dir():
         raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")

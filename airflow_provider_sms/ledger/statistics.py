@@ -102,11 +102,7 @@ class _Sums(NamedTuple):
 
 
 def status(store: LedgerBackend, name: str) -> CampaignStatus:
-    """Return the counts of a campaign.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the counts of a campaign."""
     now = store.clock()
     with store.read() as connection:
         campaign_id = require_campaign(connection, name)
@@ -151,8 +147,6 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     """Return the counts of campaigns, by their ids, and of each by the claimant that made the requests.
 
     Reads each request once: a campaign may have 100,000 of them.
-
-    :param now: seconds since the epoch.
     """
     which = request.c.campaign_id.in_(ids)
     counts: dict[int, dict[int, Counts]] = {each: {} for each in ids}
@@ -258,11 +252,7 @@ def _superseded(connection: Connection, which: ColumnElement[bool]) -> list[_Hel
 
 
 def count_under_way(store: Readable, name: str) -> int:
-    """Count the requests of a campaign whose process may still record their outcome.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Count the requests of a campaign whose process may still record their outcome."""
     with store.read() as connection:
         of_campaign = request.c.campaign_id == require_campaign(connection, name)
         query = select(func.count()).select_from(request).where(of_campaign, under_way(store.clock()))
@@ -271,10 +261,7 @@ def count_under_way(store: Readable, name: str) -> int:
 
 
 def seconds_per_request(store: LedgerBackend) -> float | None:
-    """Return the median time of the last requests that were accepted; None where there was none.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the median time of the last requests that were accepted; None where there was none."""
     last = (
         select(request.c.claimed_at, request.c.finished_at)
         .where(request.c.state == ACCEPTED, request.c.finished_at.is_not(None))

@@ -42,10 +42,7 @@ class AttemptRow(NamedTuple):
 
 
 def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
-    """Return the progress of attempts by campaign: for each mapped copy of a task in a run, only its last attempt.
-
-    :param ids: the campaigns.
-    """
+    """Return the progress of attempts by campaign: for each mapped copy of a task in a run, only its last attempt."""
     found: dict[int, list[AttemptProgress]] = defaultdict(list)
     for piece in in_pieces(ids):
         # Earlier attempts of a mapped copy count for nothing, and often outnumber the last ones.
@@ -62,10 +59,7 @@ def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int
 
 
 def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Callable[[int], dict[str, bool]]:
-    """Return a function that says whether a campaign has unknown messages, has requests under way, or is paused.
-
-    :param ids: the campaigns that will be asked for.
-    """
+    """Return a function that says whether a campaign has unknown messages, has requests under way, or is paused."""
     state = state_at(now)
     # The written states come first, since they are indexed.
     unfinished = request.c.state.in_((CLAIMED, UNKNOWN))
@@ -88,10 +82,7 @@ def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Ca
 def load_attempts(
     connection: Connection, current: Mapping[int, Sequence[AttemptProgress]], now: float
 ) -> dict[int, list[Attempt]]:
-    """Return current attempts by campaign, with all figures that they reported.
-
-    :param now: seconds since the epoch.
-    """
+    """Return current attempts by campaign, with all figures that they reported."""
     ids = [each.claimant_id for attempts in current.values() for each in attempts]
     rows = {row.id: row for row in connection.execute(select(attempt).where(attempt.c.id.in_(ids)))}
     return {
@@ -106,10 +97,7 @@ def _attempt(reported: AttemptProgress, row: Any, *, silent: bool) -> Attempt:
 
 
 def list_attempts(ledger: LedgerReader, campaign_id: int, *, limit: int = 50) -> list[AttemptRow]:
-    """Return the attempts that sent a campaign, and their legs, the last first.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return the attempts that sent a campaign, and their legs, the last first."""
     columns = (*_TASK_INSTANCE, attempt.c.try_number, attempt.c.started_at, attempt.c.updated_at, attempt.c.state)
     of_campaign = select(*columns).where(attempt.c.campaign_id == campaign_id)
     query = of_campaign.order_by(attempt.c.id.desc()).limit(limit)

@@ -38,10 +38,7 @@ class AuditEntry(NamedTuple):
 
 
 def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> list[AuditEntry]:
-    """Return the decisions about a campaign, the last first.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return the decisions about a campaign, the last first."""
     with ledger.read() as connection:
         entries = [
             *_resolutions(connection, campaign_id, limit),

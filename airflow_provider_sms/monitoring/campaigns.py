@@ -71,7 +71,6 @@ def list_campaigns(
     :param name: a part of the name, in any case; empty means any name.
     :param state: one of :data:`~airflow_provider_sms.monitoring.status.STATES`; None means any state.
     :param before: return only campaigns older than this one; None means from the newest on.
-    :raises SmsError: the ledger cannot be read.
     """
     part = name.casefold()
     matching: list[tuple[Any, str, Any]] = []
@@ -153,29 +152,20 @@ def _dags(connection: Connection, ids: Sequence[int]) -> dict[int, set[str]]:
 
 
 def dags_of_campaign(ledger: LedgerReader, campaign_id: int) -> frozenset[str]:
-    """Return every DAG that ever sent any of a campaign; empty means that there is no such campaign.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return every DAG that ever sent any of a campaign; empty means that there is no such campaign."""
     with ledger.read() as connection:
         return frozenset(_dags(connection, [campaign_id])[campaign_id])
 
 
 def name_campaign(ledger: LedgerReader, campaign_id: int) -> NamedCampaign | None:
-    """Return a campaign without its counts; None means that there is no such campaign.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return a campaign without its counts; None means that there is no such campaign."""
     with ledger.read() as connection:
         row = connection.execute(select(campaign.c.id, campaign.c.name).where(campaign.c.id == campaign_id)).first()
     return None if row is None else NamedCampaign(*row)
 
 
 def find_campaign(ledger: Readable, campaign_id: int) -> Campaign | None:
-    """Return a campaign; None means that there is no such campaign.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return a campaign; None means that there is no such campaign."""
     with ledger.read() as connection:
         now = ledger.clock()
         row = connection.execute(select(campaign).where(campaign.c.id == campaign_id)).first()
@@ -202,7 +192,6 @@ def campaigns_of_task(
 
     :param map_index: of a mapped copy; None means all copies.
     :param may_see: returns whether the reader may see a DAG.
-    :raises SmsError: the ledger cannot be read.
     """
     same_task = and_(attempt.c.dag_id == dag_id, attempt.c.run_id == run_id, attempt.c.task_id == task_id)
     if map_index is not None:

@@ -90,7 +90,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "claims never lapse",
-        "ledger/holders.py",
+        "ledger/claims.py",
         "            current_state(state, deadline, now),\n",
         "            state,\n",
         (HOLDERS, SENDER, SCHEDULES),

@@ -100,10 +100,14 @@ def enter_campaign(connection: Connection, name: str, claimant_id: int, now: flo
     """
     if (found := find_campaign(connection, name)) is None:
         found = new_id(connection.execute(insert(campaign).values(name=name, created_at=now)))
-    change = update(attempt).where(attempt.c.id == claimant_id).values(campaign_id=found, **values)
-    if not connection.execute(change).rowcount:
+    if not _put(connection, attempt.c.id == claimant_id, {"campaign_id": found, **values}):
         raise LedgerError(f"The ledger has no attempt {claimant_id}")
     return found
+
+
+def _put(connection: Connection, this: ColumnElement[bool], values: Mapping[str, Any]) -> bool:
+    """Write columns of an attempt, and return whether the ledger has it."""
+    return connection.execute(update(attempt).where(this).values(**values)).rowcount > 0
 
 
 def note_progress(
@@ -152,7 +156,7 @@ def note_progress(
     here = select(campaign.c.id).where(campaign.c.name == campaign_name).scalar_subquery()
     this = and_(attempt.c.id == claimant_id, attempt.c.campaign_id == here)
     with store.write(campaign_lock(campaign_name), shared=True, patience=patience) as connection:
-        if connection.execute(update(attempt).where(this).values(**given)).rowcount:
+        if _put(connection, this, given):
             return
     with store.write(campaign_lock(campaign_name), patience=patience) as connection:
         enter_campaign(connection, campaign_name, claimant_id, now, **given)

@@ -72,7 +72,7 @@ RequestSize = tuple[int, int | None, str | None]
 """How many messages a request has, their SMS parts, and the credits that they are expected to cost; None: not known."""
 
 HolderRow = tuple[bytes, int, str, float, int, float, float | None]
-"""Message key, request id, the request's state and deadline, the id of its claimant, when it was claimed, and when its
+"""Message key, request id, the request's state and deadline, the id of its attempt, when it was claimed, and when its
 outcome was recorded: None while there is none."""
 
 
@@ -203,7 +203,7 @@ class LedgerBackend(ABC):
             with ledger_errors("read"):
                 return self._engine.connect()
 
-        with self.patience.again(connect) as connection, ledger_errors("read"):
+        with ledger_errors("read"), self.patience.again(connect) as connection:
             yield connection
 
     def fetch(self, read: Callable[[Connection], T]) -> T:

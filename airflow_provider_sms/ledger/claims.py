@@ -17,14 +17,15 @@ unknown: :mod:`airflow_provider_sms.ledger.transitions` decides that.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import and_, delete, func, select, update
+from sqlalchemy import and_, bindparam, delete, func, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
-from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
+from airflow_provider_sms.ledger.backend import Compiled, campaign_lock, in_pieces
 from airflow_provider_sms.ledger.campaigns import open_pause
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
@@ -63,8 +64,10 @@ from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
+    from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
@@ -76,6 +79,29 @@ REQUESTS_AT_ONCE = 20
 """Requests superseded in one transaction: others of the campaign wait for a fraction of a second."""
 FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; short, since the wait is repeated."""
+
+
+def _named(ids: Collection[int]) -> dict[str, int]:
+    return {f"id_{place}": each for place, each in enumerate(ids)}
+
+
+def _one_of(column: ColumnElement[int], count: int) -> ColumnElement[bool]:
+    return column.in_([bindparam(name) for name in _named(range(count))])
+
+
+@cache
+def _states(count: int) -> Compiled:
+    """Return the query for the states of that many requests of an attempt; a row of nothing where it has none."""
+    its = and_(request.c.attempt_id == attempt.c.id, _one_of(request.c.id, count))
+    this = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))
+    return Compiled(select(request.c.id, request.c.state).select_from(attempt.outerjoin(request, its)).where(this))
+
+
+@cache
+def _requests_of_events(count: int) -> Compiled:
+    """Return the query for the requests of a campaign that have one of that many event ids."""
+    these = and_(request.c.campaign_id == bindparam("this"), _one_of(request.c.event_id, count))
+    return Compiled(select(request.c.event_id, request.c.id).where(these))
 
 
 class _LateResponseError(Exception):
@@ -134,6 +160,9 @@ class CampaignLedger:
     def patience(self) -> Patience:
         """Tries again what fails while the ledger is away."""
         return self._store.patience
+
+    def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
+        return self._store.write(self._lock, shared=shared, patience=patience)
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         """Return the requests that hold messages, by message key; a key that is free is missing."""
@@ -196,7 +225,7 @@ class CampaignLedger:
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
         claims: list[Claim] = []
-        with self._store.write(self._lock, shared=shared) as connection:
+        with self._write(shared=shared) as connection:
             states = self._own_states(connection, outcomes)
             self._require_whole(states, outcomes)
             if shared and any(is_late(each, states[each.request_id]) for each in outcomes):
@@ -221,7 +250,7 @@ class CampaignLedger:
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         """
         # This is repeated, with waits in between: none may wait as long for other processes as a claim does.
-        with self._store.write(self._lock, patience=FINISH_PATIENCE) as connection:
+        with self._write(patience=FINISH_PATIENCE) as connection:
             # Only here: a commit that claims some of them may have ended while this one waited for the lock.
             states = self._own_states(connection, outcomes, self._in_doubt)
             unposted = (CLAIMED, UNKNOWN, SUPERSEDED)
@@ -255,9 +284,9 @@ class CampaignLedger:
 
         :param events: the event id of each request.
         """
-        these = and_(request.c.campaign_id == self._campaign_id, request.c.event_id.in_(sorted(set(events.values()))))
-        query = select(request.c.event_id, request.c.id).where(these)
-        known = self._store.fetch(lambda connection: connection.execute(query).all())
+        ids = set(events.values())
+        values = {"this": self._campaign_id, **_named(ids)}
+        known = self._store.fetch(lambda connection: _requests_of_events(len(ids)).run(connection, values).all())
         return {each for each, its in events.items() if any(its == event and each != other for event, other in known)}
 
     def has_unknown(self) -> bool:
@@ -272,13 +301,9 @@ class CampaignLedger:
 
         :raises LedgerLostError: the ledger does not have this attempt any more.
         """
-        ids = self._expected(outcomes).union(unposted)
-        its = and_(request.c.attempt_id == attempt.c.id, request.c.id.in_(ids))
-        rows = connection.execute(
-            select(request.c.id, request.c.state)
-            .select_from(attempt.outerjoin(request, its))
-            .where(attempt.c.id == self._claimant_id, attempt.c.started_at == self._started_at)
-        ).all()
+        ids = self._expected(outcomes).union(unposted) or {0}  # no request has this one
+        this = {"this": self._claimant_id, "at": self._started_at}
+        rows = _states(len(ids)).run(connection, {**this, **_named(ids)}).all()
         if not rows:
             raise self._gone_back(self._expected(outcomes))
         return {request_id: state for request_id, state in rows if request_id is not None}

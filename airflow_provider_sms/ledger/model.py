@@ -51,7 +51,7 @@ LAPSED: Final = "no outcome was recorded before the deadline: the sending proces
 
 
 class AttemptState(_Stored):
-    """What an attempt, or a leg of one, says of itself in ``sms_progress.state``: at most 30 characters."""
+    """What an attempt, or a leg of one, says of itself in ``sms_attempt.state``: at most 30 characters."""
 
     CHECKING = "checking"
     """It reads its table and plans, before the first request."""

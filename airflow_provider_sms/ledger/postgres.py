@@ -23,13 +23,14 @@ from airflow_provider_sms.ledger.backend import (
     sql_state,
 )
 from airflow_provider_sms.ledger.open import create_tables
-from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
 from airflow_provider_sms.ledger.postgres_engine import (
     LOOK_SECONDS,
     WAIT_SECONDS,
     ServerClock,
+    check_durability,
     describe,
     postgres_engine,
+    require_waiting,
 )
 
 if TYPE_CHECKING:
@@ -200,8 +201,7 @@ def open_postgres(
         clock = ServerClock()
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
-            server = read_server(connection)
-        check_server(server, describe(url), require_standby=require_standby)
+            check_durability(connection, describe(url), require_standby=require_standby)
         store = PostgresBackend(
             engine,
             describe(url),

@@ -144,7 +144,7 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
 
 
 def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[int, dict[int, Counts]]:
-    """Return the counts of campaigns, by their ids, and of each by the claimant that made the requests.
+    """Return the counts of campaigns, by their ids, and of each by the attempt that made the requests.
 
     Reads each request once: a campaign may have 100,000 of them.
     """
@@ -174,7 +174,7 @@ def total(counts: Iterable[Counts]) -> Counts:
 
 
 def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int, int], _Sums]:
-    """Return what responses add up to, by campaign and claimant.
+    """Return what responses add up to, by campaign and attempt.
 
     The messages of a request without a response are not added up; the request is counted instead. Its parts and cost
     are added up, since the balance may have told them.
@@ -210,7 +210,7 @@ def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int,
 
 
 _Held: TypeAlias = "tuple[tuple[int, int, str], tuple[int, int]]"
-"""A campaign, a claimant and a state; how many messages requests hold, and how many requests they are."""
+"""A campaign, an attempt and a state; how many messages requests hold, and how many requests they are."""
 
 
 def _held(connection: Connection, which: ColumnElement[bool], now: float) -> list[_Held]:

@@ -202,7 +202,6 @@ def attempt(
             closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,
         ):
             store.clock = clock = lambda: campaign.now() + ahead()
-            store.patience = Patience(3.0)
             who = claimant(number)
             claimant_id = register(store, who)
             notes = Progress({"ti": SimpleNamespace(dag_id="dag", task_id="task")}, "sms_default")  # type: ignore[typeddict-item]
@@ -224,6 +223,7 @@ def attempt(
             ledger.lapse()
             notes.begin(campaign.count, 0, {})
             pause: Callable[[float], None] = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
+            store.patience = Patience(3.0, stop, pause)
             settle = Settle(ledger, reconciliation, "reconcile" if reconciles else "fail", stop, pause)
             sender = Sender(
                 ledger,
@@ -239,7 +239,6 @@ def attempt(
                 stop=stop,
                 stop_conditions=stop_conditions,
                 holds=settle.holds,
-                sleep=pause,
             )
             try:
                 table.send(ledger, sender, settle, campaign.chunk_size)

@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import has_trace, note_progress, register
+from airflow_provider_sms.ledger.backend import again_if_busy
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
 
@@ -54,7 +55,7 @@ class LedgerSession:
         """
         if not campaign:
             return
-        self.store.patience.again(
+        again_if_busy(
             lambda: note_progress(
                 self.store, campaign, self.claimant_id, AttemptState.CHECKING, conn_id=conn_id, patience=None
             )

@@ -286,7 +286,9 @@ class CampaignLedger:
         """
         ids = set(events.values())
         values = {"this": self._campaign_id, **_named(ids)}
-        known = self._store.fetch(lambda connection: _requests_of_events(len(ids)).run(connection, values).all())
+        known: Sequence[Any] = self._store.fetch(
+            lambda connection: _requests_of_events(len(ids)).run(connection, values).all()
+        )
         return {each for each, its in events.items() if any(its == event and each != other for event, other in known)}
 
     def has_unknown(self) -> bool:
@@ -303,7 +305,7 @@ class CampaignLedger:
         """
         ids = self._expected(outcomes).union(unposted) or {0}  # no request has this one
         this = {"this": self._claimant_id, "at": self._started_at}
-        rows = _states(len(ids)).run(connection, {**this, **_named(ids)}).all()
+        rows: Sequence[Any] = _states(len(ids)).run(connection, {**this, **_named(ids)}).all()
         if not rows:
             raise self._gone_back(self._expected(outcomes))
         return {request_id: state for request_id, state in rows if request_id is not None}

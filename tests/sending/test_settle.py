@@ -21,7 +21,8 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
-from airflow_provider_sms.ledger.schema import balance, decision
+from airflow_provider_sms.ledger.schema import balance
+from airflow_provider_sms.ledger.schema import request as request_table
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending import settle
 from airflow_provider_sms.sending.evidence import Verdict
@@ -128,7 +129,9 @@ def verdicts(store, *ids):
 
 def decisions(store):
     with store.read() as connection:
-        query = select(decision.c.request_id, decision.c.decision, decision.c.decided_by).order_by(decision.c.id)
+        columns = request_table.c
+        query = select(columns.id, columns.decision, columns.decided_by).where(columns.decided_at.is_not(None))
+        query = query.order_by(columns.decided_at, columns.id)
         return [tuple(row) for row in connection.execute(query)]
 
 

@@ -90,10 +90,10 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "False",
                     },
                     "ledger_patience": {
-                        "description": "Seconds for which a task waits for a ledger whose server is away, and one that "
-                        "cannot write to it goes on trying to record its outcomes, without claiming anything more. So "
-                        "for as long after its claim another task expects the outcome of a lapsed claim, and fails so "
-                        "that Airflow retries it; then the request is unknown.",
+                        "description": "Seconds for which a task whose ledger is away opens, reads and records again, "
+                        "by new connections, without claiming anything more. So for as long after its claim another "
+                        "task expects the outcome of a lapsed claim, and fails so that Airflow retries it; then the "
+                        "request is unknown.",
                         "version_added": "0.1.0",
                         "type": "float",
                         "example": "60",

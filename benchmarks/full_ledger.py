@@ -96,8 +96,7 @@ def _write(connection: Connection, campaigns: int, messages: int) -> None:
     tries = [(number, number * TRIES + turn, turn) for number in times for turn in range(TRIES)]
     named = ({"id": number, "name": f"campaign-{number}", "created_at": at} for number, at in times.items())
     _insert(connection, schema.campaign, named)
-    _insert(connection, schema.claimant, (_claimant(*each, times[each[0]]) for each in tries))
-    _insert(connection, schema.progress, (_note(*each, times[each[0]]) for each in tries))
+    _insert(connection, schema.attempt, (_attempt(*each, times[each[0]]) for each in tries))
     requests = {number: messages // CHUNK if number == large else REQUESTS for number in times}
     _insert(connection, schema.request, _requests(requests, times, large))
     series = text(_MESSAGES[connection.dialect.name])
@@ -109,7 +108,7 @@ def _write(connection: Connection, campaigns: int, messages: int) -> None:
             connection.execute(series, {**values, "messages": held * CHUNK})
         first += count
     if connection.dialect.name == "postgresql":
-        for table in (schema.campaign, schema.claimant, schema.request):
+        for table in (schema.campaign, schema.attempt, schema.request):
             connection.execute(text(_SEQUENCE.format(table.name)))
 
 
@@ -131,21 +130,7 @@ def _unknown(campaign: int, large: int) -> int:
     return int(campaign % UNKNOWN_EVERY == 0)
 
 
-def _claimant(campaign: int, number: int, turn: int, at: float) -> dict[str, Any]:
-    return {
-        "id": number,
-        "dag_id": f"dag_{campaign % DAGS}",
-        "task_id": "text",
-        "run_id": f"scheduled__{campaign}",
-        "map_index": -1,
-        "try_number": turn + 1,
-        "host": "host",
-        "pid": number,
-        "started_at": at,
-    }
-
-
-def _note(campaign: int, number: int, turn: int, at: float) -> dict[str, Any]:
+def _attempt(campaign: int, number: int, turn: int, at: float) -> dict[str, Any]:
     failed = turn < TRIES - 1 or campaign % UNKNOWN_EVERY == 1
     rows = REQUESTS * CHUNK
     figures = {
@@ -156,7 +141,15 @@ def _note(campaign: int, number: int, turn: int, at: float) -> dict[str, Any]:
         "error_report": {"NoNetwork": 1, "Duplicates": 0, "OptedOuts": 0, "Faults": 0},
     }
     return {
-        "claimant_id": number,
+        "id": number,
+        "dag_id": f"dag_{campaign % DAGS}",
+        "task_id": "text",
+        "run_id": f"scheduled__{campaign}",
+        "map_index": -1,
+        "try_number": turn + 1,
+        "host": "host",
+        "pid": number,
+        "started_at": at,
         "campaign_id": campaign,
         "conn_id": "sms_default",
         "state": "failed" if failed else "ended",
@@ -181,7 +174,7 @@ def _requests(requests: dict[int, int], times: dict[int, float], large: int) -> 
             yield {
                 "id": number,
                 "campaign_id": campaign,
-                "claimant_id": campaign * TRIES + TRIES - 1,
+                "attempt_id": campaign * TRIES + TRIES - 1,
                 "kind": "bulk",
                 "state": ACCEPTED if known else UNKNOWN,
                 "submitted": CHUNK,

@@ -28,17 +28,8 @@ from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.attempts import ADOPTION, register
-from airflow_provider_sms.ledger.locks import (
-    ADOPTION_LOCK,
-    BALANCE_LOCK,
-    CLAIMANT_LOCK,
-    CREATION_LOCK,
-    PROGRESS_LOCKS,
-    REGISTER_LOCK,
-    campaign_lock,
-)
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
@@ -55,14 +46,6 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 # Locks: workers of two versions may share a ledger.
 
-LOCKS = [
-    ("creation", CREATION_LOCK, 1398099283),
-    ("register", REGISTER_LOCK, 1398099284),
-    ("adoption", ADOPTION_LOCK, 1398099286),
-    ("claimant", CLAIMANT_LOCK, 1398099287),
-    ("balance", BALANCE_LOCK, 1398099289),
-    ("progress, upper half", PROGRESS_LOCKS, 6004790718520885248),
-]
 CAMPAIGN_LOCKS = [
     ("spring", 8653182313162418050),
     ("dag/send/manual__2026-01-01T00:00:00+00:00", -7486887534364532247),
@@ -70,27 +53,15 @@ CAMPAIGN_LOCKS = [
 ]
 
 
-@pytest.mark.parametrize(("lock", "number"), [pytest.param(*each[1:], id=each[0]) for each in LOCKS])
-def test_a_lock_keeps_its_number(lock, number):
+def test_the_ledger_keeps_its_lock():
     """Two versions of the package that share a ledger wait for each other only under the same number."""
-    assert lock == number
+    assert LEDGER_LOCK == 1398099283
 
 
 @pytest.mark.parametrize(("name", "number"), CAMPAIGN_LOCKS)
 def test_a_campaign_keeps_its_lock(name, number):
     """The number is a digest of the campaign's name, 64 bits with a sign."""
     assert campaign_lock(name) == number
-
-
-def test_progress_is_written_under_the_attempts_own_lock(tmp_path, monkeypatch):
-    """The lower half of the number is the attempt's claimant."""
-    with closing(open_sqlite(tmp_path / "ledger.db")) as store:
-        claimant_id = register(store, claimant())
-        note_progress(store, "spring", claimant_id, "checking")
-        locks, write = [], store.write
-        monkeypatch.setattr(store, "write", lambda lock, **how: locks.append(lock) or write(lock, **how))
-        note_progress(store, "spring", claimant_id, "sending")
-    assert (claimant_id, locks) == (1, [6004790718520885249])
 
 
 # What the ledger holds.
@@ -132,7 +103,7 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
 
         def state_of(claimant_id):
             with store.read() as connection:
-                query = f"SELECT state FROM sms_progress WHERE claimant_id = {claimant_id}"
+                query = f"SELECT state FROM sms_attempt WHERE id = {claimant_id}"
                 return connection.exec_driver_sql(query).scalar()
 
         for outcome in (stored, failed):
@@ -155,29 +126,26 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
 
 
 TABLES = {
-    "sms_ledger_version": "version",
-    "sms_campaign": "id name created_at",
-    "sms_claimant": "id dag_id task_id run_id map_index try_number host pid started_at",
-    "sms_request": "id campaign_id claimant_id kind state submitted claimed_at deadline finished_at http_status "
-    "event_id messages parts cost reason response account planned_parts planned_cost evidence",
+    "sms_version": "version",
+    "sms_campaign": "id name created_at paused_by paused_at resumed_by resumed_at",
+    "sms_attempt": "id dag_id task_id run_id map_index try_number host pid started_at campaign_id conn_id state "
+    "updated_at total done not_sent invalid rate figures plan",
+    "sms_request": "id campaign_id attempt_id kind state submitted claimed_at deadline finished_at http_status "
+    "event_id messages parts cost reason response account planned_parts planned_cost evidence decision decided_by "
+    "decided_at",
     "sms_message": "campaign_id message_key destination request_id",
     "sms_superseded": "campaign_id message_key request_id destination",
-    "sms_decision": "id request_id decision decided_by decided_at",
-    "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",
-    "sms_progress": "claimant_id campaign_id conn_id state updated_at total done not_sent invalid rate figures plan",
     "sms_balance": "id account asked_at read_at amount",
 }
 INDEXES = {
-    "sms_claimant_run": "dag_id run_id",
+    "sms_attempt_run": "dag_id run_id",
+    "sms_attempt_campaign": "campaign_id",
     "sms_request_campaign_state": "campaign_id state",
-    "sms_request_campaign_claimant": "campaign_id claimant_id",
+    "sms_request_attempt": "attempt_id",
     "sms_request_campaign_event": "campaign_id event_id",
     "sms_request_account": "account claimed_at",
     "sms_message_request": "request_id",
     "sms_superseded_request": "request_id",
-    "sms_decision_request": "request_id",
-    "sms_pause_campaign": "campaign_id",
-    "sms_progress_campaign": "campaign_id claimant_id",
     "sms_balance_account": "account read_at",
 }
 

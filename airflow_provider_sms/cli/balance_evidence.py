@@ -10,8 +10,8 @@ from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.formatting import money
 from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.ledger.attempts import connections_of
 from airflow_provider_sms.ledger.balances import account_of, note_evidence, record_reading
-from airflow_provider_sms.ledger.progress import connections_of
 from airflow_provider_sms.sending.settle import weigh
 
 if TYPE_CHECKING:

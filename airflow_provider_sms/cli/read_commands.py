@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.pauses import Pause
+    from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.ledger.statistics import CampaignStatus
 
 EXIT_UNKNOWN = 3
@@ -55,8 +55,7 @@ def list_campaigns(args: Namespace, store: LedgerBackend) -> None:
 @command
 def show_campaign(args: Namespace, store: LedgerBackend) -> None:
     """Show the state of a campaign."""
-    from airflow_provider_sms.ledger.backend import require_campaign
-    from airflow_provider_sms.ledger.pauses import pause_of
+    from airflow_provider_sms.ledger.campaigns import pause_of, require_campaign
     from airflow_provider_sms.ledger.statistics import status
     from airflow_provider_sms.monitoring.campaigns import find_campaign
     from airflow_provider_sms.monitoring.reasons import reasons

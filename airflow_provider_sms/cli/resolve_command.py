@@ -77,7 +77,7 @@ def _selected(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
 
 def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
     """Print the tasks to run again: those that made the requests, or failed on unknown requests of their campaigns."""
-    from airflow_provider_sms.ledger.progress import failed_on_unknown
+    from airflow_provider_sms.ledger.attempts import failed_on_unknown
 
     failed = failed_on_unknown(store, {row.campaign for row in rows})
     tasks = dict.fromkeys([row.task_instance for row in rows] + [who.task_instance for who in failed])

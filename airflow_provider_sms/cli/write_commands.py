@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def adopt_task(args: Namespace, store: LedgerBackend) -> None:
     """Let a task go on with a ledger that does not know all of its earlier attempts."""
     from airflow_provider_sms.hooks.task_state import has_task_instance
-    from airflow_provider_sms.ledger.attempts import count_requests, has_trace
-    from airflow_provider_sms.ledger.decisions import adopt
+    from airflow_provider_sms.ledger.attempts import adopt, count_requests, has_trace
     from airflow_provider_sms.ledger.model import Claimant
 
     task = task_words(args.dag_id, args.task_id, args.run_id, args.map_index)
@@ -51,7 +50,7 @@ def adopt_task(args: Namespace, store: LedgerBackend) -> None:
 @command
 def pause_campaign(args: Namespace, store: LedgerBackend) -> None:
     """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent."""
-    from airflow_provider_sms.ledger.pauses import pause
+    from airflow_provider_sms.ledger.campaigns import pause
 
     done = pause(store, args.campaign, user_name())
     if done.was_paused:
@@ -77,7 +76,7 @@ def pause_campaign(args: Namespace, store: LedgerBackend) -> None:
 @command
 def resume_campaign(args: Namespace, store: LedgerBackend) -> None:
     """End the pause of a campaign."""
-    from airflow_provider_sms.ledger.pauses import resume
+    from airflow_provider_sms.ledger.campaigns import resume
 
     ended = resume(store, args.campaign, user_name())
     if ended is None:

@@ -16,14 +16,13 @@ from airflow_provider_sms.exceptions import InputError, ServiceError, StoppedErr
 from airflow_provider_sms.execution.errors import airflow_errors, is_permanent
 from airflow_provider_sms.execution.options import BulkOptions, GroupOptions
 from airflow_provider_sms.execution.progress import Progress
-from airflow_provider_sms.hooks.ledger import configured_ledger_patience, open_ledger
+from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.account import Account
-from airflow_provider_sms.ledger.attempts import has_trace, register
+from airflow_provider_sms.ledger.attempts import has_trace, note_progress, register
 from airflow_provider_sms.ledger.backend import again_if_busy
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
 from airflow_provider_sms.ledger.name_rules import default_name
-from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending.settle import Reconciliation
 
@@ -105,7 +104,7 @@ def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Ite
     :param resumed: whether the attempt goes on after a wait.
     """
     who = claimant_of(context)
-    with airflow_errors(resumed=resumed), closing(open_ledger(task.ledger_conn_id)) as store:
+    with airflow_errors(resumed=resumed), closing(open_ledger(task.ledger_conn_id, stop=task.stop_signal)) as store:
         refuse_without_trace(context, store, who, resumed=resumed, ledger_conn_id=task.ledger_conn_id)
         claimant_id = register(store, who)
         note_ledger(context, store)
@@ -127,7 +126,6 @@ def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Ite
                 kind=options.kind,
                 claimant_id=claimant_id,
                 account=Account(settings.account, Prices(options.cost_per_part).of_request),
-                patience=configured_ledger_patience(),
             )
             ledger.lapse()
             scope = "" if options.campaign else " (one per DAG run: name it to text each person once, ever)"

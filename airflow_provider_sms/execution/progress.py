@@ -17,8 +17,8 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_sms.execution.errors import describe
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
+from airflow_provider_sms.ledger.attempts import note_progress, of_summary
 from airflow_provider_sms.ledger.model import AttemptState
-from airflow_provider_sms.ledger.progress import note_progress, of_summary
 from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Progress:
         """Note a state of the attempt in the ledger.
 
         :param figures: more figures about that state.
-        :param columns: as for :func:`~airflow_provider_sms.ledger.progress.note_progress`; once the attempt sends, its
+        :param columns: as for :func:`~airflow_provider_sms.ledger.attempts.note_progress`; once the attempt sends, its
             totals are added.
         """
         if self._total:

@@ -34,7 +34,7 @@ def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag
         log.info("Nothing is forgotten: set [sms] retention_days, or the operator's retention_days")
         return {"retention_days": days, "before": None, **nothing}
     result: dict[str, Any] = {"retention_days": days}
-    with closing(open_ledger(ledger_conn_id, create=False)) as store:
+    with closing(open_ledger(ledger_conn_id, create=False, stop=stop)) as store:
         before = store.clock() - days * _DAY
         result["before"] = iso(before)
         log.info("Forgetting what is older than %s in %s", iso(before), store.description)

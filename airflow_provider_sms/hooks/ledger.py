@@ -16,8 +16,7 @@ from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
 from airflow_provider_sms.hooks.stored_connection import stored_connection
-from airflow_provider_sms.ledger.open import open_patiently
-from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
+from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS, Patience
 from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_numbers_in, quoted
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.hooks.connection import ConnectionLike
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.reader import LedgerReader
+    from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +38,14 @@ _FIELDS = frozenset({"host", "port", "user", "password", "dbname", "replication"
 """Parameters of libpq that are fields of the connection, and the one that makes no session of it."""
 
 
-def open_ledger(ledger_conn_id: str | None, *, create: bool = True) -> LedgerBackend:
+def open_ledger(ledger_conn_id: str | None, *, create: bool = True, stop: StopFlag | None = None) -> LedgerBackend:
     """Open the ledger for a task: that of the given connection, else of ``[sms] ledger_conn_id``, else a file.
 
-    While a server is away, it is tried again for ``[sms] ledger_patience``.
+    While a server is away, it is tried again for ``[sms] ledger_patience``, now and in each later read.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty means the configured one.
     :param create: whether to create a ledger where there is none.
+    :param stop: whether the task was told to stop, and waits no more.
     :raises InputError: the connection cannot hold a ledger, the ledger is a file and tasks run on several machines, or
         there is none; the error names the place.
     :raises LedgerError: it cannot be opened.
@@ -52,7 +53,10 @@ def open_ledger(ledger_conn_id: str | None, *, create: bool = True) -> LedgerBac
     place = _place(ledger_conn_id, BaseHook.get_connection)
     if create and isinstance(place, Path) and not _is_on("allow_local_ledger"):
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
-    return open_patiently(lambda: _open(place, create=create), configured_ledger_patience())
+    patience = Patience(configured_ledger_patience(), stop)
+    store = patience.again(lambda: _open(place, create=create))
+    store.patience = patience
+    return store
 
 
 @contextmanager
@@ -77,7 +81,9 @@ def open_existing_ledger(ledger_conn_id: str | None) -> LedgerBackend:
     :raises InputError: there is no ledger, or the connection cannot hold one; the error names the place.
     :raises LedgerError: it cannot be opened.
     """
-    return _open(_place(ledger_conn_id, stored_connection), create=False)
+    store = _open(_place(ledger_conn_id, stored_connection), create=False)
+    store.patience = Patience(0.0)
+    return store
 
 
 def ledger_reader() -> LedgerReader:
@@ -184,7 +190,7 @@ def configured_retention_days() -> int:
 
 
 def configured_ledger_patience() -> float:
-    """Return for how many seconds a task tries to record an outcome, and others expect it after the claim.
+    """Return for how many seconds a task tries again while its ledger is away; others await its outcomes as long.
 
     :raises InputError: the option is not a number of seconds.
     """

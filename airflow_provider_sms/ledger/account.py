@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 BALANCE: Final = "balance"
-"""Stands in for a person in ``sms_decision.decided_by`` where the balance told what became of the request."""
+"""Stands in for a person in ``sms_request.decided_by`` where the balance told what became of the request."""
 
 CHARGED: Final = "charged"
 NOT_CHARGED: Final = "not_charged"

@@ -1,263 +1,210 @@
-"""The attempts of a task: each is registered before it claims anything, and what earlier ones hold is found again."""
+"""The attempts of a task: each is registered before it claims anything, and reports how far it is.
+
+Each process of an attempt has a row of its own, which no other process writes: one that hung and reports late reports
+only about itself. What it reports never decides whether a message goes out. Two rules read it: a purge keeps the
+campaign of an attempt that began or is deferred, and a later attempt is compared with the plans of earlier ones.
+"""
 
 from __future__ import annotations
 
 import json
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from sqlalchemy import and_, func, insert, select
+from sqlalchemy import and_, func, insert, select, update
 
-from airflow_provider_sms.ledger.backend import again_if_busy, in_pieces, new_id
-from airflow_provider_sms.ledger.locks import REGISTER_LOCK
-from airflow_provider_sms.ledger.model import NOT_SENT
-from airflow_provider_sms.ledger.schema import claimant, message, progress, request, superseded
-from airflow_provider_sms.messages.keys import key_halves
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, in_pieces, new_id
+from airflow_provider_sms.ledger.campaigns import find_campaign
+from airflow_provider_sms.ledger.model import AttemptState, Claimant
+from airflow_provider_sms.ledger.schema import attempt, campaign, request
+from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
-    import numpy.typing as npt
-    from sqlalchemy.sql import Select
+    from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.model import Claimant
-
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
 
 ADOPTION = 0
 """The try number under which the ledger records that a person adopted it for a task instance."""
 
-GROUP_DESTINATION = -1
-"""Stands for a group among destinations, which are numbers."""
-_ROWS_AT_ONCE = 10_000
-"""Messages in memory at a time."""
+PATIENCE_SECONDS = 1.0
+"""Seconds that a record of progress waits for another process's commit: the thread that records it handles Airflow's
+signals, and SQLite, which waits in C, lets none through."""
 
-
-class _Attempt(NamedTuple):
-    """An attempt of a task instance, or a leg of one.
-
-    :param plan_id: the id of the plan that it was about to send; None where it noted none.
-    """
-
-    claimant_id: int
-    map_index: int
-    try_number: int
-    plan_id: str | None
-
-
-class HeldBlock(NamedTuple):
-    """Messages that earlier attempts hold, as columns.
-
-    :param halves: half of each key.
-    :param destinations: as numbers.
-    :param is_here: whether they belong to the campaign that is about to be sent.
-    """
-
-    halves: npt.NDArray[np.int64]
-    destinations: npt.NDArray[np.int64]
-    is_here: npt.NDArray[np.bool_]
+_MAX_CONN_ID = 250
 
 
 def of_task(who: Claimant) -> ColumnElement[bool]:
-    """Return the condition for claimants that are attempts of the same task instance."""
-    return and_(
-        claimant.c.dag_id == who.dag_id,
-        claimant.c.task_id == who.task_id,
-        claimant.c.run_id == who.run_id,
-        claimant.c.map_index == who.map_index,
-    )
+    """Return the condition for attempts of the same task instance."""
+    return and_(of_run(who), attempt.c.map_index == who.map_index)
 
 
 def of_run(who: Claimant) -> ColumnElement[bool]:
-    """Return the condition for claimants that are attempts of a task, or of a mapped copy of it, in the same run."""
-    return and_(claimant.c.dag_id == who.dag_id, claimant.c.task_id == who.task_id, claimant.c.run_id == who.run_id)
+    """Return the condition for attempts of a task, or of a mapped copy of it, in the same run."""
+    return and_(attempt.c.dag_id == who.dag_id, attempt.c.task_id == who.task_id, attempt.c.run_id == who.run_id)
 
 
 def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) -> bool:
     """Return whether any attempt of this task instance has used this ledger, or a person has adopted it for the task.
 
-    :param of_attempt: whether it must have been this very attempt, such as in a leg before a deferral.
-    :raises LedgerError: when the ledger cannot be read.
+    :param of_attempt: whether it must have been this very attempt, before a deferral.
     """
-    query = select(claimant.c.id).where(of_task(who))
+    query = select(attempt.c.id).where(of_task(who))
     if of_attempt:
-        query = query.where(claimant.c.try_number.in_((who.try_number, ADOPTION)))
-    with store.read() as connection:
-        return connection.execute(query.limit(1)).scalar() is not None
+        query = query.where(attempt.c.try_number.in_((who.try_number, ADOPTION)))
+    return store.fetch(lambda connection: connection.execute(query.limit(1)).scalar()) is not None
 
 
 def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | None = None) -> int:
-    """Record an attempt in the ledger, before it claims anything.
+    """Record an attempt in the ledger, before it claims anything, and return its id there."""
+    now = clock or store.clock
+    return store.save(LEDGER_LOCK, lambda connection: _insert(connection, who.columns(), now()), shared=True)
 
-    :param clock: seconds since the epoch; None means the ledger's own.
-    :returns: the id of its claimant.
-    :raises LedgerError: when it was not committed.
+
+def adopt(store: LedgerBackend, task: Claimant) -> None:
+    """Let a task instance go on with a ledger that lacks some or all of what its earlier attempts wrote.
+
+    :param task: the task instance; its ``host`` names the person who takes responsibility, for the record.
     """
-
-    def write() -> int:
-        with store.write(REGISTER_LOCK) as connection:
-            started = {**who.columns(), "started_at": (clock or store.clock)()}
-            return new_id(connection.execute(insert(claimant).values(started)))
-
-    return again_if_busy(write)
+    with store.write(LEDGER_LOCK, shared=True) as connection:
+        _insert(connection, {**task.columns(), "try_number": ADOPTION}, store.clock())
 
 
-def registered(store: LedgerBackend, claimant_id: int) -> dict[str, Any] | None:
-    """Return the row of an attempt, by column; None where the ledger has no such attempt.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    with store.read() as connection:
-        row = connection.execute(select(claimant).where(claimant.c.id == claimant_id)).mappings().first()
-    return None if row is None else dict(row)
+def _insert(connection: Connection, who: Mapping[str, Any], now: float) -> int:
+    values = {**who, "started_at": now, "updated_at": now, "state": AttemptState.CHECKING}
+    return new_id(connection.execute(insert(attempt).values(values)))
 
 
 def claimants_of_try(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
-    """Return the claimants that made an attempt so far: each wait without a slot ends one process of it.
-
-    :param claimant_id: the last of them.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    made = and_(of_task(who), claimant.c.try_number == who.try_number, claimant.c.id <= claimant_id)
-    with store.read() as connection:
-        return frozenset(connection.execute(select(claimant.c.id).where(made)).scalars())
-
-
-class EarlierClaims:
-    """The messages that earlier attempts of this task, in this DAG run, hold in any campaign, or may have sent.
-
-    Messages of other mapped copies of the task count only where the tables must have changed, since copies may text one
-    recipient different things on purpose. An earlier attempt may still live: what it claims from now on does not count.
-
-    :param campaign_id: the campaign's id in the ledger.
-    :param claimant_id: the claimant of this attempt, or of this leg of it.
-    """
-
-    def __init__(self, store: LedgerBackend, campaign_id: int, who: Claimant, claimant_id: int) -> None:
-        self._store = store
-        self._campaign_id = campaign_id
-        query = (
-            select(claimant.c.id, claimant.c.map_index, claimant.c.try_number, progress.c.plan)
-            .select_from(claimant.outerjoin(progress))
-            .where(of_run(who), claimant.c.try_number != ADOPTION)
-            .order_by(claimant.c.id)
-        )
-        with store.read() as connection:
-            attempts = [_Attempt(*row[:3], _plan_id(row[3])) for row in connection.execute(query)]
-            self._last = connection.execute(select(func.max(request.c.id))).scalar() or 0
-            own = [each for each in attempts if each.map_index == who.map_index]
-            self._own = [each.claimant_id for each in own if each.claimant_id != claimant_id]
-            claimed = select(request.c.claimant_id).distinct().where(request.c.claimant_id.in_(self._own))
-            have_claimed = set(connection.execute(claimed).scalars()) if self._own else set()
-        copies = [each for each in attempts if each.map_index != who.map_index]
-        self._copies = [each.claimant_id for each in copies]
-        self._moved = _of_changed_tables(copies)
-        self._table_changed = _has_changed(own, claimant_id, have_claimed)
-
-    def any(self) -> bool:
-        """Return whether earlier attempts hold any messages.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return any(
-                connection.execute(held.limit(1)).scalar() is not None
-                for held in self._held_by([*self._own, *self._of_copies(self._table_changed)], message.c.request_id)
-            )
-
-    def held(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return the keys that any request of the campaign holds.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return {key for key, *_ in self._store.holders(connection, self._campaign_id, keys)}
-
-    def own_blocks(self) -> Generator[HeldBlock, None, None]:
-        """Return the messages that earlier attempts of this task instance hold, a block at a time."""
-        return self._blocks(self._own)
-
-    def blocks_of_copies(self, *, any_gone: bool) -> Generator[HeldBlock, None, None]:
-        """Return the messages that other mapped copies of the task hold, a block at a time.
-
-        Where the table of this copy has not changed, only copies whose own table has changed since count.
-
-        :param any_gone: whether any message that this task instance claimed is no longer in its table.
-        """
-        return self._blocks(self._of_copies(any_gone if self._table_changed is None else self._table_changed))
-
-    def _of_copies(self, changed: bool | None) -> list[int]:  # noqa: FBT001  # private
-        return self._copies if changed else self._moved
-
-    def _blocks(self, claimants: Sequence[int]) -> Generator[HeldBlock, None, None]:
-        columns = (message.c.message_key, message.c.destination, message.c.campaign_id)
-        for query in self._held_by(claimants, *columns):
-            with (
-                self._store.read() as connection,
-                closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
-            ):
-                for block in rows.partitions(_ROWS_AT_ONCE):
-                    keys, numbers, campaigns = zip(*block, strict=True)
-                    yield HeldBlock(
-                        key_halves(b"".join(keys))[:, 0],
-                        np.array([GROUP_DESTINATION if number is None else number for number in numbers], np.int64),
-                        np.array(campaigns, np.int64) == self._campaign_id,
-                    )
-
-    def _held_by(self, claimants: Sequence[int], *columns: ColumnElement[Any]) -> Iterator[Select[Any]]:
-        """Return queries for the messages that claimants hold, and those that were superseded.
-
-        A message may be found more than once. A request that was not sent counts in neither.
-        """
-        for piece in in_pieces(claimants):
-            # By their requests: the campaign may hold many times as many messages of other tasks.
-            theirs = and_(request.c.claimant_id.in_(piece), request.c.id <= self._last)
-            yield select(*columns).where(message.c.request_id.in_(select(request.c.id).where(theirs)))
-            moved = (superseded.c[each.name] for each in columns)
-            of_theirs = superseded.c.request_id.in_(select(request.c.id).where(theirs, request.c.state != NOT_SENT))
-            yield select(*moved).where(of_theirs)
-
-
-def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collection[int]) -> bool | None:
-    """Return whether a task instance is about to send a different table than before; None where that is not known.
-
-    Its table is compared with those from which it claimed anything, or else with its first one: an attempt that was
-    refused has planned a table, too.
-
-    :param own: its attempts, in order.
-    :param claimant_id: the claimant of the present one.
-    :param have_claimed: the claimants that have claimed anything.
-    """
-    plan = next((each.plan_id for each in own if each.claimant_id == claimant_id), None)
-    planned = [each for each in own if each.claimant_id != claimant_id and each.plan_id is not None]
-    before = [each for each in planned if each.claimant_id in have_claimed] or planned[:1]
-    return plan not in {each.plan_id for each in before} if before else None
-
-
-def _of_changed_tables(attempts: Sequence[_Attempt]) -> list[int]:
-    """Return the attempts whose task instance has planned another table since."""
-    newest = {each.map_index: each for each in attempts}
-    plans = {index: each.plan_id for index, each in newest.items()}
-    return [
-        each.claimant_id
-        for each in attempts
-        if each.try_number < newest[each.map_index].try_number
-        and None not in (each.plan_id, plans[each.map_index])
-        and each.plan_id != plans[each.map_index]
-    ]
-
-
-def _plan_id(noted: str | None) -> str | None:
-    return None if noted is None else json.loads(noted).get("id")
+    """Return the processes that made an attempt so far, by their ids in the ledger."""
+    made = and_(of_task(who), attempt.c.try_number == who.try_number, attempt.c.id <= claimant_id)
+    return store.fetch(lambda connection: frozenset(connection.execute(select(attempt.c.id).where(made)).scalars()))
 
 
 def count_requests(store: LedgerBackend, who: Claimant) -> int:
-    """Return how many requests the attempts of a task instance have made, whatever their outcome.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    made = request.c.claimant_id.in_(select(claimant.c.id).where(of_task(who)))
+    """Return how many requests the attempts of a task instance have made, whatever their outcome."""
+    made = request.c.attempt_id.in_(select(attempt.c.id).where(of_task(who)))
     with store.read() as connection:
         return connection.execute(select(func.count()).select_from(request).where(made)).scalar() or 0
+
+
+def enter_campaign(connection: Connection, name: str, claimant_id: int, now: float, **values: Any) -> int:
+    """Record which campaign an attempt is of, within a transaction under the campaign's lock.
+
+    :param values: further columns of the attempt.
+    :returns: the campaign's id; it is created where it is new.
+    """
+    if (found := find_campaign(connection, name)) is None:
+        found = new_id(connection.execute(insert(campaign).values(name=name, created_at=now)))
+    if not _put(connection, attempt.c.id == claimant_id, {"campaign_id": found, **values}):
+        raise LedgerError(f"The ledger has no attempt {claimant_id}")
+    return found
+
+
+def _put(connection: Connection, this: ColumnElement[bool], values: Mapping[str, Any]) -> bool:
+    """Write columns of an attempt, and return whether the ledger has it."""
+    return connection.execute(update(attempt).where(this).values(**values)).rowcount > 0
+
+
+def note_progress(
+    store: LedgerBackend,
+    campaign_name: str,
+    claimant_id: int,
+    state: str,
+    *,
+    conn_id: str | None = None,
+    total: int | None = None,
+    done: int | None = None,
+    not_sent: int | None = None,
+    invalid: int | None = None,
+    rate: float | None = None,
+    figures: Mapping[str, Any] | None = None,
+    plan: Mapping[str, Any] | None = None,
+    patience: float | None = PATIENCE_SECONDS,
+) -> None:
+    """Record the progress of an attempt, beside its claims. A value that is None keeps what was recorded last.
+
+    :param state: an :class:`~airflow_provider_sms.ledger.model.AttemptState`.
+    :param conn_id: the connection that it sends with.
+    :param total: rows that can be texted.
+    :param done: of these, rows that need nothing more: sent now or before, unknown, repeated or suppressed.
+    :param not_sent: of these, rows that were not sent.
+    :param invalid: rows that cannot be texted.
+    :param rate: messages a second.
+    :param figures: further counts that belong to the state; no number and no text.
+    :param plan: the plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it.
+    :param patience: seconds to wait for another process's commit; None means as long as a claim waits.
+    """
+    now = store.clock()
+    values = {
+        "conn_id": None if conn_id is None else conn_id[:_MAX_CONN_ID],
+        "state": state,
+        "updated_at": now,
+        "total": total,
+        "done": done,
+        "not_sent": not_sent,
+        "invalid": invalid,
+        "rate": rate,
+        "figures": None if figures is None else json.dumps(figures),
+        "plan": None if plan is None else json.dumps(plan),
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    here = select(campaign.c.id).where(campaign.c.name == campaign_name).scalar_subquery()
+    this = and_(attempt.c.id == claimant_id, attempt.c.campaign_id == here)
+    with store.write(campaign_lock(campaign_name), shared=True, patience=patience) as connection:
+        if _put(connection, this, given):
+            return
+    with store.write(campaign_lock(campaign_name), patience=patience) as connection:
+        enter_campaign(connection, campaign_name, claimant_id, now, **given)
+
+
+def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of a summary, with no more of the service's own words than is needed.
+
+    :param summary: an attempt's summary, or the part of it that the service stated.
+    """
+    networks = {mask_numbers_in(network): cost for network, cost in summary["cost_breakdown"].items()}
+    return {**summary, "cost_breakdown": networks}
+
+
+def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, str]:
+    """Return the Airflow connection that each request was sent with, as its attempt reported it.
+
+    :param request_ids: requests whose connection is not known are left out.
+    """
+    of_attempt = request.join(attempt)
+    query = select(request.c.id, attempt.c.conn_id).select_from(of_attempt).where(attempt.c.conn_id.is_not(None))
+    found: dict[int, str] = {}
+    with store.read() as connection:
+        for piece in in_pieces(sorted(request_ids)):
+            found.update((each, conn_id) for each, conn_id in connection.execute(query.where(request.c.id.in_(piece))))
+    return found
+
+
+def failed_on_unknown(store: Readable, campaign_names: Collection[str]) -> list[Claimant]:
+    """Return the attempts that failed with unknown messages of a campaign and were the last of their task instance.
+
+    Their own requests may be unknown, or those of other tasks that they met: once these are closed, the tasks need to
+    be cleared.
+
+    :returns: in the order in which they began.
+    """
+    columns = [attempt.c[each.name] for each in fields(Claimant)]
+    query = (
+        select(attempt.c.state, attempt.c.figures, *columns)
+        .join(campaign)
+        .where(campaign.c.name.in_(campaign_names))
+        .order_by(attempt.c.id)
+    )
+    last: dict[tuple[str, str, str, int], Claimant | None] = {}
+    with store.read() as connection:
+        for state, figures, *values in connection.execute(query):
+            who = Claimant(*values)
+            failed = state == AttemptState.FAILED and json.loads(figures or "{}").get("unknown", 0) > 0
+            last.pop(who.task_instance, None)
+            last[who.task_instance] = who if failed else None
+    return [who for who in last.values() if who is not None]

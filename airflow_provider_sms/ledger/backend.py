@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sqlite3
+import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
-from airflow_provider_sms.exceptions import LedgerAwayError, LedgerBusyError, LedgerError, NoCampaignError
-from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.ledger.schema import campaign
+from airflow_provider_sms.exceptions import LedgerAwayError, LedgerBusyError, LedgerError, LedgerLostError
+from airflow_provider_sms.formatting import by_count, duration
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
@@ -25,16 +27,26 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.model import Chunk
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
+LEDGER_LOCK = 0x5355_4D53
+"""The lock of the whole ledger: held while its tables are created, shared by what belongs to no campaign."""
 
 BUSY_SECONDS = 60.0
 """Seconds that a process waits for another one's commit before it gives up."""
+
+PATIENCE_SECONDS = 300.0
+"""Seconds for which a task tries again while the ledger is away, unless the configuration says otherwise."""
+RETRY_SECONDS = 0.5
+"""Seconds between two tries."""
 
 IDS_AT_ONCE = 500
 """Ids that one statement names: older versions of SQLite take no more than 999 parameters."""
 
 CLAIM_COLUMNS = (
-    "campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline", "account",
+    "campaign_id", "attempt_id", "kind", "state", "claimed_at", "deadline", "account",
 )  # fmt: skip
 """The columns that the requests of one commit have in common, in the order in which statements name them."""
 
@@ -60,7 +72,7 @@ RequestSize = tuple[int, int | None, str | None]
 """How many messages a request has, their SMS parts, and the credits that they are expected to cost; None: not known."""
 
 HolderRow = tuple[bytes, int, str, float, int, float, float | None]
-"""Message key, request id, the request's state and deadline, the id of its claimant, when it was claimed, and when its
+"""Message key, request id, the request's state and deadline, the id of its attempt, when it was claimed, and when its
 outcome was recorded: None while there is none."""
 
 
@@ -84,10 +96,71 @@ class Readable(Protocol):
     clock: Callable[[], float]
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Open a connection that sees what is committed and keeps no writer waiting.
+        """Open a connection that sees what is committed and keeps no writer waiting."""
 
-        :raises LedgerError: when the ledger cannot be read.
+
+class Patience:
+    """Tries again what fails while the ledger is away. All tries since it last responded share the same seconds.
+
+    :param seconds: for how long; none for a person. Others expect the outcome of a request for as long after its claim.
+    :param stop: whether the process was told to stop, and waits no more.
+    :param sleep: waits for that many seconds.
+    :param monotonic: seconds from any start.
+    """
+
+    def __init__(
+        self,
+        seconds: float = PATIENCE_SECONDS,
+        stop: StopFlag | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.seconds = seconds
+        self._stop = StopFlag() if stop is None else stop
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._failing_since: float | None = None
+        self._stopped_at: float | None = None
+
+    def again(
+        self,
+        work: Callable[[], T],
+        errors: type[Exception] = LedgerAwayError,
+        *,
+        stopped_seconds: float = 0.0,
+    ) -> T:
+        """Return the result of work, tried again where it fails.
+
+        :param work: a read, or a write that may be made twice: one that raised may have happened.
+        :param errors: those that are worth another try; never that of a ledger that has gone back.
+        :param stopped_seconds: for how long it is tried in a process that was told to stop.
         """
+        while True:
+            began = self._monotonic()
+            if self._stop.is_set() and self._stopped_at is None:
+                self._stopped_at = began
+            try:
+                result = work()
+            except LedgerLostError:
+                raise
+            except errors as error:
+                self._wait(error, began, stopped_seconds)
+            else:
+                self._failing_since = None
+                return result
+
+    def _wait(self, error: Exception, began: float, stopped_seconds: float) -> None:
+        """Wait for the next try, or raise the error of the one that began at a moment if there is no next one."""
+        is_first = self._failing_since is None
+        self._failing_since = began if self._failing_since is None else self._failing_since
+        until = self._failing_since + self.seconds
+        if self._stop.is_set():
+            until = min(until, (began if self._stopped_at is None else self._stopped_at) + stopped_seconds)
+        if self._monotonic() + RETRY_SECONDS > until:
+            raise error
+        if is_first:
+            log.warning("%s. Trying again for up to %s", error, duration(self.seconds))
+        self._sleep(RETRY_SECONDS)
 
 
 class LedgerBackend(ABC):
@@ -102,6 +175,7 @@ class LedgerBackend(ABC):
         self.description = description
         self._engine = engine
         self.clock = clock
+        self.patience = Patience()
 
     @contextmanager
     def write(self, lock: int, *, shared: bool = False, patience: float | None = None) -> Iterator[Connection]:
@@ -123,12 +197,35 @@ class LedgerBackend(ABC):
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a connection that sees what is committed and keeps no writer waiting.
+        """Open a connection that sees what is committed and keeps no writer waiting, once the ledger responds."""
 
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with ledger_errors("read"), self._engine.connect() as connection:
+        def connect() -> Connection:
+            with ledger_errors("read"):
+                return self._engine.connect()
+
+        with ledger_errors("read"), self.patience.again(connect) as connection:
             yield connection
+
+    def fetch(self, read: Callable[[Connection], T]) -> T:
+        """Return what a function reads, which begins anew where the ledger goes away meanwhile."""
+
+        def once() -> T:
+            with self.read() as connection:
+                return read(connection)
+
+        return self.patience.again(once)
+
+    def save(self, lock: int, write: Callable[[Connection], T], *, shared: bool = False) -> T:
+        """Return the result of a function that writes and may be repeated: what failed may have been committed.
+
+        :param lock: as for :meth:`write`.
+        """
+
+        def once() -> T:
+            with self.write(lock, shared=shared) as connection:
+                return write(connection)
+
+        return self.patience.again(lambda: again_if_busy(once))
 
     def close(self) -> None:
         """Close every connection."""
@@ -141,21 +238,9 @@ class LedgerBackend(ABC):
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
         """Wait for other transactions with the same number; with a shared lock, only for those that do not share it."""
 
-    def has_campaign(self, connection: Connection, campaign_id: int, name: str) -> bool:  # noqa: ARG002  # SQLite's
-        """Return whether an id is still a campaign's, and not that of a newer one.
-
-        A server gives no id twice, and its foreign keys refuse a claim in a campaign that was purged.
-
-        :param name: the campaign's name.
-        """
-        return True
-
     @abstractmethod
     def remove_remains(self) -> Remains:
-        """Remove what deleted rows leave outside the tables, as far as this process may.
-
-        :raises LedgerError: when the ledger cannot be written to.
-        """
+        """Remove what deleted rows leave outside the tables, as far as this process may."""
 
     @abstractmethod
     def insert_requests(
@@ -180,26 +265,17 @@ class LedgerBackend(ABC):
         """
 
     @abstractmethod
-    def own_states(
-        self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]
-    ) -> dict[int, str]:
-        """Return the states of the requests that exist and were made by an attempt.
-
-        :param attempt: the attempt's row in the ledger. Its time of registration counts, too: a server that went back
-            may give the id to another attempt.
-        :param request_ids: at least one.
-        """
-
-    @abstractmethod
-    def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:
-        """Return the event id and the id of each request of a campaign that has one of these event ids.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-
-    @abstractmethod
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Return the requests that hold any of the keys."""
+
+
+def campaign_lock(name: str) -> int:
+    """Return the number under which the transactions on a campaign follow one another: 64 bits, signed.
+
+    On PostgreSQL, commits that write no rows but those of their own requests or attempt share it: they follow all
+    others, and run beside each other. SQLite has one lock for everything.
+    """
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 class Compiled:
@@ -241,39 +317,8 @@ def joined(keys: Sequence[bytes]) -> bytes:
     return value
 
 
-def find_campaign(connection: Connection, name: str) -> int | None:
-    """Return a campaign's id; None where the ledger has no such campaign."""
-    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
-    return found
-
-
-def require_campaign(connection: Connection, name: str) -> int:
-    """Return a campaign's id.
-
-    :raises NoCampaignError: the ledger has no such campaign.
-    """
-    if (found := find_campaign(connection, name)) is None:
-        raise NoCampaignError(name)
-    return found
-
-
-def enter_campaign(connection: Connection, name: str, now: float) -> int:
-    """Return a campaign's id, within a transaction under its lock, and create the campaign where it is new.
-
-    :param now: seconds since the epoch.
-    """
-    found = find_campaign(connection, name)
-    return new_id(connection.execute(insert(campaign).values(name=name, created_at=now))) if found is None else found
-
-
 def again_if_busy(write: Callable[[], T]) -> T:
-    """Return the result of a transaction, tried once more where others have kept it waiting.
-
-    Nothing of the first try has happened.
-
-    :raises LedgerBusyError: they have kept it waiting twice.
-    :raises LedgerError: when it was not committed.
-    """
+    """Return the result of a transaction, tried once more where others have kept it waiting: nothing of it happened."""
     try:
         return write()
     except LedgerBusyError:

@@ -6,13 +6,12 @@ from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, exists, insert, select, update
+from sqlalchemy import and_, delete, insert, select, update
 
 from airflow_provider_sms.ledger.account import BilledRequest, Reading
-from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.locks import BALANCE_LOCK, campaign_lock
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.schema import balance, decision, request
+from airflow_provider_sms.ledger.schema import balance, request
 from airflow_provider_sms.ledger.transitions import fitting_cost, lapse, state_at
 
 if TYPE_CHECKING:
@@ -35,28 +34,22 @@ def record_reading(
 ) -> None:
     """Record a balance that the service was asked for.
 
-    :param key: the account's key.
     :param amount: credits; None where the account is post-paid.
     :param asked_at: a moment before it was asked for, seconds since the epoch, by the ledger's clock.
     :param read_at: a moment after it was received. None means when it is recorded: machines that share a server take
         their time from it, late by as long as its last answer took, so that only a moment read in a transaction is
         never too early.
-    :raises LedgerError: when it was not committed.
     """
     written = None if amount is None else fitting_cost(str(amount))
-    with store.write(BALANCE_LOCK) as connection:
+    with store.write(LEDGER_LOCK, shared=True) as connection:
         read_at = store.clock() if read_at is None else read_at
         values = {"account": key, "asked_at": asked_at, "read_at": read_at, "amount": written}
         connection.execute(insert(balance).values(values))
 
 
 def forget_balances(store: LedgerBackend, before: float) -> int:
-    """Forget the balances that were read before a moment, and return how many.
-
-    :param before: the moment, seconds since the epoch.
-    :raises LedgerError: when it was not committed.
-    """
-    with store.write(BALANCE_LOCK) as connection:
+    """Forget the balances that were read before a moment, and return how many."""
+    with store.write(LEDGER_LOCK, shared=True) as connection:
         return connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
 
 
@@ -64,17 +57,13 @@ def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str |
     """Return the key of the account that each request was sent with; None where that was not recorded.
 
     :param request_ids: requests that the ledger does not have are left out.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         return {each.id: each.account for each in _among(connection, request_ids)}
 
 
 def still_unknown(store: Readable, request_ids: Collection[int]) -> set[int]:
-    """Return those of the requests that have no outcome by now.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return those of the requests that have no outcome by now."""
     with store.read() as connection:
         return {each.id for each in _among(connection, request_ids, state_at(store.clock()) == UNKNOWN)}
 
@@ -82,9 +71,7 @@ def still_unknown(store: Readable, request_ids: Collection[int]) -> set[int]:
 def lost_lately(store: Readable, key: str, since: float) -> set[int]:
     """Return the unknown requests of an account that were settled after a moment, or are not settled yet.
 
-    :param key: the account's key.
     :param since: the moment, seconds since the epoch.
-    :raises LedgerError: when the ledger cannot be read.
     """
     recent = and_(request.c.account == key, request.c.claimed_at > since - AN_HOUR, request.c.deadline > since)
     with store.read() as connection:
@@ -98,9 +85,6 @@ def read_histories(
     """Return the readings and requests of an account around some of its unknown requests, together where they are near.
 
     The database stays open meanwhile.
-
-    :param key: the account's key.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         asked = _among(connection, request_ids, request.c.account == key, state_at(store.clock()) == UNKNOWN)
@@ -135,10 +119,9 @@ def _history(
     readings = [Reading(asked_at, read_at, Decimal(amount)) for asked_at, read_at, amount in rows]
     since = min([begin, *(each.asked_at for each in readings)]) - AN_HOUR
     until = max([end, *(each.read_at for each in readings)])
-    was_decided = exists().where(decision.c.request_id == request.c.id).label("was_decided")
     columns = [request.c[name] for name in _COLUMNS]
     its = and_(request.c.account == key, request.c.claimed_at >= since, request.c.claimed_at <= until)
-    billed: list[Row[Any]] = list(connection.execute(select(*columns, was_decided).where(its)))
+    billed: list[Row[Any]] = list(connection.execute(select(*columns).where(its)))
     # What all of a request has cost shows how far the prices are off that were expected.
     ratios = [Decimal(each.cost) / Decimal(each.planned_cost) for each in billed if _tells_prices(each)]
     bounds = min([Decimal(1), *ratios]), max([Decimal(1), *ratios])
@@ -147,7 +130,7 @@ def _history(
 
 _COLUMNS = (
     "id", "state", "submitted", "claimed_at", "deadline", "finished_at", "messages", "cost", "planned_parts",
-    "planned_cost",
+    "planned_cost", "decided_at",
 )  # fmt: skip
 
 
@@ -166,17 +149,14 @@ def _billed(row: Row[Any], low: Decimal, high: Decimal) -> BilledRequest:
     most = Decimal("Infinity") if row.planned_parts is None else planned * high
     # Only a response counts messages. A request that its own process called not sent was not posted, or refused.
     is_answered = row.state in (ACCEPTED, NOT_SENT) and row.messages is not None
-    is_refused = row.state == NOT_SENT and not row.was_decided
+    is_refused = row.state == NOT_SENT and row.decided_at is None
     stated = Decimal(row.cost or 0) if is_answered or is_refused else None
     closed_at = row.deadline if stated is None else row.finished_at
     return BilledRequest(row.id, row.claimed_at, closed_at, planned * low, most, stated)
 
 
 def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[int, KeptEvidence]) -> None:
-    """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown.
-
-    :raises LedgerError: when it was not committed.
-    """
+    """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown."""
     with store.write(campaign_lock(campaign_name)) as connection:
         for request_id, kept in evidence.items():
             this = request.c.id == request_id

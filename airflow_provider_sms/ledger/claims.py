@@ -17,20 +17,16 @@ unknown: :mod:`airflow_provider_sms.ledger.transitions` decides that.
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import and_, bindparam, delete, func, select, update
 
-from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
-from airflow_provider_sms.ledger.attempts import (
-    EarlierClaims,
-    claimants_of_try,
-    register,
-    registered,
-)
-from airflow_provider_sms.ledger.backend import again_if_busy, enter_campaign, in_pieces
-from airflow_provider_sms.ledger.holders import Holders
-from airflow_provider_sms.ledger.locks import campaign_lock
+from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
+from airflow_provider_sms.ledger.backend import Compiled, campaign_lock, in_pieces
+from airflow_provider_sms.ledger.campaigns import open_pause
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
     CLAIMED,
@@ -39,9 +35,10 @@ from airflow_provider_sms.ledger.model import (
     UNKNOWN,
     Claim,
     Claimant,
+    Holder,
     Outcome,
 )
-from airflow_provider_sms.ledger.pauses import open_pause
+from airflow_provider_sms.ledger.preview import EarlierClaims
 from airflow_provider_sms.ledger.request_queries import (
     KeptResponses,
     read_records,
@@ -49,13 +46,14 @@ from airflow_provider_sms.ledger.request_queries import (
     sent_requests,
     superseded_keys,
 )
-from airflow_provider_sms.ledger.schema import message, request
+from airflow_provider_sms.ledger.schema import attempt, message, request
 from airflow_provider_sms.ledger.transitions import (
-    PATIENCE_SECONDS,
     RECORD_RESPONSE,
+    current_state,
     fitting_cost,
     is_late,
     lapse,
+    may_be_recorded,
     record,
     restore,
     supersede,
@@ -69,18 +67,41 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
+    from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.account import Account
-    from airflow_provider_sms.ledger.backend import LedgerBackend, RequestSize
-    from airflow_provider_sms.ledger.holders import Holder
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
+    from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.ledger.model import Chunk, TextedTwice
-    from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.request_queries import RequestRow, SentRequest
 
 REQUESTS_AT_ONCE = 20
 """Requests superseded in one transaction: others of the campaign wait for a fraction of a second."""
 FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; short, since the wait is repeated."""
+
+
+def _named(ids: Collection[int]) -> dict[str, int]:
+    return {f"id_{place}": each for place, each in enumerate(ids)}
+
+
+def _one_of(column: ColumnElement[int], count: int) -> ColumnElement[bool]:
+    return column.in_([bindparam(name) for name in _named(range(count))])
+
+
+@cache
+def _states(count: int) -> Compiled:
+    """Return the query for the states of that many requests of an attempt; a row of nothing where it has none."""
+    its = and_(request.c.attempt_id == attempt.c.id, _one_of(request.c.id, count))
+    this = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))
+    return Compiled(select(request.c.id, request.c.state).select_from(attempt.outerjoin(request, its)).where(this))
+
+
+@cache
+def _requests_of_events(count: int) -> Compiled:
+    """Return the query for the requests of a campaign that have one of that many event ids."""
+    these = and_(request.c.campaign_id == bindparam("this"), _one_of(request.c.event_id, count))
+    return Compiled(select(request.c.event_id, request.c.id).where(these))
 
 
 class _LateResponseError(Exception):
@@ -92,15 +113,9 @@ class CampaignLedger:
 
     Not thread-safe: one thread owns it.
 
-    :param store: the open database.
-    :param campaign_name: within it each message goes out at most once.
-    :param who: this attempt.
     :param kind: ``bulk`` or ``group``.
-    :param clock: seconds since the epoch; None means the ledger's own.
     :param elapsed: seconds from any start, by a clock that nobody can set and that counts while the machine sleeps.
-    :param claimant_id: this attempt's claimant, where it is registered already; None means that it is registered here.
     :param account: the account that it is sent with; None means that nothing about it is recorded.
-    :param patience: seconds for which it tries to record its outcomes, and expects those of others after their claims.
     """
 
     def __init__(
@@ -114,7 +129,6 @@ class CampaignLedger:
         elapsed: Callable[[], float] = elapsed,
         claimant_id: int | None = None,
         account: Account | None = None,
-        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
@@ -127,47 +141,64 @@ class CampaignLedger:
         """When the claims of the last commit lapse, by :attr:`elapsed`: a deadline moves where a clock is set."""
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
-        self.patience = patience
         self._last_claimed: int | None = None
         self.lost: LedgerLostError | None = None
         """The error that told that the ledger has gone back; None where it has not."""
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
-        self._registered = self._require_registered(who.columns())
+        self._started_at = self._find_registered()
         self.claimants = claimants_of_try(store, who, self._claimant_id)
         """This process, and those that made the attempt before it was deferred."""
-        self._campaign_id = again_if_busy(self._enter)
-        self._holders = Holders(store, self._campaign_id, self._claimant_id, self.claimants, self.clock)
+        self._campaign_id: int = store.save(
+            self._lock, lambda connection: enter_campaign(connection, campaign_name, self._claimant_id, self.clock())
+        )
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
 
-    def _enter(self) -> int:
-        with self._write() as connection:
-            return enter_campaign(connection, self.campaign_name, self.clock())
+    @property
+    def patience(self) -> Patience:
+        """Tries again what fails while the ledger is away."""
+        return self._store.patience
 
     def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock, shared=shared, patience=patience)
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
-        """Return the requests that hold messages, by message key; a key that is free is missing.
+        """Return the requests that hold messages, by message key; a key that is free is missing."""
 
-        :raises LedgerError: when the ledger cannot be read, or the campaign was purged.
-        """
-        with self._store.read() as connection:
-            holders = self._holders.find(connection, keys, patience=self.patience)
-            # After the query: it must not have found the messages of another campaign.
-            self._require_campaign(connection)
-        return holders
+        def read(connection: Connection) -> dict[bytes, Holder]:
+            rows = self._store.holders(connection, self._campaign_id, keys)
+            holders = {key: self._holder(row) for key, *row in rows}
+            # After the query: a file gives the id of a campaign that was purged to another one.
+            self._own_states(connection, ())
+            return holders
+
+        return self._store.fetch(read)
+
+    def _holder(self, row: Sequence[Any]) -> Holder:
+        """Return how a request stands, from its id, state, deadline, process, and when it was claimed and finished."""
+        request_id, state, deadline, claimant_id, claimed_at, finished_at = row
+        now, seconds = self.clock(), self.patience.seconds
+        return Holder(
+            request_id,
+            current_state(state, deadline, now),
+            claimant_id in self.claimants,
+            claimant_id != self._claimant_id
+            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=seconds),
+        )
+
+    def _request_ids(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
+        return {key: request_id for key, request_id, *_ in self._store.holders(connection, self._campaign_id, keys)}
 
     def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRow]]:
-        """Return the id of the request that holds each key, and those requests.
+        """Return the id of the request that holds each key, and those requests."""
 
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            held = self._holders.request_ids(connection, keys)
+        def read(connection: Connection) -> tuple[dict[bytes, int], list[RequestRow]]:
+            held = self._request_ids(connection, keys)
             return held, read_records(connection, set(held.values()), self.claimants, self.clock())
+
+        return self._store.fetch(read)
 
     def commit(
         self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
@@ -190,14 +221,6 @@ class CampaignLedger:
                 pass
         return self._commit(outcomes, chunks, claim_seconds, shared=False)
 
-    def _require_campaign(self, connection: Connection) -> None:
-        """Refuse to go on in a campaign that a purge has forgotten: its id may be another campaign's now."""
-        if not self._store.has_campaign(connection, self._campaign_id, self.campaign_name):
-            raise LedgerError(
-                f"Campaign {self.campaign_name} was purged while this attempt used it. Nothing more is sent by this "
-                "attempt; the next one begins the campaign anew"
-            )
-
     def _commit(
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
@@ -210,7 +233,6 @@ class CampaignLedger:
             self._record(connection, outcomes, states)
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
-                self._require_campaign(connection)
                 # The deadline counts from here: other processes may have kept this one waiting for the lock.
                 self.lapses_at = self.elapsed() + claim_seconds
                 claims = self._claim(connection, chunks, self.clock() + claim_seconds)
@@ -226,7 +248,6 @@ class CampaignLedger:
         ledger has gone back.
 
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
-        :raises LedgerError: when it was not committed.
         """
         # This is repeated, with waits in between: none may wait as long for other processes as a claim does.
         with self._write(patience=FINISH_PATIENCE) as connection:
@@ -243,75 +264,75 @@ class CampaignLedger:
         """Refuse a ledger that no longer has what was committed to it: what it tells would be wrong.
 
         :raises LedgerLostError: the ledger has lost requests.
-        :raises LedgerError: when the ledger cannot be read.
         """
-        with self._store.read() as connection:
-            states = self._own_states(connection, ())
-        self._require_whole(states, ())
+        self._require_whole(self._store.fetch(lambda connection: self._own_states(connection, ())), ())
 
-    def _require_registered(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Return this attempt's row in the ledger, by column.
+    def _find_registered(self) -> float:
+        """Return when this attempt was registered: a server that went back may give its id to another one.
 
-        A server that went back may give the id to another attempt.
-
-        :param wanted: values that the row must have.
         :raises LedgerLostError: the ledger does not have the attempt.
         """
-        row = registered(self._store, self._claimant_id)
-        if row is None or any(row[name] != value for name, value in wanted.items()):
-            self.lost = LedgerLostError(
-                "The ledger has lost this attempt, which was committed to it. Nothing more is sent"
-            )
-            raise self.lost
-        return row
+        columns = [attempt.c[name] == value for name, value in self._who.columns().items()]
+        query = select(attempt.c.started_at).where(attempt.c.id == self._claimant_id, *columns)
+        started_at: float | None = self._store.fetch(lambda connection: connection.execute(query).scalar())
+        if started_at is None:
+            raise self._gone_back(())
+        return started_at
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
         """Return the requests whose event id is recorded for another request of the campaign, too.
 
         :param events: the event id of each request.
-        :raises LedgerError: when the ledger cannot be read.
         """
-        holders: dict[int, set[int]] = {}
-        for event_id, request_id in self._store.requests_of_events(self._campaign_id, sorted(set(events.values()))):
-            holders.setdefault(event_id, set()).add(request_id)
-        return {each for each, event_id in events.items() if holders.get(event_id, set()) - {each}}
+        ids = set(events.values())
+        values = {"this": self._campaign_id, **_named(ids)}
+        known: Sequence[Any] = self._store.fetch(
+            lambda connection: _requests_of_events(len(ids)).run(connection, values).all()
+        )
+        return {each for each, its in events.items() if any(its == event and each != other for event, other in known)}
 
     def has_unknown(self) -> bool:
-        """Return whether any request of the campaign is unknown, even one whose messages others have taken over.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return whether any request of the campaign is unknown, even one whose messages others have taken over."""
         unknown = select(request.c.id).where(request.c.campaign_id == self._campaign_id, request.c.state == UNKNOWN)
-        with self._store.read() as connection:
-            return connection.execute(unknown.limit(1)).scalar() is not None
+        return self._store.fetch(lambda connection: connection.execute(unknown.limit(1)).scalar()) is not None
 
     def _own_states(
         self, connection: Connection, outcomes: Iterable[Outcome], unposted: Iterable[int] = ()
     ) -> dict[int, str]:
-        """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim."""
-        ids = {outcome.request_id for outcome in outcomes}.union(unposted)
-        if self._last_claimed is not None:
-            ids.add(self._last_claimed)
-        return self._store.own_states(connection, self._registered, ids) if ids else {}
+        """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim.
+
+        :raises LedgerLostError: the ledger does not have this attempt any more.
+        """
+        ids = self._expected(outcomes).union(unposted) or {0}  # no request has this one
+        this = {"this": self._claimant_id, "at": self._started_at}
+        rows: Sequence[Any] = _states(len(ids)).run(connection, {**this, **_named(ids)}).all()
+        if not rows:
+            raise self._gone_back(self._expected(outcomes))
+        return {request_id: state for request_id, state in rows if request_id is not None}
+
+    def _expected(self, outcomes: Iterable[Outcome]) -> set[int]:
+        """Return the requests that must be there. Commits are lost from the end: with the last claim, each is there."""
+        last = () if self._last_claimed is None else (self._last_claimed,)
+        return {outcome.request_id for outcome in outcomes}.union(last)
 
     def _require_whole(self, states: Collection[int], outcomes: Iterable[Outcome]) -> None:
         """Refuse a ledger that no longer has what was committed to it.
 
-        Commits are lost from the end. So where the last claim exists, every earlier one does.
-
         :param states: the requests that were found.
         """
-        wanted = {outcome.request_id for outcome in outcomes}
-        if self._last_claimed is not None:
-            wanted.add(self._last_claimed)
-        if lost := sorted(wanted.difference(states)):
-            self.lost = LedgerLostError(
-                f"The ledger has lost requests that were committed to it, the last of them {lost[-1]}: it went back to "
-                "an earlier state, as by a failover to a standby that lagged, or by an older copy put in its place. "
-                "Nothing more is sent. It has forgotten people who were texted, so do not send this campaign again "
-                "before they are in the ledger or out of the table"
-            )
-            raise self.lost
+        if lost := self._expected(outcomes).difference(states):
+            raise self._gone_back(lost)
+
+    def _gone_back(self, lost: Collection[int]) -> LedgerLostError:
+        """Return the error for a ledger that has lost this attempt, or requests of it."""
+        what = f"requests that were committed to it, the last of them {max(lost)}" if lost else "this attempt"
+        self.lost = LedgerLostError(
+            f"The ledger has lost {what}: it went back to an earlier state, as by a failover to a standby that lagged, "
+            "or by an older copy put in its place, or a purge has forgotten the campaign. Nothing more is sent. It has "
+            "forgotten people who were texted, so do not send this campaign again before they are in the ledger or out "
+            "of the table"
+        )
+        return self.lost
 
     def _record(self, connection: Connection, outcomes: Sequence[Outcome], states: Mapping[int, str]) -> None:
         """Record outcomes.
@@ -331,7 +352,7 @@ class CampaignLedger:
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
         claim = {
             "campaign_id": self._campaign_id,
-            "claimant_id": self._claimant_id,
+            "attempt_id": self._claimant_id,
             "kind": self._kind,
             "state": CLAIMED,
             "claimed_at": self.clock(),
@@ -363,7 +384,7 @@ class CampaignLedger:
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
         """Return the claim of a chunk of which not all was free."""
-        held_by = self._holders.request_ids(connection, chunk.keys)
+        held_by = self._request_ids(connection, chunk.keys)
         # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
         won = sorted(position for key, position in places.items() if held_by[key] == request_id)
@@ -372,90 +393,59 @@ class CampaignLedger:
         return Claim(request_id if won else None, won, deadline)
 
     def lapse(self) -> None:
-        """Record as unknown every request of the campaign whose claim has lapsed.
-
-        :raises LedgerError: when it was not committed.
-        """
-
-        def write() -> None:
-            with self._write() as connection:
-                lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
-
-        again_if_busy(write)
+        """Record as unknown every request of the campaign whose claim has lapsed."""
+        its = request.c.campaign_id == self._campaign_id
+        self._store.save(self._lock, lambda connection: lapse(connection, its, self.clock()))
 
     def supersede(self, request_ids: Sequence[int]) -> int:
-        """Let the messages of unknown requests be sent again, and return how many became free.
+        """Let the messages of unknown requests be sent again, and return how many became free."""
 
-        :raises LedgerError: when it was not committed.
-        """
-        freed = 0
-        for some in in_pieces(request_ids, REQUESTS_AT_ONCE):
-            with self._write() as connection:
-                freed += supersede(connection, self._campaign_id, some, self.clock())
-        return freed
+        def write(some: Sequence[int]) -> int:
+            here = self._campaign_id
+            return self._store.save(self._lock, lambda connection: supersede(connection, here, some, self.clock()))
+
+        return sum(map(write, in_pieces(request_ids, REQUESTS_AT_ONCE)))
 
     def resent(self, request_ids: Sequence[int]) -> set[int]:
-        """Return which requests hold messages that a superseded request had.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return resent(connection, request_ids)
+        """Return which requests hold messages that a superseded request had."""
+        return self._store.fetch(lambda connection: resent(connection, request_ids))
 
     def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
-        """Return how requests stand, by id; one that the ledger does not have is missing.
+        """Return how requests stand, by id; one that the ledger does not have is missing."""
+        names = ("id", "state", "deadline", "attempt_id", "claimed_at", "finished_at")
+        query = select(*(request.c[name] for name in names))
 
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        names = ("id", "state", "deadline", "claimant_id", "claimed_at", "finished_at")
-        columns, found = [request.c[name] for name in names], {}
-        with self._store.read() as connection:
-            for some in in_pieces(sorted(request_ids)):
-                for row in connection.execute(select(*columns).where(request.c.id.in_(some))):
-                    found[row.id] = self._holders.of_row(row, patience=self.patience)
-        return found
+        def read(connection: Connection) -> dict[int, Holder]:
+            pieces = in_pieces(sorted(request_ids))
+            rows = chain.from_iterable(connection.execute(query.where(request.c.id.in_(some))) for some in pieces)
+            return {row.id: self._holder(row) for row in rows}
+
+        return self._store.fetch(read)
 
     def texted_twice(self) -> list[TextedTwice]:
-        """Return the messages that this attempt and another request texted, or may have.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return texted_twice(connection, self._campaign_id, sorted(self.claimants))
+        """Return the messages that this attempt and another request texted, or may have."""
+        return self._store.fetch(lambda connection: texted_twice(connection, self._campaign_id, sorted(self.claimants)))
 
     def count_accepted(self) -> int:
-        """Count the messages that this process has sent, by its accepted requests.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Count the messages that this process has sent, by its accepted requests."""
         query = (
             select(func.count())
             .select_from(request.join(message, message.c.request_id == request.c.id))
-            .where(request.c.claimant_id == self._claimant_id, request.c.state == ACCEPTED)
+            .where(request.c.attempt_id == self._claimant_id, request.c.state == ACCEPTED)
         )
-        with self._store.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return self._store.fetch(lambda connection: int(connection.execute(query).scalar_one()))
 
     def sent_requests(self) -> Iterator[SentRequest]:
         """Return the requests of this attempt that were sent, may have been, or were refused in whole.
 
         They are read one by one, so the database must stay open meanwhile.
-
-        :raises LedgerError: when the ledger cannot be read.
         """
         return sent_requests(self._store, self._campaign_id, self.claimants)
 
     def superseded(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return which messages a superseded request had: they may have been sent.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        with self._store.read() as connection:
-            return superseded_keys(connection, self._campaign_id, keys)
+        """Return which messages a superseded request had: they may have been sent."""
+        return self._store.fetch(lambda connection: superseded_keys(connection, self._campaign_id, keys))
 
     def earlier(self) -> EarlierClaims:
-        """Return what earlier attempts of this task instance hold.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return what earlier attempts of this task instance hold."""
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)

@@ -7,15 +7,13 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import func, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import BALANCE, CHARGED, kept_evidence
-from airflow_provider_sms.ledger.attempts import ADOPTION
-from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, campaign_lock
+from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.ledger.schema import campaign, message, request
 from airflow_provider_sms.ledger.transitions import current_state, lapse, move, restore
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.model import Claimant, RequestState
+    from airflow_provider_sms.ledger.model import RequestState
 
 
 REQUESTS_AT_ONCE = 20
@@ -38,10 +36,8 @@ def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
     """Close an unknown request by a person's decision.
 
     :param state: ``accepted``, or ``not_sent``, which frees its messages to be sent again.
-    :param who: the person, for the record.
     :returns: how many messages the decision concerned.
     :raises InputError: there is no such request, or it is not unknown.
-    :raises LedgerError: when it was not committed.
     """
     if not 0 < request_id < 2**63:
         raise InputError(f"The ledger has no request {request_id}")
@@ -64,7 +60,6 @@ def close_by_balance(
 
     :param closed: by request, ``accepted`` or ``not_sent``, and the evidence.
     :returns: the requests that it closed, each with the count of the messages that it holds or has freed.
-    :raises LedgerError: when a commit failed; what was committed before it stays closed.
     """
     done: dict[int, int] = {}
     for some in in_pieces(sorted(closed), REQUESTS_AT_ONCE):
@@ -90,7 +85,6 @@ def _close(
 ) -> int:
     """Close an unknown request, and return how many messages it holds or frees.
 
-    :param now: seconds since the epoch.
     Of an accepted one, it states what the evidence of the balance tells: the sum, and the parts.
 
     :param proof: the balance's evidence and its words, where it decides; empty where a person does.
@@ -105,11 +99,10 @@ def _close(
     sums: dict[str, Any] = {}
     if state == ACCEPTED and told is not None and told.verdict == CHARGED:
         sums = {"cost": told.amount, "parts": request.c.planned_parts}
-    settled = connection.execute(
-        update(request)
-        .where(request.c.id == request_id, request.c.state == UNKNOWN)
-        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at), **proof, **sums)
-    )
+    finished_at = func.coalesce(request.c.finished_at, request.c.claimed_at)
+    decided = {"state": state, "decision": state, "decided_by": who, "decided_at": now, "finished_at": finished_at}
+    this = update(request).where(request.c.id == request_id, request.c.state == UNKNOWN)
+    settled = connection.execute(this.values(**decided, **proof, **sums))
     if settled.rowcount == 0:
         raise InputError(_not_unknown(connection, request_id))
     if state == NOT_SENT:
@@ -120,8 +113,6 @@ def _close(
     else:
         its = select(func.count()).select_from(message).where(message.c.request_id == request_id)
         held = connection.execute(its).scalar_one()
-    decided = {"decision": state, "decided_by": who, "decided_at": now}
-    connection.execute(insert(decision).values(request_id=request_id, **decided))
     return held
 
 
@@ -146,22 +137,9 @@ def require_unknown(store: LedgerBackend, request_id: int) -> None:
     """Refuse a request that :func:`resolve` would refuse, before a person is asked.
 
     :raises InputError: it has an outcome, or may be under way.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         query = select(request.c.state, request.c.deadline).where(request.c.id == request_id)
         state, deadline = connection.execute(query).one()
         if current_state(state, deadline, store.clock()) != UNKNOWN:
             raise InputError(_not_unknown(connection, request_id))
-
-
-def adopt(store: LedgerBackend, task: Claimant) -> None:
-    """Let a task instance go on with a ledger that lacks some or all of what its earlier attempts wrote.
-
-    :param task: the task instance; its ``host`` names the person who takes responsibility, for the record.
-    :raises LedgerError: when it was not committed.
-    """
-    with store.write(ADOPTION_LOCK) as connection:
-        connection.execute(
-            insert(claimant).values({**task.columns(), "try_number": ADOPTION, "started_at": store.clock()})
-        )

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, select, update
 
-from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.locks import campaign_lock
+from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.model import CLAIMED, FORGOTTEN_NUMBER, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, message, request, superseded
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 class NumberTraces(NamedTuple):
     """What a ledger holds of a number.
 
-    :param keys: the keys of the messages to it, by the name of their campaign.
     :param open_requests: requests with a message to it that are unknown or may be under way.
     """
 
@@ -40,11 +38,7 @@ class NumberTraces(NamedTuple):
 
 
 def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
-    """Return what the ledger holds of a number. Reads every message of the ledger.
-
-    :param digits: with country code.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return what the ledger holds of a number. Reads every message of the ledger."""
     keys: defaultdict[str, list[bytes]] = defaultdict(list)
     open_requests: set[int] = set()
     with store.read() as connection:
@@ -63,10 +57,8 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
 def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> int:
     """Take a number out of the ledger. What was claimed since it was looked for is not touched.
 
-    :param digits: with country code.
     :param traces: what the ledger holds of it.
     :returns: how many messages have lost it.
-    :raises LedgerError: when it was not committed; call :func:`find_number` and this again.
     """
     forgotten = 0
     for name, keys in traces.keys.items():

@@ -51,7 +51,7 @@ LAPSED: Final = "no outcome was recorded before the deadline: the sending proces
 
 
 class AttemptState(_Stored):
-    """What an attempt, or a leg of one, says of itself in ``sms_progress.state``: at most 30 characters."""
+    """What an attempt, or a leg of one, says of itself in ``sms_attempt.state``: at most 30 characters."""
 
     CHECKING = "checking"
     """It reads its table and plans, before the first request."""
@@ -124,6 +124,21 @@ class Claim:
     request_id: int | None
     won: Sequence[int]
     deadline: float
+
+
+class Holder(NamedTuple):
+    """A request, as one that holds a message, and how it stands now.
+
+    :param state: ``claimed`` only while its process may still post it.
+    :param mine: whether this attempt made it.
+    :param awaited: whether another process, whichever attempt it runs, may still record its outcome, even if its claim
+        has lapsed.
+    """
+
+    request_id: int
+    state: str
+    mine: bool = False
+    awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,18 +22,19 @@ from airflow_provider_sms.ledger.backend import (
     ledger_errors,
     sql_state,
 )
-from airflow_provider_sms.ledger.open import create_or_upgrade
-from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
+from airflow_provider_sms.ledger.open import create_tables
 from airflow_provider_sms.ledger.postgres_engine import (
     LOOK_SECONDS,
     WAIT_SECONDS,
     ServerClock,
+    check_durability,
     describe,
     postgres_engine,
+    require_waiting,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
@@ -57,18 +58,12 @@ _INSERT_MESSAGES = (
 # Key by key, in the unique index, however large the server takes the campaign to be: one that its statistics do not
 # have yet counts as a row at most, and for so few rows the server would compare a list of keys with each row instead.
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at, r.finished_at "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.claimed_at, r.finished_at "
     "FROM generate_series(1, %s) AS place "
     "CROSS JOIN LATERAL (SELECT message_key, request_id FROM sms_message "
     "WHERE campaign_id = %s AND message_key = substring(%s::bytea FROM 16 * place - 15 FOR 16) LIMIT 1) AS m "
     "CROSS JOIN LATERAL (SELECT * FROM sms_request WHERE id = m.request_id LIMIT 1) AS r"
 )
-_OWN_STATES = (
-    "SELECT r.id, r.state FROM sms_request r JOIN sms_claimant c ON c.id = r.claimant_id "
-    "WHERE c.id = %s AND c.started_at = %s AND r.id = ANY(%s::bigint[])"
-)
-_REQUESTS_OF_EVENTS = "SELECT event_id, id FROM sms_request WHERE campaign_id = %s AND event_id = ANY(%s::bigint[])"
-
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
 # Warnings must reach this process: a warning may be the only sign that a commit is not durable. A transaction that does
@@ -170,19 +165,6 @@ class PostgresBackend(LedgerBackend):
         values = (campaign_id, keys, destinations, owners[1:-1])
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
-    def own_states(
-        self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]
-    ) -> dict[int, str]:
-        """Return the states of the requests that exist and were made by an attempt."""
-        values = (attempt["id"], attempt["started_at"], list(request_ids))
-        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
-
-    def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:
-        """Return the event id and the id of each request of a campaign that has one of these event ids."""
-        with self.read() as connection:
-            rows = connection.exec_driver_sql(_REQUESTS_OF_EVENTS, (campaign_id, list(event_ids))).all()
-        return cast("Sequence[tuple[int, int]]", rows)
-
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Return the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (len(keys), campaign_id, joined(keys)))
@@ -206,7 +188,6 @@ def open_postgres(
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether to refuse a server whose commits wait for no standby.
-    :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when this package cannot use its version.
     """
     engine = postgres_engine(
@@ -220,8 +201,7 @@ def open_postgres(
         clock = ServerClock()
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
-            server = read_server(connection)
-        check_server(server, describe(url), require_standby=require_standby)
+            check_durability(connection, describe(url), require_standby=require_standby)
         store = PostgresBackend(
             engine,
             describe(url),
@@ -230,7 +210,7 @@ def open_postgres(
             wait_seconds=wait_seconds,
             require_standby=require_standby,
         )
-        create_or_upgrade(store)
+        create_tables(store)
     except LedgerError:
         engine.dispose()
         raise

@@ -1,13 +1,15 @@
-"""Connections to a ledger in PostgreSQL: only to a primary, and with a bound on every wait."""
+"""Connections to a ledger in PostgreSQL: only to a primary that keeps what it commits, with a bound on every wait."""
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event, text
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import URL, Connection, Engine
     from sqlalchemy.sql.elements import TextClause
+
+log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 5
 """Seconds that connecting may take: for several hosts all together, but at least three for each."""
@@ -32,7 +36,20 @@ _KEEPALIVES = {
 }
 """Options of libpq: the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
 
-
+# A logical subscriber and a backup are no standbys: nobody fails over to them.
+_SERVER = text(
+    "SELECT current_setting('fsync') = 'on', current_setting('transaction_read_only') = 'on', "
+    "current_setting('synchronous_standby_names') <> '', count(its.pid), "
+    "count(its.pid) FILTER (WHERE its.sync_state IN ('sync', 'quorum')) "
+    "FROM (VALUES (1)) AS server LEFT JOIN pg_stat_replication AS its ON its.state IS DISTINCT FROM 'backup' "
+    "AND its.pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' "
+    "AND active_pid IS NOT NULL)"
+)
+_WAITS_FOR_STANDBY = text("SELECT current_setting('synchronous_standby_names') <> ''")
+_REMEDY = (
+    "On the server, set synchronous_standby_names (Patroni: synchronous_mode and synchronous_mode_strict; "
+    "CloudNativePG: spec.postgresql.synchronous)"
+)
 _NOW = text("SELECT extract(epoch FROM clock_timestamp())")
 
 
@@ -164,3 +181,52 @@ def _connection_class(seconds: float) -> Any:
                 )
 
     return Connection
+
+
+def check_durability(connection: Connection, described: str, *, require_standby: bool) -> None:
+    """Refuse a server that would lose commits when it crashes or fails over, and warn of one that may.
+
+    :param described: which database it is.
+    :param require_standby: whether a server without a synchronous standby is refused, too.
+    :raises LedgerError: says what is wrong and what to set.
+    """
+    fsync, read_only, waits, standbys, synchronous = connection.execute(_SERVER).one()
+    if read_only:
+        raise LedgerError(
+            f"{described} is read-only for this user (default_transaction_read_only), so no claim can be written. "
+            "Nothing was sent"
+        )
+    if not fsync:
+        raise LedgerError(
+            f"{described} runs with fsync = off: when its machine fails, it forgets who was texted, and they are "
+            "texted again. Nothing was sent. Set fsync = on"
+        )
+    if require_standby and not (waits and synchronous):
+        lack = (
+            "has no synchronous standby attached that this user may see. Bring it back, or GRANT pg_monitor to the "
+            "user of the connection"
+            if waits
+            else f"waits for no standby (synchronous_standby_names is empty). {_REMEDY}"
+        )
+        raise LedgerError(f"[sms] require_synchronous_standby is set, and {described} {lack}. Nothing was sent")
+    if standbys and not waits:
+        log.warning(
+            "%s has %d standby %s: after a failover the last claims are missing, and "
+            "people are texted twice. %s. [sms] require_synchronous_standby = True refuses such a server",
+            described,
+            standbys,
+            by_count(standbys, "server and does not wait for it", "servers and waits for none of them"),
+            _REMEDY,
+        )
+
+
+def require_waiting(connection: Connection, described: str) -> None:
+    """Refuse to write in a transaction whose commit would wait for no standby.
+
+    :raises LedgerError: the server has meanwhile been set to wait for none.
+    """
+    if not connection.execute(_WAITS_FOR_STANDBY).scalar():
+        raise LedgerError(
+            f"{described} no longer waits for a standby: synchronous_standby_names is empty, and [sms] "
+            f"require_synchronous_standby is set. Nothing more is sent. {_REMEDY}"
+        )

@@ -1,6 +1,6 @@
 """Forgetting campaigns in which nothing has happened for a long time, and what tasks read of balances until then.
 
-Of a campaign go its recipients, requests with their responses, decisions, pauses, progress, and attempts. Transactions
+Of a campaign go its recipients, requests with their responses and decisions, its attempts and its pause. Transactions
 are short, each under the campaign's lock, so that a send that runs meanwhile never waits long. An interrupted purge has
 forgotten a part; the next one goes on from there.
 """
@@ -12,20 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, delete, exists, func, select
 
 from airflow_provider_sms.formatting import counted, join_some
-from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.balances import forget_balances
-from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
+from airflow_provider_sms.ledger.campaigns import IS_PAUSED
 from airflow_provider_sms.ledger.model import CLAIMED, DEFERRED, UNKNOWN
-from airflow_provider_sms.ledger.schema import (
-    campaign,
-    claimant,
-    decision,
-    message,
-    pauses,
-    progress,
-    request,
-    superseded,
-)
+from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,11 +41,9 @@ _of_campaign = request.c.campaign_id == campaign.c.id
 _newest_request = select(func.coalesce(func.max(request.c.id), 0)).where(_of_campaign).scalar_subquery()
 _recent_times = (
     campaign.c.created_at,
-    select(func.max(func.coalesce(pauses.c.resumed_at, pauses.c.paused_at)))
-    .where(pauses.c.campaign_id == campaign.c.id)
-    .scalar_subquery(),
+    func.coalesce(campaign.c.resumed_at, campaign.c.paused_at),
     # An attempt that found nobody left to text relies on what the ledger remembers, and so does a deferred one.
-    select(func.max(progress.c.updated_at)).where(progress.c.campaign_id == campaign.c.id).scalar_subquery(),
+    select(func.max(attempt.c.updated_at)).where(attempt.c.campaign_id == campaign.c.id).scalar_subquery(),
 )
 
 
@@ -99,24 +88,20 @@ def kept_words(found: Sequence[OldCampaign]) -> list[str]:
 def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool = False) -> list[OldCampaign]:
     """Return the campaigns in which nothing has happened since a moment, oldest first.
 
-    :param before: the moment, seconds since the epoch.
     :param include_waiting: whether a purge also forgets campaigns with a task that waits.
-    :raises LedgerError: when the ledger cannot be read.
     """
     its_messages = exists().where(message.c.request_id == request.c.id)
-    decided = decision.join(request, request.c.id == decision.c.request_id)
     query = select(
         campaign.c.id,
         campaign.c.name,
         _newest_request,
         # An unknown request whose messages were all sent again by later ones waits for nothing any more.
         exists().where(_of_campaign, request.c.state.in_((CLAIMED, UNKNOWN)), its_messages),
-        exists().where(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None)),
-        # Subqueries for each campaign: joined with the requests, decisions would multiply them.
+        IS_PAUSED,
         select(func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)))
         .where(_of_campaign)
         .scalar_subquery(),
-        select(func.max(decision.c.decided_at)).select_from(decided).where(_of_campaign).scalar_subquery(),
+        select(func.max(request.c.decided_at)).where(_of_campaign).scalar_subquery(),
         *_recent_times,
     )
     old: list[OldCampaign] = []
@@ -134,15 +119,15 @@ def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool 
 
 def _waiting(connection: Connection) -> set[int]:
     """Return the ids of campaigns with an attempt that is deferred."""
-    # Only the last leg of an attempt waits; earlier ones keep the state of their wait for ever. An adoption is no leg,
-    # and a leg that has recorded nothing yet has only begun: until then, the wait before it holds the campaign.
+    # Only the last process of a task instance waits: earlier ones keep the state of their wait for ever. One that has
+    # no campaign yet has only begun: until then, the wait before it holds the campaign.
     newest = (
-        select(func.max(claimant.c.id))
-        .where(claimant.c.try_number > 0, claimant.c.id.in_(select(progress.c.claimant_id)))
-        .group_by(claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
+        select(func.max(attempt.c.id))
+        .where(attempt.c.campaign_id.is_not(None))
+        .group_by(attempt.c.dag_id, attempt.c.task_id, attempt.c.run_id, attempt.c.map_index)
     )
-    deferred = and_(progress.c.state.in_(DEFERRED), progress.c.claimant_id.in_(newest))
-    return set(connection.execute(select(progress.c.campaign_id).where(deferred)).scalars())
+    query = select(attempt.c.campaign_id).where(attempt.c.state.in_(DEFERRED), attempt.c.id.in_(newest))
+    return set(connection.execute(query).scalars())
 
 
 def purge(
@@ -156,7 +141,6 @@ def purge(
 
     :param before: the moment that they were found by, seconds since the epoch.
     :param should_stop: asked before each transaction; the next purge forgets what is left.
-    :raises LedgerError: when something was not committed.
     """
     campaigns = messages = attempts = 0
     in_use = []
@@ -169,52 +153,42 @@ def purge(
                 if not _is_unused(connection, old, before):
                     in_use.append(old._replace(keep="in_use"))
                     break
-                count, gone = _forget_some(connection, old.campaign_id)
-            messages += count
-            campaigns += gone
+                forgotten, gone = _forget_some(connection, old.campaign_id)
+            if gone:
+                campaigns, attempts = campaigns + 1, attempts + forgotten
+            else:
+                messages += forgotten
     if not should_stop():
-        attempts = _forget_attempts(store, before)
+        attempts += _forget_unused_attempts(store, before)
     return Purged(campaigns, messages, attempts, balances, in_use, store.remove_remains())
 
 
 def _is_unused(connection: Connection, old: OldCampaign, before: float) -> bool:
     """Return whether nothing has happened in a campaign since it was found."""
-    # For update: an attempt records progress without the campaign's lock, either before this or after.
     query = select(_newest_request, *_recent_times).where(campaign.c.id == old.campaign_id)
-    row = connection.execute(query.with_for_update(of=campaign)).first()
+    row = connection.execute(query).first()
     # SQLite gives the id of a campaign that another purge has deleted to the next new one.
     return row is None or (row[0] <= old.newest_request and max(time or 0 for time in row[1:]) < before)
 
 
 def _forget_some(connection: Connection, campaign_id: int) -> tuple[int, bool]:
-    """Forget some requests of a campaign; once none is left, the campaign.
+    """Forget some requests of a campaign with their messages; once none is left, the campaign with its attempts.
 
-    :returns: how many messages were forgotten, and whether the campaign is gone.
+    :returns: how many messages or attempts were forgotten, and whether the campaign is gone.
     """
     some_of_it = select(request.c.id).where(request.c.campaign_id == campaign_id).limit(REQUESTS_AT_ONCE)
     if not (some := connection.execute(some_of_it).scalars().all()):
-        for table in (pauses, progress):
-            connection.execute(delete(table).where(table.c.campaign_id == campaign_id))
+        attempts: int = connection.execute(delete(attempt).where(attempt.c.campaign_id == campaign_id)).rowcount
         connection.execute(delete(campaign).where(campaign.c.id == campaign_id))
-        return 0, True
+        return attempts, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
-    for table in (superseded, decision):
-        connection.execute(delete(table).where(table.c.request_id.in_(some)))
+    connection.execute(delete(superseded).where(superseded.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))
     return count, False
 
 
-def _forget_attempts(store: LedgerBackend, before: float) -> int:
-    """Forget the attempts that began before a moment and that nothing in the ledger refers to any more."""
-    # NOT IN reads each table once; the columns are never null there.
-    unused = and_(
-        claimant.c.started_at < before,
-        claimant.c.id.not_in(select(request.c.claimant_id)),
-        claimant.c.id.not_in(select(progress.c.claimant_id)),
-    )
-    with store.read() as connection:
-        ids = connection.execute(select(claimant.c.id).where(unused)).scalars().all()
-    for some in in_pieces(ids):
-        with store.write(CLAIMANT_LOCK) as connection:
-            connection.execute(delete(claimant).where(claimant.c.id.in_(some), unused))
-    return len(ids)
+def _forget_unused_attempts(store: LedgerBackend, before: float) -> int:
+    """Forget the attempts that began before a moment and never entered a campaign."""
+    with store.write(LEDGER_LOCK, shared=True) as connection:
+        unused = and_(attempt.c.started_at < before, attempt.c.campaign_id.is_(None))
+        return connection.execute(delete(attempt).where(unused)).rowcount

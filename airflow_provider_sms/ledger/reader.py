@@ -11,10 +11,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.backend import ledger_errors, sql_state
 from airflow_provider_sms.ledger.open import check_version
 from airflow_provider_sms.ledger.postgres_engine import ServerClock, describe, postgres_engine
+from airflow_provider_sms.ledger.schema import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,9 +48,8 @@ class LedgerReader:
     def read(self) -> Iterator[Connection]:
         """Open a connection that sees one state of the ledger, that of its beginning.
 
-        :raises InputError: there is no ledger, or a task has to upgrade it first.
+        :raises InputError: there is no ledger.
         :raises LedgerVersionError: this package cannot use the version of the ledger.
-        :raises LedgerError: it cannot be read, or not within :data:`STATEMENT_SECONDS`.
         """
         with ledger_errors("read"), _time_limit(), self._engine.connect() as connection:
             if not self._checked:
@@ -62,16 +61,9 @@ class LedgerReader:
         self._engine.dispose()
 
     def _check(self, connection: Connection) -> None:
-        known = schema.ledger_version
-        if not inspect(connection).has_table(known.name):
+        if not inspect(connection).has_table(version.name):
             raise InputError(f"{self.description} holds no ledger. The first task that sends creates one")
-        version = connection.execute(select(known.c.version)).scalar() or 0
-        check_version(version)
-        if version < schema.SCHEMA_VERSION:
-            raise InputError(
-                f"The ledger has version {version}, and this package reads version {schema.SCHEMA_VERSION}. The next "
-                "task that sends upgrades it"
-            )
+        check_version(connection.execute(select(version.c.version)).scalar_one())
         self._checked = True
 
 

@@ -11,9 +11,10 @@ from sqlalchemy import and_, func, or_, select, true
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
-from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
+from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.campaigns import require_campaign
 from airflow_provider_sms.ledger.model import NOT_SENT, SUPERSEDED, UNKNOWN, Claimant
-from airflow_provider_sms.ledger.schema import campaign, claimant, message, request, superseded
+from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
@@ -74,7 +75,6 @@ class RequestRow(NamedTuple):
 def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -> Select[Any]:
     """Return the query for the columns that :func:`_row` takes, in the order of the ids.
 
-    :param now: seconds since the epoch.
     :param more: ``mine``, if it is asked for.
     """
     held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
@@ -92,14 +92,14 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
             request.c.finished_at,
             request.c.event_id,
             reason_at(now),
-            claimant.c.dag_id,
-            claimant.c.task_id,
-            claimant.c.run_id,
-            claimant.c.map_index,
-            claimant.c.try_number,
+            attempt.c.dag_id,
+            attempt.c.task_id,
+            attempt.c.run_id,
+            attempt.c.map_index,
+            attempt.c.try_number,
             *more,
         )
-        .select_from(request.join(campaign).join(claimant))
+        .select_from(request.join(campaign).join(attempt, attempt.c.id == request.c.attempt_id))
         .where(which)
         .order_by(request.c.id)
     )
@@ -111,18 +111,12 @@ def _row(columns: Iterable[Any]) -> RequestRow:
 
 
 def read_requests(connection: Connection, which: ColumnElement[bool], now: float) -> list[RequestRow]:
-    """Return requests in the order of their ids.
-
-    :param now: seconds since the epoch.
-    """
+    """Return requests in the order of their ids."""
     return [_row(row) for row in connection.execute(_select(which, now))]
 
 
 def requests_among(connection: Connection, ids: Collection[int], now: float) -> list[RequestRow]:
-    """Return requests by their ids, in order, without those that the ledger does not have.
-
-    :param now: seconds since the epoch.
-    """
+    """Return requests by their ids, in order, without those that the ledger does not have."""
     pieces = in_pieces(sorted(ids))
     return [row for piece in pieces for row in read_requests(connection, request.c.id.in_(piece), now)]
 
@@ -132,8 +126,6 @@ def unknown_requests(store: Readable, name: str | None = None, who: Claimant | N
 
     :param name: the campaign's name; None means all campaigns.
     :param who: an attempt of the task instance whose requests are meant; None means any.
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         now = store.clock()
@@ -146,7 +138,6 @@ def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     """Return requests by their ids, in order.
 
     :raises InputError: the ledger does not have all of them.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         # A database refuses to compare its column with an id that this cannot hold.
@@ -163,7 +154,6 @@ def texted(store: Readable, destination: str) -> list[RequestRow]:
     Reads every message of the ledger: there is no index of numbers, which would make every claim slower.
 
     :param destination: digits with country code.
-    :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
         counts = _count_messages_to(connection, destination)
@@ -184,14 +174,10 @@ def _count_messages_to(connection: Connection, destination: str) -> Counter[int]
 def read_records(
     connection: Connection, ids: Collection[int], claimants: Collection[int], now: float
 ) -> list[RequestRow]:
-    """Return requests for a report.
-
-    :param claimants: those of the attempt that asks.
-    :param now: seconds since the epoch.
-    """
+    """Return requests for a report."""
     found: list[RequestRow] = []
     for piece in in_pieces(sorted(ids)):
-        query = _select(request.c.id.in_(piece), now, request.c.claimant_id.in_(claimants))
+        query = _select(request.c.id.in_(piece), now, request.c.attempt_id.in_(claimants))
         found += [row._replace(mine=bool(row.mine)) for row in map(_row, connection.execute(query))]
     return found
 
@@ -221,7 +207,7 @@ def sent_requests(store: LedgerBackend, campaign_id: int, claimants: Collection[
     )
     query = select(*columns).where(
         request.c.campaign_id == campaign_id,
-        request.c.claimant_id.in_(claimants),
+        request.c.attempt_id.in_(claimants),
         or_(request.c.state != NOT_SENT, request.c.response.is_not(None)),
     )
     with (
@@ -257,7 +243,6 @@ def resent(connection: Connection, request_ids: Sequence[int]) -> set[int]:
 class KeptResponses:
     """Reads the responses of the service in a campaign, as the ledger keeps them: JSON. Each call reads them anew.
 
-    :param campaign_id: the campaign's id in the ledger.
     :param who: an attempt of the task instance.
     """
 
@@ -267,43 +252,29 @@ class KeptResponses:
         self._who = who
 
     def count(self) -> int:
-        """Count the responses to this task instance's requests in this campaign, of all its attempts.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        query = select(func.count()).select_from(request.join(claimant)).where(self._of_this_task)
-        with self._store.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        """Count the responses to this task instance's requests in this campaign, of all its attempts."""
+        query = select(func.count()).select_from(request.join(attempt)).where(self._of_this_task)
+        return self._store.fetch(lambda connection: int(connection.execute(query).scalar_one()))
 
     def first(self, limit: int) -> list[str]:
-        """Return the responses to this task instance's requests in this campaign, of all attempts, in request order.
-
-        :param limit: how many at most.
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return the responses to this task instance's requests in this campaign, of all attempts, in request order."""
         query = (
             select(request.c.response)
-            .select_from(request.join(claimant))
+            .select_from(request.join(attempt))
             .where(self._of_this_task)
             .order_by(request.c.id)
             .limit(limit)
         )
-        with self._store.read() as connection:
-            return [response for (response,) in connection.execute(query)]
+        return self._store.fetch(lambda connection: list(connection.scalars(query)))
 
     def to(self, key: bytes) -> str | None:
-        """Return the response to the request that holds a message, of any attempt; None where there is none.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
+        """Return the response to the request that holds a message, of any attempt; None where there is none."""
         query = (
             select(request.c.response)
             .select_from(message.join(request, request.c.id == message.c.request_id))
             .where(message.c.campaign_id == self._campaign_id, message.c.message_key == key)
         )
-        with self._store.read() as connection:
-            response: str | None = connection.execute(query).scalar()
-        return response
+        return self._store.fetch(lambda connection: connection.scalar(query))
 
     @property
     def _of_this_task(self) -> ColumnElement[bool]:

@@ -28,8 +28,8 @@ _Id = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData()
 
-ledger_version = Table(
-    "sms_ledger_version",
+version = Table(
+    "sms_version",
     metadata,
     Column("version", Integer, nullable=False),
 )
@@ -40,10 +40,16 @@ campaign = Table(
     Column("id", _Id, primary_key=True),
     Column("name", String(1000), nullable=False, unique=True),
     Column("created_at", Float(53), nullable=False),
+    # The last pause, if there was any; it holds until it is resumed.
+    Column("paused_by", String(250)),
+    Column("paused_at", Float(53)),
+    Column("resumed_by", String(250)),
+    Column("resumed_at", Float(53)),
 )
 
-claimant = Table(
-    "sms_claimant",
+# One process of an attempt: each wait without a slot ends one, and another one goes on. Also adoptions, see ADOPTION.
+attempt = Table(
+    "sms_attempt",
     metadata,
     Column("id", _Id, primary_key=True),
     Column("dag_id", String(250), nullable=False),
@@ -54,8 +60,27 @@ claimant = Table(
     Column("host", String(255), nullable=False),
     Column("pid", Integer, nullable=False),
     Column("started_at", Float(53), nullable=False),
+    # None until it has entered one.
+    Column("campaign_id", ForeignKey("sms_campaign.id")),
+    # The connection that it sends with.
+    Column("conn_id", String(250)),
+    # An AttemptState, as it reported last.
+    Column("state", String(30), nullable=False),
+    Column("updated_at", Float(53), nullable=False),
+    # Rows that can be texted, and those that need nothing more; None until they are counted.
+    Column("total", BigInteger),
+    Column("done", BigInteger),
+    Column("not_sent", BigInteger),
+    Column("invalid", BigInteger),
+    # Messages a second.
+    Column("rate", Float(53)),
+    # JSON: further figures of its state; at its end, its summary without event ids.
+    Column("figures", Text),
+    # JSON: its plan.
+    Column("plan", Text),
     # The page of a task finds the attempts of its run.
-    Index("sms_claimant_run", "dag_id", "run_id"),
+    Index("sms_attempt_run", "dag_id", "run_id"),
+    Index("sms_attempt_campaign", "campaign_id"),
 )
 
 request = Table(
@@ -63,7 +88,7 @@ request = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
-    Column("claimant_id", ForeignKey("sms_claimant.id"), nullable=False),
+    Column("attempt_id", ForeignKey("sms_attempt.id"), nullable=False),
     Column("kind", String(10), nullable=False),
     Column("state", String(10), nullable=False),
     Column("submitted", Integer, nullable=False),
@@ -85,11 +110,15 @@ request = Table(
     Column("planned_cost", String(40)),
     # JSON: what the balance tells of it where its response was lost.
     Column("evidence", Text),
+    # What a person or the balance said that became of it: accepted or not_sent. A late response may know better.
+    Column("decision", String(10)),
+    Column("decided_by", String(250)),
+    Column("decided_at", Float(53)),
     Index("sms_request_campaign_state", "campaign_id", "state"),
     # Each response's event id is looked up: one that the campaign has already does not prove a new request.
     Index("sms_request_campaign_event", "campaign_id", "event_id"),
     # A retry finds what earlier attempts of its task claimed, without reading every request.
-    Index("sms_request_campaign_claimant", "campaign_id", "claimant_id"),
+    Index("sms_request_attempt", "attempt_id"),
     # The balance of an account is judged by the requests of any campaign around a lost one.
     Index("sms_request_account", "account", "claimed_at"),
 )
@@ -120,56 +149,6 @@ superseded = Table(
     Column("destination", BigInteger),
     Index("sms_superseded_request", "request_id"),
     sqlite_with_rowid=False,
-)
-
-decision = Table(
-    "sms_decision",
-    metadata,
-    Column("id", _Id, primary_key=True),
-    Column("request_id", ForeignKey("sms_request.id"), nullable=False),
-    # accepted or not_sent.
-    Column("decision", String(10), nullable=False),
-    Column("decided_by", String(250), nullable=False),
-    Column("decided_at", Float(53), nullable=False),
-    Index("sms_decision_request", "request_id"),
-)
-
-pauses = Table(
-    "sms_pause",
-    metadata,
-    Column("id", _Id, primary_key=True),
-    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
-    Column("paused_by", String(250), nullable=False),
-    Column("paused_at", Float(53), nullable=False),
-    # None while the pause holds.
-    Column("resumed_by", String(250)),
-    Column("resumed_at", Float(53)),
-    Index("sms_pause_campaign", "campaign_id"),
-)
-
-progress = Table(
-    "sms_progress",
-    metadata,
-    # An attempt, or a leg of one.
-    Column("claimant_id", ForeignKey("sms_claimant.id"), primary_key=True, autoincrement=False),
-    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
-    # The connection that it sends with.
-    Column("conn_id", String(250)),
-    # An AttemptState, as it reported last.
-    Column("state", String(30), nullable=False),
-    Column("updated_at", Float(53), nullable=False),
-    # Rows that can be texted, and those that need nothing more; None until they are counted.
-    Column("total", BigInteger),
-    Column("done", BigInteger),
-    Column("not_sent", BigInteger),
-    Column("invalid", BigInteger),
-    # Messages a second.
-    Column("rate", Float(53)),
-    # JSON: further figures of its state; at its end, its summary without event ids.
-    Column("figures", Text),
-    # JSON: its plan.
-    Column("plan", Text),
-    Index("sms_progress_campaign", "campaign_id", "claimant_id"),
 )
 
 balance = Table(

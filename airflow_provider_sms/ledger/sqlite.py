@@ -34,10 +34,10 @@ from airflow_provider_sms.ledger.backend import (
     joined,
     ledger_errors,
 )
-from airflow_provider_sms.ledger.open import create_or_upgrade
+from airflow_provider_sms.ledger.open import create_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import Connection, Engine
 
@@ -61,20 +61,10 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at, r.finished_at "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.claimed_at, r.finished_at "
     "FROM json_each(?) AS wanted "
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
-)
-_HAS_CAMPAIGN = "SELECT 1 FROM sms_campaign WHERE id = ? AND name = ?"
-_OWN_STATES = (
-    "SELECT r.id, r.state FROM json_each(?) AS wanted "
-    "CROSS JOIN sms_request r ON r.id = wanted.value "
-    "CROSS JOIN sms_claimant c ON c.id = r.claimant_id WHERE c.id = ? AND c.started_at = ?"
-)
-_REQUESTS_OF_EVENTS = (
-    "SELECT r.event_id, r.id FROM json_each(?) AS wanted "
-    "CROSS JOIN sms_request r ON r.campaign_id = ? AND r.event_id = wanted.value"
 )
 _CACHE_KIB = 32 * 1024
 """KiB of pages that a connection keeps in memory. Keys are random, so every claim touches other pages."""
@@ -152,10 +142,6 @@ class SQLiteBackend(LedgerBackend):
                 f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
             )
 
-    def has_campaign(self, connection: Connection, campaign_id: int, name: str) -> bool:
-        """Return whether an id is still a campaign's: once a purge has freed it, the next new campaign gets it."""
-        return connection.exec_driver_sql(_HAS_CAMPAIGN, (campaign_id, name)).first() is not None
-
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]
     ) -> Sequence[int]:
@@ -175,23 +161,6 @@ class SQLiteBackend(LedgerBackend):
         values = (campaign_id, keys, size, request_ids[0], destinations)
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
-    def own_states(
-        self, connection: Connection, attempt: Mapping[str, Any], request_ids: Collection[int]
-    ) -> dict[int, str]:
-        """Return the states of the requests that exist and were made by an attempt."""
-        values = (json.dumps(list(request_ids)), attempt["id"], attempt["started_at"])
-        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
-
-    def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:
-        """Return the event id and the id of each request of a campaign that has one of these event ids.
-
-        A single statement sees one state, so it needs no transaction, which would cost several times as much.
-        """
-        with ledger_errors("read"), closing(self._engine.raw_connection()) as connection:
-            cursor = connection.cursor()
-            cursor.execute(_REQUESTS_OF_EVENTS, (json.dumps(event_ids), campaign_id))
-            return cast("Sequence[tuple[int, int]]", cursor.fetchall())
-
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Return the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, joined(keys)))
@@ -206,7 +175,6 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteBack
 
     :param path: the file; its folder must exist.
     :param busy_seconds: how long to wait for another process's commit.
-    :raises LedgerError: when it cannot be opened or is not a ledger.
     :raises LedgerVersionError: when this package cannot use its version.
     """
     file = settle_path(path, mounts_of_this_machine())
@@ -261,7 +229,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteBack
 
     store = SQLiteBackend(engine, path, busy_seconds)
     try:
-        create_or_upgrade(store)
+        create_tables(store)
     except LedgerError:
         store.close()
         raise
@@ -299,7 +267,6 @@ def settle_path(path: Path, mounts: str) -> Path:
 
     :param path: of the ledger; links are followed.
     :param mounts: the text of Linux's ``/proc/mounts``.
-    :raises LedgerError: the file cannot be a ledger; says why, and what to do.
     """
     if not path.parent.is_dir():
         raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")

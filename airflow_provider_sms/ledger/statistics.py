@@ -1,7 +1,7 @@
 """Counts of campaigns: messages and requests by state, parts, costs, and how long requests take.
 
 The campaign's page takes its counts of requests from here. Those of rows without a request, such as invalid ones, are
-in the progress that each attempt notes: :mod:`~airflow_provider_sms.ledger.progress`.
+in the progress that each attempt notes: :mod:`~airflow_provider_sms.ledger.attempts`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from sqlalchemy import and_, case, func, or_, select
 
 from airflow_provider_sms.ledger.account import BALANCE
-from airflow_provider_sms.ledger.backend import require_campaign
+from airflow_provider_sms.ledger.campaigns import require_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request, superseded
+from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 from airflow_provider_sms.ledger.transitions import state_at, under_way
 
 if TYPE_CHECKING:
@@ -102,42 +102,35 @@ class _Sums(NamedTuple):
 
 
 def status(store: LedgerBackend, name: str) -> CampaignStatus:
-    """Return the counts of a campaign.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the counts of a campaign."""
     now = store.clock()
     with store.read() as connection:
         campaign_id = require_campaign(connection, name)
         of_campaign = request.c.campaign_id == campaign_id
         state = state_at(now)
         by_state = select(state, func.count()).where(of_campaign).group_by(state)
-        began, first, last = connection.execute(
+        began, first, last, last_decided, decided = connection.execute(
             select(
                 func.max(campaign.c.created_at),
                 func.min(request.c.claimed_at),
                 func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)),
+                func.max(request.c.decided_at),
+                func.count(case((request.c.decided_by != BALANCE, 1))),
             )
             .select_from(campaign.outerjoin(request))
             .where(campaign.c.id == campaign_id)
         ).one()
-        decided, last_decided = connection.execute(
-            select(func.count(case((decision.c.decided_by != BALANCE, 1))), func.max(decision.c.decided_at))
-            .select_from(decision.join(request, request.c.id == decision.c.request_id))
-            .where(of_campaign)
-        ).one()
         senders = (
             select(
-                claimant.c.dag_id,
-                claimant.c.task_id,
-                func.count(claimant.c.run_id.distinct()),
-                func.count(claimant.c.id.distinct()),
+                attempt.c.dag_id,
+                attempt.c.task_id,
+                func.count(attempt.c.run_id.distinct()),
+                func.count(attempt.c.id.distinct()),
             )
-            .select_from(request.join(claimant))
+            .select_from(request.join(attempt))
             .where(of_campaign)
-            .group_by(claimant.c.dag_id, claimant.c.task_id)
-            .order_by(claimant.c.dag_id, claimant.c.task_id)
+            .group_by(attempt.c.dag_id, attempt.c.task_id)
+            .order_by(attempt.c.dag_id, attempt.c.task_id)
         )
         return CampaignStatus(
             campaign=name,
@@ -151,11 +144,9 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
 
 
 def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[int, dict[int, Counts]]:
-    """Return the counts of campaigns, by their ids, and of each by the claimant that made the requests.
+    """Return the counts of campaigns, by their ids, and of each by the attempt that made the requests.
 
     Reads each request once: a campaign may have 100,000 of them.
-
-    :param now: seconds since the epoch.
     """
     which = request.c.campaign_id.in_(ids)
     counts: dict[int, dict[int, Counts]] = {each: {} for each in ids}
@@ -183,7 +174,7 @@ def total(counts: Iterable[Counts]) -> Counts:
 
 
 def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int, int], _Sums]:
-    """Return what responses add up to, by campaign and claimant.
+    """Return what responses add up to, by campaign and attempt.
 
     The messages of a request without a response are not added up; the request is counted instead. Its parts and cost
     are added up, since the balance may have told them.
@@ -191,7 +182,7 @@ def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int,
     added = request.c.messages.is_not(None)
     # Money is not rounded: equal costs are counted, and added up as decimals. The cost comes first in the key, since
     # SQLite sorts 100,000 requests by it, and the others are often the same.
-    key = (request.c.cost, request.c.claimant_id, request.c.campaign_id)
+    key = (request.c.cost, request.c.attempt_id, request.c.campaign_id)
     query = (
         select(
             *key,
@@ -219,7 +210,7 @@ def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int,
 
 
 _Held: TypeAlias = "tuple[tuple[int, int, str], tuple[int, int]]"
-"""A campaign, a claimant and a state; how many messages requests hold, and how many requests they are."""
+"""A campaign, an attempt and a state; how many messages requests hold, and how many requests they are."""
 
 
 def _held(connection: Connection, which: ColumnElement[bool], now: float) -> list[_Held]:
@@ -227,11 +218,11 @@ def _held(connection: Connection, which: ColumnElement[bool], now: float) -> lis
     state = state_at(now)
     counted = (func.count(message.c.request_id), func.count(request.c.id.distinct()))
     query = (
-        select(request.c.campaign_id, request.c.claimant_id, state, *counted)
+        select(request.c.campaign_id, request.c.attempt_id, state, *counted)
         .select_from(request.outerjoin(message, message.c.request_id == request.c.id))
         .where(which)
         # The state first: in another order SQLite reads all requests by the index of claimants, which has that order.
-        .group_by(state, request.c.campaign_id, request.c.claimant_id)
+        .group_by(state, request.c.campaign_id, request.c.attempt_id)
     )
     return [((*key,), (messages, requests)) for *key, messages, requests in connection.execute(query)]
 
@@ -252,20 +243,16 @@ def _superseded(connection: Connection, which: ColumnElement[bool]) -> list[_Hel
     """Return the messages of superseded requests that were not sent again yet."""
     free = case((and_(superseded.c.request_id.is_not(None), ~is_sent_again()), 1), else_=0)
     query = (
-        select(request.c.campaign_id, request.c.claimant_id, func.sum(free), func.count(request.c.id.distinct()))
+        select(request.c.campaign_id, request.c.attempt_id, func.sum(free), func.count(request.c.id.distinct()))
         .select_from(request.outerjoin(superseded, superseded.c.request_id == request.c.id))
         .where(which, request.c.state == SUPERSEDED)
-        .group_by(request.c.campaign_id, request.c.claimant_id)
+        .group_by(request.c.campaign_id, request.c.attempt_id)
     )
     return [((*key, SUPERSEDED), (int(messages), requests)) for *key, messages, requests in connection.execute(query)]
 
 
 def count_under_way(store: Readable, name: str) -> int:
-    """Count the requests of a campaign whose process may still record their outcome.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Count the requests of a campaign whose process may still record their outcome."""
     with store.read() as connection:
         of_campaign = request.c.campaign_id == require_campaign(connection, name)
         query = select(func.count()).select_from(request).where(of_campaign, under_way(store.clock()))
@@ -274,10 +261,7 @@ def count_under_way(store: Readable, name: str) -> int:
 
 
 def seconds_per_request(store: LedgerBackend) -> float | None:
-    """Return the median time of the last requests that were accepted; None where there was none.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the median time of the last requests that were accepted; None where there was none."""
     last = (
         select(request.c.claimed_at, request.c.finished_at)
         .where(request.c.state == ACCEPTED, request.c.finished_at.is_not(None))

@@ -45,11 +45,6 @@ def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
     return (state == CLAIMED) & (deadline < now)
 
 
-PATIENCE_SECONDS = 300.0
-"""Seconds for which a process that cannot write to the ledger tries to record its outcomes, unless the configuration
-says otherwise; others expect the outcome of a request for as long after its claim."""
-
-
 def may_be_recorded(
     finished_at: float | None, claimed_at: float, deadline: float, *, now: float, seconds: float
 ) -> bool:
@@ -58,7 +53,6 @@ def may_be_recorded(
     Past the deadline nothing more is posted, but the process may have a response, and be cut off from the ledger.
 
     :param finished_at: when its outcome was recorded; None while there is none.
-    :param now: seconds since the epoch.
     :param seconds: how long after its claim an outcome is expected, at least until its deadline.
     """
     return finished_at is None and now <= max(deadline, claimed_at + seconds)
@@ -94,7 +88,6 @@ def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> Non
     """Record as unknown the requests whose claim has lapsed.
 
     :param which: the condition for the requests that are looked at.
-    :param now: seconds since the epoch.
     """
     connection.execute(update(request).where(which, lapsed(now)).values(state=UNKNOWN, reason=LAPSED))
 
@@ -128,8 +121,6 @@ def record(connection: Connection, outcome: Outcome, now: float) -> None:
     """Record that a request is unknown or was not sent, where it has no better-founded outcome.
 
     Its poster alone knows that nothing was sent: so that holds even for a request that was superseded or decided since.
-
-    :param now: seconds since the epoch.
     """
     if outcome.state == NOT_SENT:
         if _RECORD_NOT_SENT.run(connection, values_of(outcome, now)).rowcount == 1:
@@ -139,10 +130,7 @@ def record(connection: Connection, outcome: Outcome, now: float) -> None:
 
 
 def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
-    """Return the values of a statement that records an outcome, by name.
-
-    :param now: seconds since the epoch.
-    """
+    """Return the values of a statement that records an outcome, by name."""
     return {
         **_STATES,
         "of": outcome.request_id,
@@ -212,10 +200,7 @@ def restore(connection: Connection, campaign_id: int) -> None:
 
 
 def supersede(connection: Connection, campaign_id: int, request_ids: Sequence[int], now: float) -> int:
-    """Let the messages of unknown requests be sent again, and return how many there are.
-
-    :param now: seconds since the epoch.
-    """
+    """Let the messages of unknown requests be sent again, and return how many there are."""
     lapse(connection, request.c.id.in_(request_ids), now)
     freed = 0
     for request_id in request_ids:
@@ -253,5 +238,5 @@ def texted_twice(connection: Connection, campaign_id: int, claimants: Sequence[i
         .order_by(superseded.c.request_id, holder.c.id)
     )
     if claimants is not None:
-        query = query.where(or_(request.c.claimant_id.in_(claimants), holder.c.claimant_id.in_(claimants)))
+        query = query.where(or_(request.c.attempt_id.in_(claimants), holder.c.attempt_id.in_(claimants)))
     return [TextedTwice(one, other, bool(sure), count) for one, other, sure, count in connection.execute(query)]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import exists, func, select
 
 from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.campaigns import IS_PAUSED
 from airflow_provider_sms.ledger.model import CLAIMED, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, pauses, progress, request, superseded
+from airflow_provider_sms.ledger.schema import attempt, campaign, request, superseded
 from airflow_provider_sms.ledger.statistics import is_sent_again
 from airflow_provider_sms.ledger.transitions import state_at
 from airflow_provider_sms.monitoring.models import Attempt
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.reader import LedgerReader
 
-_TASK_INSTANCE = (claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
+_TASK_INSTANCE = (attempt.c.dag_id, attempt.c.task_id, attempt.c.run_id, attempt.c.map_index)
 
 
 class AttemptRow(NamedTuple):
@@ -41,41 +42,24 @@ class AttemptRow(NamedTuple):
 
 
 def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
-    """Return the progress of attempts by campaign: for each mapped copy of a task in a run, only its last attempt.
-
-    :param ids: the campaigns.
-    """
+    """Return the progress of attempts by campaign: for each mapped copy of a task in a run, only its last attempt."""
     found: dict[int, list[AttemptProgress]] = defaultdict(list)
     for piece in in_pieces(ids):
         # Earlier attempts of a mapped copy count for nothing, and often outnumber the last ones.
         last = (
-            select(func.max(progress.c.claimant_id))
-            .select_from(progress.join(claimant))
-            .where(progress.c.campaign_id.in_(piece))
-            .group_by(progress.c.campaign_id, *_TASK_INSTANCE)
+            select(func.max(attempt.c.id))
+            .where(attempt.c.campaign_id.in_(piece))
+            .group_by(attempt.c.campaign_id, *_TASK_INSTANCE)
         )
-        query = (
-            select(
-                progress.c.campaign_id,
-                progress.c.claimant_id,
-                *_TASK_INSTANCE,
-                progress.c.state,
-                progress.c.updated_at,
-                progress.c.not_sent,
-            )
-            .select_from(progress.join(claimant))
-            .where(progress.c.claimant_id.in_(last))
-        )
+        columns = (*_TASK_INSTANCE, attempt.c.state, attempt.c.updated_at, attempt.c.not_sent)
+        query = select(attempt.c.campaign_id, attempt.c.id, *columns).where(attempt.c.id.in_(last))
         for row in connection.execute(query):
             found[row[0]].append(AttemptProgress(*row[1:]))
     return found
 
 
 def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Callable[[int], dict[str, bool]]:
-    """Return a function that says whether a campaign has unknown messages, has requests under way, or is paused.
-
-    :param ids: the campaigns that will be asked for.
-    """
+    """Return a function that says whether a campaign has unknown messages, has requests under way, or is paused."""
     state = state_at(now)
     # The written states come first, since they are indexed.
     unfinished = request.c.state.in_((CLAIMED, UNKNOWN))
@@ -90,7 +74,7 @@ def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Ca
     found = {
         "unknown": having(unfinished, state == UNKNOWN) | having(request.c.state == SUPERSEDED, waits),
         "under_way": having(unfinished, state == CLAIMED),
-        "paused": set(connection.execute(select(pauses.c.campaign_id).where(pauses.c.resumed_at.is_(None))).scalars()),
+        "paused": set(connection.execute(select(campaign.c.id).where(IS_PAUSED)).scalars()),
     }
     return lambda campaign_id: {name: campaign_id in ids for name, ids in found.items()}
 
@@ -98,17 +82,9 @@ def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Ca
 def load_attempts(
     connection: Connection, current: Mapping[int, Sequence[AttemptProgress]], now: float
 ) -> dict[int, list[Attempt]]:
-    """Return current attempts by campaign, with all figures that they reported.
-
-    :param now: seconds since the epoch.
-    """
+    """Return current attempts by campaign, with all figures that they reported."""
     ids = [each.claimant_id for attempts in current.values() for each in attempts]
-    query = (
-        select(progress, claimant.c.try_number, claimant.c.id)
-        .select_from(claimant.join(progress))
-        .where(claimant.c.id.in_(ids))
-    )
-    rows = {row.id: row for row in connection.execute(query)}
+    rows = {row.id: row for row in connection.execute(select(attempt).where(attempt.c.id.in_(ids)))}
     return {
         campaign_id: [_attempt(each, rows[each.claimant_id], silent=is_silent(each, now)) for each in attempts]
         for campaign_id, attempts in current.items()
@@ -121,23 +97,10 @@ def _attempt(reported: AttemptProgress, row: Any, *, silent: bool) -> Attempt:
 
 
 def list_attempts(ledger: LedgerReader, campaign_id: int, *, limit: int = 50) -> list[AttemptRow]:
-    """Return the attempts that sent a campaign, and their legs, the last first.
-
-    :raises SmsError: the ledger cannot be read.
-    """
-    query = (
-        select(
-            *_TASK_INSTANCE,
-            claimant.c.try_number,
-            claimant.c.started_at,
-            progress.c.updated_at,
-            progress.c.state,
-        )
-        .select_from(progress.join(claimant))
-        .where(progress.c.campaign_id == campaign_id)
-        .order_by(claimant.c.id.desc())
-        .limit(limit)
-    )
+    """Return the attempts that sent a campaign, and their legs, the last first."""
+    columns = (*_TASK_INSTANCE, attempt.c.try_number, attempt.c.started_at, attempt.c.updated_at, attempt.c.state)
+    of_campaign = select(*columns).where(attempt.c.campaign_id == campaign_id)
+    query = of_campaign.order_by(attempt.c.id.desc()).limit(limit)
     with ledger.read() as connection:
         return [AttemptRow(*row) for row in connection.execute(query)]
 

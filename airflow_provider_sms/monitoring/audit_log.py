@@ -1,4 +1,4 @@
-"""What was decided about a campaign: resolved requests and pauses, with names and times.
+"""What was decided about a campaign: resolved requests and the last pause, with names and times.
 
 People decide, or the balance in their place where a task allows that.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import case, select
 
 from airflow_provider_sms.ledger.account import BALANCE, kept_evidence
-from airflow_provider_sms.ledger.schema import decision, pauses, request
+from airflow_provider_sms.ledger.schema import campaign, request
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -38,10 +38,7 @@ class AuditEntry(NamedTuple):
 
 
 def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> list[AuditEntry]:
-    """Return the decisions about a campaign, the last first.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return the decisions about a campaign, the last first."""
     with ledger.read() as connection:
         entries = [
             *_resolutions(connection, campaign_id, limit),
@@ -53,12 +50,10 @@ def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> li
 def _resolutions(connection: Connection, campaign_id: int, limit: int) -> list[AuditEntry]:
     # Only the service knows how many people are in a group.
     people = case((request.c.kind != "group", request.c.submitted))
-    columns = (request.c.id, people, request.c.evidence)
     query = (
-        select(decision.c.decided_at, decision.c.decided_by, decision.c.decision, *columns)
-        .select_from(decision.join(request, request.c.id == decision.c.request_id))
-        .where(request.c.campaign_id == campaign_id)
-        .order_by(decision.c.decided_at.desc())
+        select(request.c.decided_at, request.c.decided_by, request.c.decision, request.c.id, people, request.c.evidence)
+        .where(request.c.campaign_id == campaign_id, request.c.decided_at.is_not(None))
+        .order_by(request.c.decided_at.desc())
         .limit(limit)
     )
     actions = {"accepted": "was sent", "not_sent": "was not sent"}
@@ -75,9 +70,6 @@ def _why(user: str, written: str | None) -> str | None:
 
 
 def _pauses(connection: Connection, campaign_id: int) -> list[AuditEntry]:
-    entries: list[AuditEntry] = []
-    for row in connection.execute(select(pauses).where(pauses.c.campaign_id == campaign_id)):
-        entries.append(AuditEntry(row.paused_at, row.paused_by, "paused", None, None))
-        if row.resumed_at is not None:
-            entries.append(AuditEntry(row.resumed_at, row.resumed_by, "resumed", None, None))
-    return entries
+    row = connection.execute(select(campaign).where(campaign.c.id == campaign_id)).one()
+    events = [("paused", row.paused_at, row.paused_by), ("resumed", row.resumed_at, row.resumed_by)]
+    return [AuditEntry(at, user, action, None, None) for action, at, user in events if at is not None]

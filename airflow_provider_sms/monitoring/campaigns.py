@@ -1,6 +1,6 @@
 """The list of campaigns, newest first, and single campaigns with their state and counts.
 
-:mod:`airflow_provider_sms.ledger.statistics` counts requests, and :mod:`airflow_provider_sms.ledger.progress` rows
+:mod:`airflow_provider_sms.ledger.statistics` counts requests, and :mod:`airflow_provider_sms.ledger.attempts` rows
 without one. A page of the list reads the campaigns that it shows and a bounded number of others, however many the
 ledger has: people leave the list open, and it is read again every few seconds.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import and_, select
 
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.schema import campaign, claimant, progress
+from airflow_provider_sms.ledger.schema import attempt, campaign
 from airflow_provider_sms.ledger.statistics import counts_of
 from airflow_provider_sms.monitoring.attempts import campaign_flags, load_attempts, progress_by_campaign
 from airflow_provider_sms.monitoring.models import Campaign
@@ -71,7 +71,6 @@ def list_campaigns(
     :param name: a part of the name, in any case; empty means any name.
     :param state: one of :data:`~airflow_provider_sms.monitoring.status.STATES`; None means any state.
     :param before: return only campaigns older than this one; None means from the newest on.
-    :raises SmsError: the ledger cannot be read.
     """
     part = name.casefold()
     matching: list[tuple[Any, str, Any]] = []
@@ -145,37 +144,28 @@ def visible_ids(connection: Connection, ids: Sequence[int], may_see: Callable[[s
 def _dags(connection: Connection, ids: Sequence[int]) -> dict[int, set[str]]:
     """Return every DAG that ever sent a campaign, by campaign."""
     found: dict[int, set[str]] = defaultdict(set)
-    query = select(progress.c.campaign_id, claimant.c.dag_id).select_from(progress.join(claimant)).distinct()
+    query = select(attempt.c.campaign_id, attempt.c.dag_id).distinct()
     for piece in in_pieces(ids):
-        for campaign_id, dag_id in connection.execute(query.where(progress.c.campaign_id.in_(piece))):
+        for campaign_id, dag_id in connection.execute(query.where(attempt.c.campaign_id.in_(piece))):
             found[campaign_id].add(dag_id)
     return found
 
 
 def dags_of_campaign(ledger: LedgerReader, campaign_id: int) -> frozenset[str]:
-    """Return every DAG that ever sent any of a campaign; empty means that there is no such campaign.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return every DAG that ever sent any of a campaign; empty means that there is no such campaign."""
     with ledger.read() as connection:
         return frozenset(_dags(connection, [campaign_id])[campaign_id])
 
 
 def name_campaign(ledger: LedgerReader, campaign_id: int) -> NamedCampaign | None:
-    """Return a campaign without its counts; None means that there is no such campaign.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return a campaign without its counts; None means that there is no such campaign."""
     with ledger.read() as connection:
         row = connection.execute(select(campaign.c.id, campaign.c.name).where(campaign.c.id == campaign_id)).first()
     return None if row is None else NamedCampaign(*row)
 
 
 def find_campaign(ledger: Readable, campaign_id: int) -> Campaign | None:
-    """Return a campaign; None means that there is no such campaign.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return a campaign; None means that there is no such campaign."""
     with ledger.read() as connection:
         now = ledger.clock()
         row = connection.execute(select(campaign).where(campaign.c.id == campaign_id)).first()
@@ -202,14 +192,13 @@ def campaigns_of_task(
 
     :param map_index: of a mapped copy; None means all copies.
     :param may_see: returns whether the reader may see a DAG.
-    :raises SmsError: the ledger cannot be read.
     """
-    same_task = and_(claimant.c.dag_id == dag_id, claimant.c.run_id == run_id, claimant.c.task_id == task_id)
+    same_task = and_(attempt.c.dag_id == dag_id, attempt.c.run_id == run_id, attempt.c.task_id == task_id)
     if map_index is not None:
-        same_task = and_(same_task, claimant.c.map_index == map_index)
+        same_task = and_(same_task, attempt.c.map_index == map_index)
     query = (
         select(campaign.c.id, campaign.c.name)
-        .where(campaign.c.id.in_(select(progress.c.campaign_id).select_from(progress.join(claimant)).where(same_task)))
+        .where(campaign.c.id.in_(select(attempt.c.campaign_id).where(same_task)))
         .order_by(campaign.c.id.desc())
     )
     with ledger.read() as connection:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
     """Return why a campaign is in its state, and what to do about it.
 
-    :param now: seconds since the epoch.
     :param unknown: the sentence about its unknown messages; empty where there are none.
     """
     sentences = [_waiting(each) for each in campaign.attempts]

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from airflow_provider_sms.ledger import transitions
 from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import claimant, message, request
+from airflow_provider_sms.ledger.schema import attempt, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def requests(
 
     :param before: return only requests made before this one; None means from the newest on.
     :param state: None means any.
-    :raises SmsError: the ledger cannot be read.
     """
     with ledger.read() as connection:
         now = ledger.clock()
@@ -78,9 +77,9 @@ def requests(
                 request.c.parts,
                 request.c.cost,
                 reason_at(now),
-                claimant.c.try_number,
+                attempt.c.try_number,
             )
-            .select_from(request.join(claimant))
+            .select_from(request.join(attempt))
             .where(request.c.campaign_id == campaign_id)
             .order_by(request.c.id.desc())
             .limit(limit)
@@ -111,10 +110,7 @@ _STORED_STATES: dict[str | None, tuple[str, ...]] = {
 
 
 def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequest]:
-    """Return the unknown requests of a campaign, oldest first.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return the unknown requests of a campaign, oldest first."""
     with ledger.read() as connection:
         now = ledger.clock()
         held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
@@ -131,9 +127,6 @@ def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequ
 
 
 def texted_twice(ledger: LedgerReader, campaign_id: int) -> list[str]:
-    """Return sentences about requests that were accepted after others could claim their messages.
-
-    :raises SmsError: the ledger cannot be read.
-    """
+    """Return sentences about requests that were accepted after others could claim their messages."""
     with ledger.read() as connection:
         return [f"Request {each.request_id}: {each}." for each in transitions.texted_twice(connection, campaign_id)]

@@ -36,7 +36,6 @@ _BUSY_SECONDS: dict[str, float] = {
 class AttemptProgress(NamedTuple):
     """What an attempt, or a leg of one between two deferrals, reported last.
 
-    :param claimant_id: ascends with time.
     :param state: as tasks record it.
     :param updated_at: seconds since the epoch.
     :param not_sent: rows left unsent; None means not reported.
@@ -56,8 +55,6 @@ def current_attempts(reported: Iterable[AttemptProgress], now: float) -> list[At
     """Return the attempts that count, newest first: for each task its last run, for each mapped copy its last attempt.
 
     An earlier run that is still at work counts as well: two runs may send one campaign at the same time.
-
-    :param now: seconds since the epoch.
     """
     runs: dict[tuple[str, str], str] = {}
     seen: set[tuple[str, str, str, int]] = set()
@@ -80,7 +77,6 @@ def campaign_state(
     :param unknown: whether the outcome of any message is unknown.
     :param under_way: whether any request is claimed and its outcome may still be recorded.
     :param paused: whether a person has paused the campaign.
-    :param now: seconds since the epoch.
     """
     waits = {_WAITS[each.state] for each in attempts if each.state in _WAITS}
     failed = any(each.state == AttemptState.FAILED or is_silent(each, now) for each in attempts)

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
+from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
 from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.integers_on_disk import IntegersOnDisk
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from airflow_provider_sms.ledger.attempts import EarlierClaims, HeldBlock
-    from airflow_provider_sms.ledger.preview import CampaignPreview
+    from airflow_provider_sms.ledger.preview import CampaignPreview, EarlierClaims, HeldBlock
     from airflow_provider_sms.messages.spool import CheckedSpool
     from airflow_provider_sms.stop_flag import StopFlag
 

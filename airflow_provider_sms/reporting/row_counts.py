@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.ledger.holders import Holder
+    from airflow_provider_sms.ledger.model import Holder
     from airflow_provider_sms.messages.spool import CheckedSpool
 
 

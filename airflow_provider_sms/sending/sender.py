@@ -54,8 +54,6 @@ POLL_SECONDS = 0.2
 """Seconds between two looks at the stop signal."""
 SILENT_SECONDS = 5.0
 """Seconds without a response after which a send that reconciles claims nothing beside the request."""
-RETRY_SECONDS = 0.5
-"""Seconds between two attempts to record outcomes when the ledger fails."""
 STOPPED_SECONDS = 3.0
 """Seconds after which no attempt begins once the send was told to stop: Airflow kills it five seconds later."""
 MAX_BUSY = 5
@@ -91,7 +89,6 @@ class Sender:
         stop_conditions: StopConditions | None = None,
         holds: Callable[[], bool] = lambda: False,
         monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.error: Exception | None = None
         """The first error that ended the send."""
@@ -112,7 +109,6 @@ class Sender:
         self._stop = stop
         self._holds = holds
         self._monotonic = monotonic
-        self._sleep = sleep
         self._schedule = Schedule(self.stop_conditions, concurrency=concurrency, max_per_second=max_requests_per_second)
         self._outcomes = Outcomes(self.stop_conditions, backoff or Backoff(), reconciles, monotonic)
         # Not a SimpleQueue: if its timeout passes before it begins to wait, on a busy machine, it waits for ever.
@@ -356,42 +352,26 @@ class Sender:
         """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""
         if not (self._unrecorded or self.ledger_failed):
             return
-        if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep, self._monotonic)) is not None:
+        if (error := flush(self._ledger, self._unrecorded)) is not None:
             self.fail(error)
         else:
             self._unrecorded = []
 
 
-def flush(
-    ledger: CampaignLedger,
-    outcomes: Sequence[Outcome],
-    stop: StopFlag,
-    sleep: Callable[[float], None],
-    monotonic: Callable[[], float] = time.monotonic,
-) -> Exception | None:
+def flush(ledger: CampaignLedger, outcomes: Sequence[Outcome]) -> Exception | None:
     """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
 
-    No attempt begins after the ledger's ``patience``; the log then names each request, for ``airflow-sms resolve``.
+    It is tried as long as the ledger's patience lasts; the log then names each request, for ``airflow-sms resolve``.
 
     :returns: the last error; None when everything is recorded.
     """
-    until = monotonic() + ledger.patience
-    stopped = False
-    while True:
-        if stop.is_set() and not stopped:
-            until, stopped = monotonic() + STOPPED_SECONDS, True
-        try:
-            ledger.finish(outcomes)
-        except LedgerLostError as error:
-            failed: Exception = error
-            break
-        except Exception as error:  # noqa: BLE001  # whatever it is: what was received must not be lost
-            failed = error
-        else:
-            return None
-        if monotonic() + RETRY_SECONDS > until:
-            break
-        sleep(RETRY_SECONDS)
+    try:
+        # Whatever the error is: what was received must not be lost.
+        ledger.patience.again(lambda: ledger.finish(outcomes), Exception, stopped_seconds=STOPPED_SECONDS)
+    except Exception as error:  # noqa: BLE001  # likewise
+        failed = error
+    else:
+        return None
     for outcome in outcomes:
         log.error(
             "Not recorded in the ledger: request %d is %s, event id %s",

@@ -4,7 +4,7 @@ Hours and credit are looked at before a send as well as before each of its claim
 alone, by :func:`closed_for_all`, :func:`covers` and :func:`is_out_of_credit`, so that a task that has waited for them
 does not meet a different rule in mid-send. What each response means, a 403 or a lost one included, is decided in
 :mod:`~airflow_provider_sms.sending.outcomes`, which tells these conditions of it. The error rate is known only
-while the service responds. A pause takes effect in the claim itself: :mod:`airflow_provider_sms.ledger.pauses`.
+while the service responds. A pause takes effect in the claim itself: :mod:`airflow_provider_sms.ledger.campaigns`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyEr
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.ledger.pauses import Pause
+    from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.send_window.window import SendWindow

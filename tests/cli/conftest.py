@@ -18,10 +18,9 @@ from support.versions import HAS_COMMANDS_OF_PROVIDERS
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.account import Account
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.planning.prices import Prices
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +138,7 @@ def send(
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
     priced = None if account is None else Account(account, Prices().of_request)
-    claimant_id = register(store, who)
+    claimant_id = register(store, who, None if at is None else clock)
     if at is None or conn_id:  # a purge keeps what was in use a moment ago
         note_progress(store, campaign, claimant_id, "ended" if state == ACCEPTED else "failed", conn_id=conn_id)
     sending = CampaignLedger(store, campaign, who, clock=clock, claimant_id=claimant_id, account=priced)

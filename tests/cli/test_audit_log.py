@@ -8,7 +8,7 @@ import sys
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.ledger.pauses import pause_of
+from airflow_provider_sms.ledger.campaigns import pause_of
 
 
 @pytest.fixture

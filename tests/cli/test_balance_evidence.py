@@ -60,7 +60,7 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, acco
     (reading,) = judged
     assert (reading.amount, reading.asked_at <= reading.read_at) == (100_000, True)
     assert rows("SELECT id, state, reason FROM sms_request ORDER BY id") == before
-    assert rows("SELECT count(*) FROM sms_decision") == [(0,)]
+    assert rows("SELECT count(decided_at) FROM sms_request") == [(0,)]
     assert [each.operation for each in sandbox.state.requests] == ["balance"]
 
 

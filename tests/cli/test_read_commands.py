@@ -7,12 +7,11 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.balances import note_evidence
+from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.pauses import pause, resume
-from airflow_provider_sms.ledger.progress import note_progress
 
 
 def test_show_shows_the_state_of_a_campaign(ledger, sent):

@@ -7,11 +7,10 @@ import pytest
 from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
-from airflow_provider_sms.ledger.progress import note_progress
 
 
 @pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
@@ -28,7 +27,7 @@ def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_termin
     assert f"Closed as {outcome.replace('-', ' ')}: 2 of 2 requests, 5 messages\n" in said.err
     assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
     assert holders(people(3) + people(2, 10)) == left
-    decided = rows("SELECT request_id, decision, decided_by FROM sms_decision ORDER BY request_id")
+    decided = rows("SELECT id, decision, decided_by FROM sms_request WHERE decided_at > 0 ORDER BY id")
     word = outcome.replace("-", "_")
     assert decided == [(one, word, getpass.getuser()), (two, word, getpass.getuser())]
 
@@ -114,7 +113,7 @@ def test_a_request_named_twice_is_closed_once(ledger, sent, rows):
     """A repeated number is no second decision."""
     request = sent(people(3), UNKNOWN)
     assert ledger("resolve", request, request, "--as", "accepted", "--yes").status == 0
-    assert len(rows("SELECT * FROM sms_decision")) == 1
+    assert len(rows("SELECT id FROM sms_request WHERE decided_at > 0")) == 1
 
 
 def test_a_request_that_has_an_outcome_by_the_answer_keeps_it(ledger, sent, store, rows, at_terminal, monkeypatch):

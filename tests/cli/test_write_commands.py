@@ -15,11 +15,11 @@ from airflow_provider_sms import formatting
 from airflow_provider_sms.cli import console, write_commands
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.balances import record_reading
+from airflow_provider_sms.ledger.campaigns import pause, pause_of
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
-from airflow_provider_sms.ledger.pauses import pause, pause_of
-from airflow_provider_sms.ledger.progress import note_progress
 
 LONG_AGO = time.time() - 100 * 86_400
 
@@ -44,7 +44,7 @@ def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
     assert said.status == 0
     assert f"task send of DAG {run.dag_id}, run {run.run_id}, map index 2" in said.err
     assert "will be sent again" in said.err
-    adopted = rows("SELECT dag_id, task_id, run_id, map_index, try_number, pid, host FROM sms_claimant")
+    adopted = rows("SELECT dag_id, task_id, run_id, map_index, try_number, pid, host FROM sms_attempt")
     assert adopted == [(run.dag_id, "send", run.run_id, 2, 0, 0, f"{getpass.getuser()}@office")]
 
 
@@ -62,7 +62,7 @@ def test_a_task_that_there_is_not_is_not_adopted(ledger, store, rows):
         assert (said.status, said.out) == (1, "")
         assert said.err.startswith(f"Neither Airflow nor the ledger {store.description} has ")
         assert f"{words}. Nothing was done. Write the ids exactly as Airflow shows them;" in said.err
-    assert rows("SELECT id FROM sms_claimant") == []
+    assert rows("SELECT id FROM sms_attempt") == []
 
 
 def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, rows):
@@ -70,7 +70,7 @@ def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, row
     sent(people(1))
     said = ledger("adopt", "d", "t", "r", "--yes")
     assert (said.status, "which has 1 request of that task" in said.err) == (0, True)
-    assert rows("SELECT try_number FROM sms_claimant ORDER BY id") == [(1,), (0,)]
+    assert rows("SELECT try_number FROM sms_attempt ORDER BY id") == [(1,), (0,)]
 
 
 def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
@@ -93,7 +93,7 @@ def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
         "Waiting tasks claim again; in Airflow, clear a task that has ended since\n"
     )
     assert pause_of(store, "spring") is None
-    assert rows("SELECT paused_by, resumed_by FROM sms_pause") == [(getpass.getuser(), getpass.getuser())]
+    assert rows("SELECT paused_by, resumed_by FROM sms_campaign") == [(getpass.getuser(), getpass.getuser())]
 
 
 def test_the_command_that_resumes_leads_to_the_ledger_of_the_pause(
@@ -157,7 +157,7 @@ def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, 
     """It is named, and how to give it up."""
     sent(people(3), campaign="mine", at=LONG_AGO)
     sent(people(3), campaign="evening", at=LONG_AGO)
-    (waits,) = rows("SELECT max(id) FROM sms_claimant")[0]
+    (waits,) = rows("SELECT max(id) FROM sms_attempt")[0]
     monkeypatch.setattr(store, "clock", lambda: LONG_AGO)
     note_progress(store, "evening", waits, "waiting for hours")
     said = ledger("purge", "--older-than", "90d", "--yes")
@@ -240,4 +240,4 @@ def test_a_user_without_a_name_is_recorded_by_number(ledger, sent, rows, monkeyp
     monkeypatch.setattr(console.getpass, "getuser", nameless)
     request = sent(people(1), UNKNOWN)
     assert ledger("resolve", request, "--as", "accepted", "--yes").status == 0
-    assert rows("SELECT decided_by FROM sms_decision")[0][0].startswith("uid ")
+    assert rows("SELECT decided_by FROM sms_request WHERE decided_at > 0")[0][0].startswith("uid ")

@@ -247,7 +247,7 @@ def test_a_function_that_fails_is_retried(text, ledger_path):
 
     def recipients():
         with closing(sqlite3.connect(ledger_path)) as ledger:
-            seen.append([row[0] for row in ledger.execute("SELECT try_number FROM sms_claimant ORDER BY id")])
+            seen.append([row[0] for row in ledger.execute("SELECT try_number FROM sms_attempt ORDER BY id")])
         if len(seen) == 1:
             raise ValueError(f"{number} is not in the book")
         return [ANN]

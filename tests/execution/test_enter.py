@@ -16,11 +16,9 @@ from support.versions import KEEPS_TASK_STATE
 from airflow_provider_sms.exceptions import InputError, LedgerError, StoppedError
 from airflow_provider_sms.execution import enter
 from airflow_provider_sms.execution.enter import note_ledger, refuse_without_trace
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import adopt, note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.decisions import adopt
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
-from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
@@ -167,7 +165,7 @@ def test_every_try_leaves_its_trace_before_it_sends(send, people, ledger_path):
     """A task that fails on its table has entered the ledger, so that its next try is not refused."""
     ran = send(people(2, destination=["x", "y"]))
     with closing(sqlite3.connect(ledger_path)) as connection:
-        rows = connection.execute("SELECT task_id, try_number FROM sms_claimant").fetchall()
+        rows = connection.execute("SELECT task_id, try_number FROM sms_attempt").fetchall()
     assert (ran.state, rows) == ("failed", [("send", 1)])
 
 
@@ -194,7 +192,7 @@ def test_a_leg_whose_campaign_was_purged_is_refused(store):
 
 def purge_years_later(path):
     """Date back all that earlier legs and attempts wrote, as if the wait had taken years; purge as every night."""
-    earlier = "(SELECT max(id) FROM sms_claimant)"
+    earlier = "(SELECT max(id) FROM sms_attempt)"
     with closing(open_sqlite(path)) as store:
         with store.write(1) as connection:
             for table, column, where in (
@@ -202,8 +200,8 @@ def purge_years_later(path):
                 ("sms_request", "claimed_at", ""),
                 ("sms_request", "deadline", ""),
                 ("sms_request", "finished_at", ""),
-                ("sms_progress", "updated_at", f"WHERE claimant_id < {earlier}"),
-                ("sms_claimant", "started_at", f"WHERE id < {earlier}"),
+                ("sms_attempt", "updated_at", f"WHERE id < {earlier}"),
+                ("sms_attempt", "started_at", f"WHERE id < {earlier}"),
             ):
                 connection.exec_driver_sql(f"UPDATE {table} SET {column} = {column} - 1e8 {where}")
         before = store.clock() - 5e7

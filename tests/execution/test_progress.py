@@ -36,8 +36,8 @@ def notes(ledger_path):
 
     def notes():
         query = (
-            "SELECT p.*, c.name AS campaign, l.try_number FROM sms_progress p "
-            "JOIN sms_campaign c ON c.id = p.campaign_id JOIN sms_claimant l ON l.id = p.claimant_id ORDER BY l.id"
+            "SELECT a.*, c.name AS campaign FROM sms_attempt a "
+            "JOIN sms_campaign c ON c.id = a.campaign_id ORDER BY a.id"
         )
         rows = read(ledger_path, query)
         return [{**row, **{name: row[name] and json.loads(row[name]) for name in ("figures", "plan")}} for row in rows]
@@ -168,7 +168,7 @@ def test_a_ledger_that_takes_no_notes_stops_nothing(send, people, ledger_path, w
     open_sqlite(ledger_path).close()
     with closing(sqlite3.connect(ledger_path)) as connection:
         refuse = "BEGIN SELECT RAISE(ABORT, 'no notes about 27820000001'); END"
-        connection.execute(f"CREATE TRIGGER no_notes BEFORE UPDATE ON sms_progress {refuse}")
+        connection.execute(f"CREATE TRIGGER no_notes BEFORE UPDATE ON sms_attempt {refuse}")
     ran = send(people(250))
     assert (ran.state, len(witnessed()), set(witnessed().values())) == ("success", 250, {1})
     told = "The ledger does not take notes of the progress now: The ledger cannot be written to"
@@ -182,7 +182,7 @@ def test_nobody_is_in_the_notes(send, people, sandbox, ledger_path):
     numbers = [str(27_820_000_000 + n) for n in range(300)]
     numbers[7], numbers[9] = "no-number", numbers[8]
     send(people(300, destination=numbers), "Secret words for {first_name}", on_invalid="skip", concurrency=1)
-    for table, rows in (("sms_progress", 1), ("sms_balance", 2)):
+    for table, rows in (("sms_attempt", 1), ("sms_balance", 2)):
         found = read(ledger_path, f"SELECT * FROM {table}")
         told = json.dumps(found)
         assert len(found) >= rows

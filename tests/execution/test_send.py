@@ -8,7 +8,7 @@ from support.airflow import run_task
 from support.keys import message_keys
 from support.sending import claimant
 
-from airflow_provider_sms.execution import enter
+from airflow_provider_sms.hooks import ledger as opening
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
@@ -48,7 +48,7 @@ def met(ledger_path, monkeypatch):
                 claimed.extend(ledger.commit(chunks=[Chunk(keys, others)], claim_seconds=0.3))
         return 600.0 if claimed else 0.0
 
-    monkeypatch.setattr(enter, "configured_ledger_patience", claim)
+    monkeypatch.setattr(opening, "configured_ledger_patience", claim)
     return claimed
 
 
@@ -70,7 +70,7 @@ def test_an_outcome_that_comes_in_time_is_found(send, people, met, ledger_path, 
         lapse(ledger)
         if met and met[0].request_id is not None:
             with closing(open_sqlite(ledger_path)) as store:
-                other = CampaignLedger(store, "spring", claimant(host="worker-2"), claimant_id=2)
+                other = CampaignLedger(store, "spring", claimant(host="worker-2"), claimant_id=1)
                 other.finish([Outcome(met[0].request_id, ACCEPTED, event_id=77, messages=3)])
 
     monkeypatch.setattr(CampaignLedger, "lapse", lapse_and_record)

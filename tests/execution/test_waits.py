@@ -362,7 +362,7 @@ def add_an_invalid_row(path, ledger_path):
 
 def upgrade_the_ledger(path, ledger_path):
     with closing(sqlite3.connect(ledger_path)) as connection, connection:
-        connection.execute("UPDATE sms_ledger_version SET version = 99")
+        connection.execute("UPDATE sms_version SET version = 99")
 
 
 @pytest.mark.slow

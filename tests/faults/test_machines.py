@@ -213,9 +213,9 @@ def ledger():
     """A ledger in which one task began at 100, and had a request in flight from 110 to 120."""
     engine = create_engine("sqlite://", poolclass=StaticPool)
     with engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE sms_claimant (id, dag_id, started_at)")
-        connection.exec_driver_sql("CREATE TABLE sms_request (claimant_id, state, claimed_at, finished_at)")
-        connection.exec_driver_sql("INSERT INTO sms_claimant VALUES (1, 'played', 100), (2, 'another', 900)")
+        connection.exec_driver_sql("CREATE TABLE sms_attempt (id, dag_id, started_at)")
+        connection.exec_driver_sql("CREATE TABLE sms_request (attempt_id, state, claimed_at, finished_at)")
+        connection.exec_driver_sql("INSERT INTO sms_attempt VALUES (1, 'played', 100), (2, 'another', 900)")
         connection.exec_driver_sql("INSERT INTO sms_request VALUES (1, 'accepted', 110, 120), (2, 'accepted', 1, 999)")
     yield engine
     engine.dispose()

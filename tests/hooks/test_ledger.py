@@ -14,12 +14,13 @@ from support.cluster import running_node, until
 from airflow_provider_sms.exceptions import InputError, LedgerAwayError, LedgerError
 from airflow_provider_sms.hooks.ledger import (
     configured_ledger_patience,
+    ledger_reader,
     open_existing_ledger,
     open_ledger,
     postgres_url,
     refuse_several_machines,
 )
-from airflow_provider_sms.ledger import open as opening
+from airflow_provider_sms.ledger import backend
 
 A_SERVER = Connection(conn_id="c", conn_type="postgres", host="db")
 
@@ -125,7 +126,7 @@ def running(patient_servers):
 @pytest.fixture
 def server(running, monkeypatch):
     """Point the connection ``sms_ledger`` at a ledger on that server, and see to it that it runs afterwards."""
-    monkeypatch.setattr(opening, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(backend, "RETRY_SECONDS", 0.05)
     fields = {"conn_type": "postgres", "host": str(running.folder), "port": running.port, "schema": "postgres"}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": "postgres"}))
     open_ledger("sms_ledger").close()
@@ -144,6 +145,28 @@ def test_a_task_waits_for_a_server_that_is_away(server, caplog, create):
     open_ledger("sms_ledger", create=create).close()
     starting.join()
     assert [record.message.endswith("Trying again for up to 5 min") for record in caplog.records] == [True]
+
+
+def test_a_read_that_meets_a_restarting_server_succeeds_once_it_is_back(server, monkeypatch):
+    """The sessions that it had are over; a person is told at once."""
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
+    with (
+        closing(open_ledger("sms_ledger")) as store,
+        closing(open_existing_ledger("sms_ledger")) as of_person,
+        closing(ledger_reader()) as of_page,
+    ):
+        count = "SELECT count(*) FROM sms_campaign"
+        read = lambda each: each.exec_driver_sql(count).scalar()  # noqa: E731
+        assert store.fetch(read) == of_person.fetch(read) == 0
+        server.stop()
+        for other in (of_person, of_page):
+            with pytest.raises(LedgerAwayError), other.read() as connection:
+                read(connection)
+        starting = threading.Timer(0.5, server.start)
+        starting.start()
+        with store.read() as connection:
+            assert read(connection) == 0
+        starting.join()
 
 
 def test_a_server_is_waited_for_no_longer_than_the_patience(server, monkeypatch):

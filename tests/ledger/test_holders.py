@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from support.sending import people
 
+from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
 
 CLAIM_SECONDS = 60.0
 PERSON = people(1)[0]

@@ -13,9 +13,8 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger import postgres
-from airflow_provider_sms.ledger.backend import BUSY_SECONDS
+from airflow_provider_sms.ledger.backend import BUSY_SECONDS, LEDGER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
-from airflow_provider_sms.ledger.locks import REGISTER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import UNKNOWN, Chunk
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
 from airflow_provider_sms.ledger.schema import metadata
@@ -141,14 +140,14 @@ def test_lapsed_claims_are_recorded_in_spite_of_a_pause(postgres_url, pauses):
     store.close()
 
 
-@pytest.mark.parametrize("lock", [REGISTER_LOCK, campaign_lock("c")], ids=["register", "enter"])
+@pytest.mark.parametrize("lock", [LEDGER_LOCK, campaign_lock("c")], ids=["register", "enter"])
 def test_an_attempt_begins_in_spite_of_a_pause(postgres_url, lock, pauses):
     """Where the server has undone its first writes, nothing of them has happened, so the attempt tries them again."""
     store = open_postgres(postgres_url)
     pauses.append(lock)
     CampaignLedger(store, "c", claimant())
     with store.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM sms_claimant")).scalar() == 1
+        assert connection.execute(text("SELECT count(*) FROM sms_attempt")).scalar() == 1
         assert connection.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 1
     assert pauses == []
     store.close()
@@ -166,7 +165,7 @@ def test_a_ledger_is_created_in_spite_of_a_pause(postgres_url, monkeypatch):
     monkeypatch.setattr(metadata, "create_all", pause_first)
     store = open_postgres(postgres_url)
     with store.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM sms_ledger_version")).scalar() == 1
+        assert connection.execute(text("SELECT count(*) FROM sms_version")).scalar() == 1
     store.close()
 
 

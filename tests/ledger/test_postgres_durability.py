@@ -4,6 +4,7 @@ import logging
 import re
 import threading
 from contextlib import closing
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -12,10 +13,8 @@ from support.cluster import running_node, running_pair, until
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.postgres_durability import Server, check_server
+from airflow_provider_sms.ledger.postgres_engine import check_durability
 
-GOOD = Server(fsync=True, read_only=False, waits=True, standbys=1, hidden=0, synchronous=1)
-ALONE = GOOD._replace(waits=False, standbys=0, synchronous=0)
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
 WARNED = "has 1 standby server and does not wait for it.*texted twice.*synchronous_standby_names"
 
@@ -62,7 +61,7 @@ def test_a_user_without_rights_is_warned_too(asynchronous, caplog):
 
 def test_a_standby_that_nobody_waits_for_is_refused_where_one_is_required(asynchronous):
     """What is required is not only wished for."""
-    with pytest.raises(LedgerError, match=r"waits for no standby.*require_synchronous_standby.*Nothing was sent"):
+    with pytest.raises(LedgerError, match=r"require_synchronous_standby.*waits for no standby.*Nothing was sent"):
         open_postgres(asynchronous.primary.url(), require_standby=True)
 
 
@@ -155,21 +154,25 @@ def test_a_user_who_may_only_read_is_told_so(postgres_url):
 
 
 @pytest.mark.parametrize(
-    ("server", "words"),
+    ("waits", "standbys", "synchronous", "words"),
     [
-        (ALONE, "waits for no standby"),
-        (GOOD._replace(standbys=0, synchronous=0), "no standby attached"),
-        (GOOD._replace(hidden=1, synchronous=0), "does not show this user"),
-        (GOOD._replace(synchronous=0), "no synchronous standby attached"),
+        (False, 0, 0, "waits for no standby"),
+        (True, 0, 0, "no synchronous standby attached"),
+        (True, 1, 0, "no synchronous standby attached"),
     ],
 )
-def test_what_is_required_is_there_for_sure(server, words):
+def test_what_is_required_is_there_for_sure(waits, standbys, synchronous, words):
     """Whatever keeps a commit from being on a standby, or from being known to be there, refuses."""
     with pytest.raises(LedgerError, match=words):
-        check_server(server, "the ledger", require_standby=True)
+        check_durability(answering(waits, standbys, synchronous), "the ledger", require_standby=True)
 
 
 def test_a_server_without_standbys_is_no_cause_for_warnings(caplog):
     """There is nobody to fail over to."""
-    check_server(ALONE, "the ledger", require_standby=False)
+    check_durability(answering(0, 0, 0), "the ledger", require_standby=False)
     assert caplog.text == ""
+
+
+def answering(*standbys):
+    """Return a connection to a server with these settings."""
+    return SimpleNamespace(execute=lambda _: SimpleNamespace(one=lambda: (True, False, *standbys)))

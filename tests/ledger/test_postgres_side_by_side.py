@@ -8,8 +8,8 @@ from sqlalchemy import create_engine, text
 from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError
+from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 

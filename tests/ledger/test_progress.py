@@ -10,13 +10,11 @@ from support.sending import claimant, people
 from support.told import tell
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import connections_of, failed_on_unknown, note_progress, of_summary, register
+from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.progress import connections_of, failed_on_unknown, note_progress, of_summary
-from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.summary import Sums, summarise
 
@@ -28,9 +26,9 @@ def notes(store):
     """Give the notes of each try, by its claimant."""
 
     def notes():
-        query = "SELECT p.*, c.name FROM sms_progress p JOIN sms_campaign c ON c.id = p.campaign_id"
+        query = "SELECT a.*, c.name FROM sms_attempt a JOIN sms_campaign c ON c.id = a.campaign_id"
         with store.read() as connection:
-            return {row["claimant_id"]: row for row in connection.execute(text(query)).mappings()}
+            return {row["id"]: row for row in connection.execute(text(query)).mappings()}
 
     return notes
 
@@ -85,40 +83,26 @@ def two_stores(postgres_url):
 
 
 def test_a_note_waits_for_no_claim(two_stores):
-    """While a claim is being made, a try of the same campaign tells how it goes."""
+    """While a claim is being made, a try of the same campaign tells how it goes: they share the lock."""
     store, other = two_stores
     who = register(store, claimant())
     note_progress(store, "c", who, "checking")
-    with other.write(campaign_lock("c")):
+    with other.write(campaign_lock("c"), shared=True):
         note_progress(store, "c", who, "sending")
     with store.read() as connection:
-        assert connection.execute(text("SELECT state FROM sms_progress")).scalars().all() == ["sending"]
+        assert connection.execute(text("SELECT state FROM sms_attempt")).scalars().all() == ["sending"]
 
 
 def test_a_claim_waits_for_no_note(two_stores):
     """A note that is being written keeps nobody from being claimed."""
     store, other = two_stores
     ledger = CampaignLedger(store, "c", claimant())
-    who = register(other, claimant(2))
     messages = people(2)
-    with other.write(campaign_lock("another")) as connection:
-        connection.execute(text("SELECT id FROM sms_campaign FOR KEY SHARE"))
-        put = "INSERT INTO sms_progress (claimant_id, campaign_id, state, updated_at) SELECT :who, id, 's', 0 FROM "
-        connection.execute(text(put + "sms_campaign"), {"who": who})
+    with other.write(campaign_lock("c"), shared=True) as connection:
+        connection.execute(text("UPDATE sms_attempt SET state = 's'"))
         chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
         (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
     assert len(claimed.won) == 2
-
-
-def test_a_campaign_that_is_forgotten_meanwhile_is_made_anew(store, notes):
-    """A try that has begun since the purge's moment goes on, and is of a campaign again."""
-    who = register(store, claimant(), lambda: store.clock() + 60)
-    note_progress(store, "c", who, "waiting for credit")
-    later = store.clock() + 1
-    purge(store, old_campaigns(store, later, include_waiting=True), later)
-    assert notes() == {}
-    note_progress(store, "c", who, "sending", conn_id="mine")
-    assert (notes()[who]["name"], notes()[who]["state"]) == ("c", "sending")
 
 
 def test_a_note_of_nobody_is_an_error_of_the_ledger(store, notes):

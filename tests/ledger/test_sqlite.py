@@ -46,15 +46,6 @@ def test_a_new_file_has_large_pages_and_an_existing_one_keeps_its_own(tmp_path):
             assert (pages[0], pages[0] * pages[1]) == (page_bytes, 32 * 1024 * 1024)
 
 
-def test_event_ids_that_cannot_be_read_are_an_error_of_the_ledger(tmp_path):
-    """They are read past SQLAlchemy; what the driver raises is no unforeseen error all the same."""
-    store = open_sqlite(tmp_path / "ledger.db")
-    sql(tmp_path / "ledger.db", "ALTER TABLE sms_request RENAME TO elsewhere")
-    with pytest.raises(LedgerError, match="cannot be read: OperationalError: no such table"):
-        store.requests_of_events(1, [5])
-    store.close()
-
-
 def test_one_look_is_at_one_state(tmp_path):
     """What another process commits between two statements of a look is not seen by the second: counts add up."""
     store = open_sqlite(tmp_path / "ledger.db")
@@ -69,7 +60,7 @@ def test_one_look_is_at_one_state(tmp_path):
 def test_no_request_is_of_a_campaign_that_is_not_there(tmp_path):
     """References are checked: SQLite does not unless each connection asks for it."""
     store = open_sqlite(tmp_path / "ledger.db")
-    claim = {"campaign_id": 12345, "claimant_id": 1, "kind": "bulk", "state": "claimed", "claimed_at": 0, "deadline": 1}
+    claim = {"campaign_id": 12345, "attempt_id": 1, "kind": "bulk", "state": "claimed", "claimed_at": 0, "deadline": 1}
     with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
         store.insert_requests(connection, {**claim, "account": None}, [(100, None, None)])
     store.close()
@@ -129,7 +120,7 @@ def test_reading_waits_for_no_writer(tmp_path):
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with store.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == SCHEMA_VERSION
+        assert connection.exec_driver_sql("SELECT version FROM sms_version").scalar() == SCHEMA_VERSION
     other.close()
     store.close()
 

@@ -5,8 +5,8 @@ from support.told import tell
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
+from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
-from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.monitoring.audit_log import audit_log
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, literal, select, update
 from support.told import tell
 
+from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.pauses import pause
-from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
+from airflow_provider_sms.ledger.schema import attempt, campaign, request
 from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import (
     EXAMINED,
@@ -89,11 +89,12 @@ def _fill(store, count, *, first=2):
     with store.write(1) as connection:
         many = [{"id": first + n, "name": f"c{n}", "created_at": 1000.0 + n} for n in range(count)]
         connection.execute(insert(campaign), many)
-        dated = [{"campaign_id": each["id"], "claimant_id": each["id"]} for each in many]
-        who = select(*(each for each in claimant.c if each.name != "id")).where(claimant.c.id == 1).subquery()
-        copies = select(campaign.c.id, *who.c).select_from(campaign.join(who, campaign.c.id >= first))
-        connection.execute(insert(claimant).from_select(["id", *who.c.keys()], copies))
-        connection.execute(insert(progress), [{**each, "state": "ended", "updated_at": 1.0} for each in dated])
+        who = select(*(each for each in attempt.c if each.name not in ("id", "campaign_id", "state", "updated_at")))
+        who = who.where(attempt.c.id == 1).subquery()
+        ended = (literal("ended").label("state"), literal(1.0).label("updated_at"))
+        copies = select(campaign.c.id, campaign.c.id.label("campaign_id"), *ended, *who.c)
+        copies = copies.select_from(campaign.join(who, campaign.c.id >= first))
+        connection.execute(insert(attempt).from_select([each.name for each in copies.selected_columns], copies))
 
 
 def test_a_page_looks_at_a_bounded_number_of_campaigns(store, ledger):
@@ -112,11 +113,11 @@ def test_a_page_tells_nothing_of_hidden_campaigns(store, ledger):
     tell(store, "rare", state="failed", dag_id="seen")
     tell(store, "other", dag_id="hidden")
     with store.write(1) as connection:
-        connection.execute(update(claimant).where(claimant.c.id == 1).values(dag_id="hidden"))
+        connection.execute(update(attempt).where(attempt.c.id == 1).values(dag_id="hidden"))
     _fill(store, 2 * EXAMINED + 37, first=3)
     with store.write(1) as connection:
-        last = select(claimant.c.id).order_by(claimant.c.id.desc()).limit(1).scalar_subquery()
-        connection.execute(update(claimant).where(claimant.c.id.in_((1, last))).values(dag_id="seen"))
+        last = select(attempt.c.id).order_by(attempt.c.id.desc()).limit(1).scalar_subquery()
+        connection.execute(update(attempt).where(attempt.c.id.in_((1, last))).values(dag_id="seen"))
     page = listed(ledger, hidden=["hidden"])
     assert (names(page), page.examined_since) == ([f"c{2 * EXAMINED + 36}"], 1000.0 + 2 * EXAMINED + 36)
     first = page.older

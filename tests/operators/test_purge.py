@@ -15,11 +15,11 @@ from support.sending import people as recipients
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger import purge as purging
+from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.balances import record_reading
+from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.pauses import pause
-from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.operators.sms import PurgeLedgerOperator
 
 NOTHING = {"campaigns": 0, "messages": 0, "attempts": 0, "balances": 0}

@@ -196,7 +196,7 @@ def test_a_value_that_is_refused_leaves_a_trace_in_the_ledger(sms_default, ledge
     """Else the next attempt would be refused as one whose ledger is lost."""
     ran = run_with_params({"dry_run": "{{ params.nothing }}"}, native=False)
     with closing(sqlite3.connect(ledger_path)) as ledger:
-        tries = ledger.execute("SELECT try_number FROM sms_claimant").fetchall()
+        tries = ledger.execute("SELECT try_number FROM sms_attempt").fetchall()
     assert (ran.state, tries) == ("failed", [(1,)])
 
 

@@ -7,12 +7,12 @@ import pytest
 from support.sending import claimant, outgoing, people
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
-from airflow_provider_sms.ledger import attempts
-from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION, register
+from airflow_provider_sms.ledger import preview
+from airflow_provider_sms.ledger.attempts import adopt, note_progress, register
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.decisions import adopt, resolve
+from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.progress import note_progress
+from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.stop_flag import StopFlag
@@ -260,7 +260,7 @@ def test_groups_of_copies_are_different_people(attempt):
 
 def test_many_copies_are_looked_at_in_portions(attempt, monkeypatch):
     """No statement has more values than a database takes."""
-    monkeypatch.setattr(attempts, "in_pieces", partial(in_pieces, size=2))
+    monkeypatch.setattr(preview, "in_pieces", partial(in_pieces, size=2))
     for copy in range(5):
         attempt(copy, 1, f"p{copy}", people(1, copy))
     with pytest.raises(InputError, match=r"^4 messages"):

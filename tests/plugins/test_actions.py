@@ -6,9 +6,9 @@ from support.plugins import Person
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.campaigns import pause_of
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.pauses import pause_of
-from airflow_provider_sms.ledger.schema import decision, request
+from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins import actions
 from airflow_provider_sms.plugins.authorization import Access
@@ -23,7 +23,8 @@ def ed(site):
 
 def decisions(store):
     with store.read() as connection:
-        query = select(decision.c.request_id, decision.c.decision, decision.c.decided_by).order_by(decision.c.id)
+        query = select(request.c.id, request.c.decision, request.c.decided_by).order_by(request.c.decided_at)
+        query = query.where(request.c.decided_at.is_not(None))
         return [tuple(row) for row in connection.execute(query)]
 
 

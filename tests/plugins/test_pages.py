@@ -12,8 +12,8 @@ from support.told import tell
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
+from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.decisions import close_by_balance
-from airflow_provider_sms.ledger.pauses import pause
 from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.plugins.authorization import Access
 

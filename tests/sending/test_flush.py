@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.sending.sender import STOPPED_SECONDS, flush
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -13,9 +14,8 @@ class Silent:
     :param back_at: when it answers again.
     """
 
-    patience = 75.0
-
-    def __init__(self, seconds, back_at=float("inf")):
+    def __init__(self, seconds, back_at=float("inf"), stop=None, sleep=None):
+        self.patience = Patience(75.0, stop, sleep or self.sleep, self.clock)
         self.seconds = seconds
         self.back_at = back_at
         self.now = 0.0
@@ -39,8 +39,8 @@ class Silent:
 def test_no_attempt_begins_too_late(seconds):
     """Attempts that last are fewer, so that a task ends in time; those that fail at once go on."""
     ledger = Silent(seconds)
-    assert str(flush(ledger, [], StopFlag(), ledger.sleep, ledger.clock)) == "did not answer"
-    assert ledger.begun[-1] <= ledger.patience
+    assert str(flush(ledger, [])) == "did not answer"
+    assert ledger.begun[-1] <= ledger.patience.seconds
     assert len(ledger.begun) == {0.0: 151, 10.0: 8, 15.0: 5, 100.0: 1}[seconds]
 
 
@@ -49,27 +49,28 @@ def test_any_error_is_outlived():
     errors = iter([OSError("the connection is lost"), None])
 
     class Ledger:
-        patience = 75.0
+        patience = Patience(75.0, sleep=lambda _: None)
 
         def finish(self, outcomes):
             if (error := next(errors)) is not None:
                 raise error
 
-    assert flush(Ledger(), [], StopFlag(), lambda seconds: None) is None
+    assert flush(Ledger(), []) is None
 
 
 def test_a_cut_of_a_minute_is_outlived():
     """A ledger that answers again after 60 seconds is asked until then, with all that this takes."""
     ledger = Silent(15.0, back_at=60.0)
-    assert flush(ledger, [], StopFlag(), ledger.sleep, ledger.clock) is None
+    assert flush(ledger, []) is None
 
 
 @pytest.mark.parametrize("seconds", [0.0, 2.0, 15.0])
 def test_a_send_that_is_told_to_stop_leaves_soon(seconds):
     """Airflow kills it five seconds later: no attempt begins after the third, and until then one follows the other."""
-    ledger, stop = Silent(seconds), StopFlag()
+    stop = StopFlag()
     stop.set()
-    assert str(flush(ledger, [], stop, ledger.sleep, ledger.clock)) == "did not answer"
+    ledger = Silent(seconds, stop=stop)
+    assert str(flush(ledger, [])) == "did not answer"
     assert ledger.begun[-1] <= STOPPED_SECONDS
     assert ledger.now <= STOPPED_SECONDS + seconds
     assert len(ledger.begun) == {0.0: 7, 2.0: 2, 15.0: 1}[seconds]
@@ -78,13 +79,14 @@ def test_a_send_that_is_told_to_stop_leaves_soon(seconds):
 @pytest.mark.parametrize("back_at", [22.5, float("inf")])
 def test_a_stop_ends_a_wait(back_at):
     """A send that waits for the ledger when it is told to stop tries on for three seconds, and leaves."""
-    ledger, stop = Silent(0.0, back_at), StopFlag()
+    stop = StopFlag()
 
     def sleep(seconds):
         ledger.sleep(seconds)
         if ledger.now >= 20.0:
             stop.set()
 
-    error = flush(ledger, [], stop, sleep, ledger.clock)
+    ledger = Silent(0.0, back_at, stop, sleep)
+    error = flush(ledger, [])
     assert (error is None) is (back_at < 23.0)
     assert 22.5 <= ledger.begun[-1] == ledger.now < 23.5

@@ -27,10 +27,11 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome, TextedTwice
-from airflow_provider_sms.ledger.schema import claimant as claimant_table
+from airflow_provider_sms.ledger.schema import attempt as attempt_table
 from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.outcomes import outcome_of
 from airflow_provider_sms.sending.request_batch import Chunks
@@ -363,10 +364,11 @@ def test_what_was_held_when_the_table_was_checked_is_sent_once_it_is_free(sender
     assert set(service.taken.values()) == {1}
 
 
-def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, service, enter):
+def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, service, enter, store):
     """Everything else is sent meanwhile; the claims of the dead are waited for, at least until their own deadline."""
     hold(enter(1, clock=time.time), people(10), deadline=time.time() + 0.3)
-    send = sender(enter(2, clock=time.time, patience=0.0))
+    store.patience = Patience(0.0)
+    send = sender(enter(2, clock=time.time))
     send.run([people(30)])
     assert counted(send) == {"accepted": 20, "unknown": 10}
 
@@ -804,7 +806,7 @@ def test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own(ent
     mine, other = enter(1), enter(2)
     first = mine.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
     with store.write(0) as connection:
-        connection.execute(update(request).values(claimant_id=other._claimant_id))
+        connection.execute(update(request).values(attempt_id=other._claimant_id))
     with pytest.raises(LedgerLostError):
         mine.commit(outcomes=[Outcome(first.request_id, NOT_SENT)])
     assert states(other, people(1)) == {CLAIMED: 1}
@@ -815,7 +817,7 @@ def test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own(
     mine = enter(1)
     first = mine.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
     with store.write(0) as connection:
-        connection.execute(update(claimant_table).values(task_id="other", started_at=claimant_table.c.started_at + 0.5))
+        connection.execute(update(attempt_table).values(task_id="other", started_at=attempt_table.c.started_at + 0.5))
     with pytest.raises(LedgerLostError):
         mine.commit(outcomes=[Outcome(first.request_id, ACCEPTED)])
     with pytest.raises(LedgerLostError):
@@ -827,7 +829,7 @@ def test_an_attempt_that_the_ledger_has_lost_claims_nothing(enter, store):
     """It was registered, and the server went back before its first claim; another has the id now, or nobody."""
     claimant_id = register(store, claimant(1))
     with store.write(0) as connection:
-        connection.execute(update(claimant_table).values(task_id="other"))
+        connection.execute(update(attempt_table).values(task_id="other"))
     with pytest.raises(LedgerLostError):
         CampaignLedger(store, "c", claimant(1), claimant_id=claimant_id)
     with pytest.raises(LedgerLostError):

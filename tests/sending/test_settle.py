@@ -15,12 +15,14 @@ from support.sending import KEY, Service, answer, chunk_of, claimant, counted, f
 
 from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, KeptEvidence
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
-from airflow_provider_sms.ledger.schema import balance, decision
+from airflow_provider_sms.ledger.schema import balance
+from airflow_provider_sms.ledger.schema import request as request_table
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending import settle
 from airflow_provider_sms.sending.evidence import Verdict
@@ -127,7 +129,9 @@ def verdicts(store, *ids):
 
 def decisions(store):
     with store.read() as connection:
-        query = select(decision.c.request_id, decision.c.decision, decision.c.decided_by).order_by(decision.c.id)
+        columns = request_table.c
+        query = select(columns.id, columns.decision, columns.decided_by).where(columns.decided_at.is_not(None))
+        query = query.order_by(columns.decided_at, columns.id)
         return [tuple(row) for row in connection.execute(query)]
 
 
@@ -580,7 +584,8 @@ def test_a_lapsed_claim_is_superseded_once_its_process_has_given_up(
     """Patience counts from the claim, and never ends before the deadline, until which the request may be posted."""
     _, request_id = claimed()
     clock.now += after
-    assert settles([request_id], "resend", patience=patience) == (freed, 0)
+    store.patience = Patience(patience)
+    assert settles([request_id], "resend") == (freed, 0)
     assert [row.state for row in named_requests(store, [request_id])] == [SUPERSEDED if freed else UNKNOWN]
 
 

@@ -17,7 +17,7 @@ from airflow_provider_sms.exceptions import (
     TooManyErrorsError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow

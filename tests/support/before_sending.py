@@ -79,12 +79,12 @@ SETTINGS = {
 }
 
 _UNDER_WAY = text(
-    "SELECT count(*) FROM sms_request r JOIN sms_claimant k ON k.id = r.claimant_id "
+    "SELECT count(*) FROM sms_request r JOIN sms_attempt k ON k.id = r.attempt_id "
     "WHERE k.dag_id = :dag_id AND r.state = 'claimed'"
 )
 _ONE_AT_A_TIME = threading.Lock()
 """Lock for requests that write: Airflow's SQLite database fails simultaneous ones."""
-_LAST_PID = text("SELECT k.pid FROM sms_claimant k WHERE k.dag_id = :dag_id ORDER BY k.id DESC LIMIT 1")
+_LAST_PID = text("SELECT k.pid FROM sms_attempt k WHERE k.dag_id = :dag_id ORDER BY k.id DESC LIMIT 1")
 
 
 @dataclass

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.ledger.transitions import PATIENCE_SECONDS
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
@@ -79,12 +79,10 @@ def enter(store, clock):
         into=store,
         clock=clock,
         claimant_id=None,
-        patience=PATIENCE_SECONDS,
         **changes,
     ):
         who = claimant(try_number, **changes)
-        options = {"claimant_id": claimant_id, "patience": patience}
-        return CampaignLedger(into, campaign, who, clock=clock, **options)
+        return CampaignLedger(into, campaign, who, clock=clock, claimant_id=claimant_id)
 
     return enter
 
@@ -111,6 +109,8 @@ def sender(service, enter):
         **options,
     ):
         ledger, stop = ledger or enter(), stop or StopFlag()
+        store = ledger._store
+        store.patience = Patience(store.patience.seconds, stop, slept.append, monotonic)
         if reconciliation is None:
             balance = Balance(Decimal(1000), post_paid=False)
             reconciliation = Reconciliation(ledger._store, ledger.campaign_name, KEY, lambda: balance)
@@ -128,7 +128,6 @@ def sender(service, enter):
             stop_conditions=stop_conditions,
             holds=settle.holds,
             monotonic=monotonic,
-            sleep=slept.append,
             **options,
         )
         return Sending(ledger, sender, settle, chunk_size)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.progress import note_progress
 from support.sending import answer, claimant
 
 CLAIM_SECONDS = 60.0

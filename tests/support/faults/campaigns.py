@@ -20,7 +20,7 @@ _STATES = text(
     "SELECT m.message_key, r.state, r.deadline FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
     "JOIN sms_request r ON r.id = m.request_id WHERE c.name = :name"
 )
-_PIDS = text("SELECT k.pid FROM sms_claimant k WHERE k.dag_id = :dag_id ORDER BY k.id DESC")
+_PIDS = text("SELECT k.pid FROM sms_attempt k WHERE k.dag_id = :dag_id ORDER BY k.id DESC")
 
 
 class Campaign:

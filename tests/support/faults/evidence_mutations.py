@@ -88,7 +88,7 @@ EVIDENCE_MUTATIONS = (
     ),
     _defect(
         "a person's decision is a response",
-        "row.state == NOT_SENT and not row.was_decided",
+        "row.state == NOT_SENT and row.decided_at is None",
         "row.state == NOT_SENT",
         "test_what_has_no_response_may_have_been_charged",
         READS,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.postgres import open_postgres
 from support.cluster import has_pooler, running_pair, running_pooler
@@ -144,7 +145,7 @@ def _send(stage: Stage, failover: Failover, chance: random.Random) -> Figures:
     options = {"chunk_size": CHUNK, "concurrency": chance.randint(1, 4)}
     first = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 1, around=failover.around, **options)
     # The new primary may need a moment to accept connections.
-    first.sender._sleep = time.sleep
+    first.ledger._store.patience = Patience(stop=first.stop)
     first.run(rows)
     failover.wait()
     # From here on, all reads are of the new primary.

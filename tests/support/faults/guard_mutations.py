@@ -20,7 +20,7 @@ GUARD_MUTATIONS = (
     Mutation(
         "a trace of any task will do",
         "ledger/attempts.py",
-        "        claimant.c.task_id == who.task_id,\n",
+        " attempt.c.task_id == who.task_id,",
         "",
         (ATTEMPTS,),
     ),
@@ -55,8 +55,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a claim that may be under way is resolved",
         "ledger/decisions.py",
-        ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n        .values(state=state",
-        ".where(request.c.id == request_id)\n        .values(state=state",
+        "    this = update(request).where(request.c.id == request_id, request.c.state == UNKNOWN)\n",
+        "    this = update(request).where(request.c.id == request_id)\n",
         (DECISIONS,),
     ),
 )

@@ -51,7 +51,7 @@ COLUMNS = (
 
 _CLAIMS = text(
     "SELECT k.id, k.pid, k.map_index, k.try_number, r.state, r.claimed_at, coalesce(r.finished_at, r.claimed_at) "
-    "FROM sms_request r JOIN sms_claimant k ON k.id = r.claimant_id JOIN sms_campaign c ON c.id = r.campaign_id "
+    "FROM sms_request r JOIN sms_attempt k ON k.id = r.attempt_id JOIN sms_campaign c ON c.id = r.campaign_id "
     "WHERE c.name = :name ORDER BY r.id DESC"
 )
 

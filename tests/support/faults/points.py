@@ -12,8 +12,8 @@ import urllib3.util.connection
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import progress as attempt_progress
+from airflow_provider_sms.ledger import attempts, decisions
 from airflow_provider_sms.ledger import claims as ledger_module
-from airflow_provider_sms.ledger import decisions, progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import PostgresBackend
 from airflow_provider_sms.ledger.sqlite import SQLiteBackend
@@ -167,7 +167,7 @@ WAIT_POINTS: dict[str, Install] = {
 
 NOTE_POINTS: dict[str, Install] = {
     "before a note": _before(attempt_progress, "note_progress"),
-    "in a note": _before(progress, "_put"),
+    "in a note": _before(attempts, "_put"),
     "noted": _after(attempt_progress, "note_progress"),
 }
 """Points of a progress note: an attempt writes one when it enters, one before it claims, and one at the end."""

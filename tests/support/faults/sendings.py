@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import make_url
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -126,6 +127,7 @@ class Sending:
 
         self.stop = stop or StopFlag()
         on_unknown, self._chunk_size = options.pop("on_unknown", "fail"), options.pop("chunk_size", 100)
+        store.patience = Patience(stop=self.stop, sleep=lambda _: None)
         reconciliation = Reconciliation(store, campaign, "account", client.get_balance)
         self._settle = Settle(self.ledger, reconciliation, on_unknown, self.stop, lambda _: None)
         self.sender = Sender(
@@ -137,7 +139,6 @@ class Sending:
             backoff=Backoff(attempts=3, base=0.001),
             **options,
             stop_conditions=stop_conditions,
-            sleep=lambda seconds: None,
         )
         self.table = Table(())
 

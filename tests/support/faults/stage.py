@@ -34,7 +34,7 @@ _nonce = itertools.count()
 
 _OF_TRY = text(
     "SELECT m.message_key, r.state FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
-    "JOIN sms_request r ON r.id = m.request_id JOIN sms_claimant k ON k.id = r.claimant_id "
+    "JOIN sms_request r ON r.id = m.request_id JOIN sms_attempt k ON k.id = r.attempt_id "
     "WHERE c.name = :name AND k.try_number = :number"
 )
 

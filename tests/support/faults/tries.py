@@ -15,10 +15,10 @@ from sqlalchemy.engine import URL, make_url
 from airflow_provider_sms.exceptions import LedgerError, ServiceError, SmsError
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.account import Account
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import of_summary, register
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.progress import of_summary
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.reporting.row_counts import RowCounts
@@ -213,7 +213,6 @@ def attempt(
                 clock=clock,
                 claimant_id=claimant_id,
                 account=campaign.billed,
-                patience=3.0,
             )
             notes.note("checking")
             reconciliation = Reconciliation(store, campaign.name, campaign.billed.key, client.get_balance)
@@ -223,6 +222,7 @@ def attempt(
             ledger.lapse()
             notes.begin(RowCounts(not_sent=campaign.count), campaign.count)
             pause: Callable[[float], None] = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
+            store.patience = Patience(3.0, stop, pause)
             settle = Settle(ledger, reconciliation, "reconcile" if reconciles else "fail", stop, pause)
             sender = Sender(
                 ledger,
@@ -235,7 +235,6 @@ def attempt(
                 backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
                 stop_conditions=stop_conditions,
                 holds=settle.holds,
-                sleep=pause,
             )
             try:
                 table.send(ledger, sender, settle, campaign.chunk_size)

@@ -33,7 +33,7 @@ _STATES = text(
 
 _RECONCILED = text(
     "SELECT r.submitted FROM sms_campaign c JOIN sms_request r ON r.campaign_id = c.id "
-    "JOIN sms_decision d ON d.request_id = r.id WHERE c.name = :name AND d.decided_by = 'balance'"
+    "WHERE c.name = :name AND r.decided_by = 'balance'"
 )
 
 

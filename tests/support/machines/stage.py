@@ -36,7 +36,7 @@ CHUNK = 50
 PARTITIONS_OF_WORKER = 2
 OF_WORKER = CONCURRENCY * REQUESTS
 """Requests that a worker may have in flight."""
-OF_REQUESTS = "JOIN sms_request r ON r.claimant_id = k.id"
+OF_REQUESTS = "JOIN sms_request r ON r.attempt_id = k.id"
 NOTED = re.compile(r"^(\S+Z) .*Task \S+\[([0-9a-f-]+)\] (received|succeeded|raised)", re.MULTILINE)
 """What Celery says of a task: when, which one, and what has become of it."""
 
@@ -231,7 +231,7 @@ class Stage:
         :raises RuntimeError: none had, so no session of the ledger was in use.
         """
         query = (
-            "SELECT count(DISTINCT r.claimant_id) FROM sms_request r JOIN sms_claimant k ON k.id = r.claimant_id "
+            "SELECT count(DISTINCT r.attempt_id) FROM sms_request r JOIN sms_attempt k ON k.id = r.attempt_id "
             f"WHERE k.dag_id = '{self.dag_id}' AND r.state = 'accepted' "
             f"AND r.claimed_at < {self.began} AND r.finished_at > {self.began}"
         )
@@ -244,7 +244,7 @@ class Stage:
 
         :raises RuntimeError: all had begun before.
         """
-        query = f"SELECT count(*) FROM sms_claimant WHERE dag_id = '{self.dag_id}' AND started_at > {self.began}"
+        query = f"SELECT count(*) FROM sms_attempt WHERE dag_id = '{self.dag_id}' AND started_at > {self.began}"
         with self.campaign.ledger.connect() as connection:
             if not connection.exec_driver_sql(query).scalar():
                 raise RuntimeError("no task began after the disturbance")
@@ -265,7 +265,7 @@ class Stage:
 
         :param joined: what they are joined with.
         """
-        query = f"SELECT DISTINCT k.map_index, k.try_number, k.host FROM sms_claimant k {joined}"
+        query = f"SELECT DISTINCT k.map_index, k.try_number, k.host FROM sms_attempt k {joined}"
         with self.campaign.ledger.connect() as connection:
             rows = connection.exec_driver_sql(f"{query} WHERE k.dag_id = '{self.dag_id}'")
             return [((map_index, try_number), host) for map_index, try_number, host in rows]

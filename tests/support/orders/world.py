@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from airflow_provider_sms.exceptions import LedgerError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import UNKNOWN
@@ -167,6 +168,7 @@ class Ledger:
         store = self._stores[self._used]
         self._used += 1
         store.clock = lambda: self._world.now
+        store.patience = Patience(PATIENCE, sleep=self._world._sleep, monotonic=store.clock)
         store.write = partial(self._write, type(store).write, store)
         return store
 
@@ -255,7 +257,6 @@ class World:
             clock=store.clock,
             elapsed=store.clock,
             claimant_id=register(store, who),
-            patience=PATIENCE,
         )
         ledger.lapse()
         self.is_free = was_free
@@ -281,7 +282,6 @@ class World:
                     stop_conditions=StopConditions(clock=lambda: self.now),
                     holds=settle.holds,
                     monotonic=lambda: self.now,
-                    sleep=self._sleep,
                 )
             table.send(ledger, sender, settle, case.chunk_size)
             error = sender.error

@@ -1,4 +1,4 @@
-"""Pausing a campaign: while it is paused nothing more of it is claimed, on any machine, and nothing of it is lost.
+"""The campaigns of a ledger, and their pauses: a paused campaign claims nothing more on any machine, and loses nothing.
 
 A claim (:meth:`~airflow_provider_sms.ledger.claims.CampaignLedger.commit`) looks for a pause in its own transaction,
 under the campaign's lock, which a pause takes, too. So once a campaign is paused, no claim of it follows; requests that
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, insert, select, update
+from sqlalchemy import and_, bindparam, func, select, update
 
-from airflow_provider_sms.ledger.backend import Compiled, require_campaign
-from airflow_provider_sms.ledger.locks import campaign_lock
-from airflow_provider_sms.ledger.schema import message, pauses, request
+from airflow_provider_sms.exceptions import NoCampaignError
+from airflow_provider_sms.ledger.backend import Compiled, campaign_lock
+from airflow_provider_sms.ledger.schema import campaign, message, request
 from airflow_provider_sms.ledger.transitions import under_way
 
 if TYPE_CHECKING:
@@ -48,32 +48,43 @@ class Pausing(NamedTuple):
     messages: int
 
 
-_OPEN = Compiled(
-    select(pauses.c.paused_by, pauses.c.paused_at).where(
-        pauses.c.campaign_id == bindparam("of_campaign"), pauses.c.resumed_at.is_(None)
-    )
+IS_PAUSED = and_(campaign.c.paused_at.is_not(None), campaign.c.resumed_at.is_(None))
+"""The condition for campaigns that are paused."""
+_PAUSE = Compiled(
+    select(campaign.c.paused_by, campaign.c.paused_at).where(campaign.c.id == bindparam("of_campaign"), IS_PAUSED)
 )
+
+
+def find_campaign(connection: Connection, name: str) -> int | None:
+    """Return a campaign's id; None where the ledger has no such campaign."""
+    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
+    return found
+
+
+def require_campaign(connection: Connection, name: str) -> int:
+    """Return a campaign's id."""
+    if (found := find_campaign(connection, name)) is None:
+        raise NoCampaignError(name)
+    return found
 
 
 def open_pause(connection: Connection, campaign_id: int) -> Pause | None:
     """Return the pause that holds, within a transaction of the caller's; None where the campaign is not paused."""
-    found = _OPEN.run(connection, {"of_campaign": campaign_id}).first()
+    found = _PAUSE.run(connection, {"of_campaign": campaign_id}).first()
     return None if found is None else Pause(found.paused_by, found.paused_at)
 
 
 def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
     """Pause a campaign: once this has returned, no process claims any of it.
 
-    :param who: the person, for the record.
     :returns: the pause; where the campaign was paused already, the earlier one, which stays.
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
         campaign_id, now = require_campaign(connection, campaign_name), store.clock()
         before = open_pause(connection, campaign_id)
         if before is None:
-            connection.execute(insert(pauses).values(campaign_id=campaign_id, paused_by=who, paused_at=now))
+            made = {"paused_by": who, "paused_at": now, "resumed_by": None, "resumed_at": None}
+            connection.execute(update(campaign).where(campaign.c.id == campaign_id).values(made))
         going = and_(request.c.campaign_id == campaign_id, under_way(now))
         requests = select(func.count()).select_from(request).where(going)
         held = select(func.count()).select_from(message.join(request, request.c.id == message.c.request_id))
@@ -88,24 +99,17 @@ def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
 def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
     """End the pause of a campaign.
 
-    :param who: the person, for the record.
     :returns: the pause that ended; None where the campaign was not paused.
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
         campaign_id = require_campaign(connection, campaign_name)
         ended = open_pause(connection, campaign_id)
-        held = and_(pauses.c.campaign_id == campaign_id, pauses.c.resumed_at.is_(None))
-        connection.execute(update(pauses).where(held).values(resumed_by=who, resumed_at=store.clock()))
+        held = and_(campaign.c.id == campaign_id, IS_PAUSED)
+        connection.execute(update(campaign).where(held).values(resumed_by=who, resumed_at=store.clock()))
         return ended
 
 
 def pause_of(store: LedgerBackend, campaign_name: str) -> Pause | None:
-    """Return the pause that holds; None where the campaign is not paused.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
+    """Return the pause that holds; None where the campaign is not paused."""
     with store.read() as connection:
         return open_pause(connection, require_campaign(connection, campaign_name))

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+from support.sending import chunk_of, claimant, people
+
+from airflow_provider_sms.exceptions import LedgerAwayError, LedgerLostError
+from airflow_provider_sms.ledger.attempts import claimants_of_try, has_trace, register
+from airflow_provider_sms.ledger.backend import RETRY_SECONDS, Patience
+from airflow_provider_sms.ledger.campaigns import pause, pause_of
+from airflow_provider_sms.stop_flag import StopFlag
+
+
+@pytest.fixture
+def slept():
+    return []
+
+
+@pytest.fixture
+def patient(store, slept):
+    """Give the ledger a patience of seconds, whose waits take no time."""
+
+    def patient(seconds=10.0, stop=None):
+        store.patience = Patience(seconds, stop, slept.append, lambda: sum(slept))
+        return store
+
+    return patient
+
+
+@pytest.fixture
+def away(store, monkeypatch):
+    """Let the ledger's server be away: the next connections are refused."""
+
+    def away(times):
+        connect, left = type(store._engine).connect, [None] * times
+
+        def refused(engine):
+            if left:
+                left.pop()
+                raise OperationalError("", {}, Exception("connection refused"))
+            return connect(engine)
+
+        monkeypatch.setattr(type(store._engine), "connect", refused)
+
+    return away
+
+
+READS = {
+    "holders": lambda store, ledger: ledger.holders([people(1)[0].key]),
+    "sums": lambda store, ledger: [row.submitted for row in ledger.sent_requests()],
+    "requests": lambda store, ledger: ledger.states([1]),
+    "pause": lambda store, ledger: pause_of(store, "c"),
+    "trace": lambda store, ledger: has_trace(store, claimant()),
+    "events": lambda store, ledger: ledger.known_events({1: 5}),
+    "earlier": lambda store, ledger: ledger.earlier().any(),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_read_is_tried_again_until_the_ledger_is_back(enter, patient, away, slept, caplog, read):
+    """It returns what it would have returned, and the log says once what it waited for."""
+    store, ledger = patient(), enter()
+    ledger.commit(chunks=[chunk_of(people(1))], claim_seconds=60.0)
+    wanted = READS[read](store, ledger)
+    away(3)
+    assert READS[read](store, ledger) == wanted
+    assert (slept, [each.message.count("Trying again for up to 10 s") for each in caplog.records]) == (
+        [RETRY_SECONDS] * 3,
+        [1],
+    )
+
+
+WRITES = {
+    "register": lambda store, ledger: register(store, claimant(2)),
+    "enter": lambda store, ledger: type(ledger)(store, "other", claimant(1), claimant_id=ledger._claimant_id),
+    "lapse": lambda store, ledger: ledger.lapse(),
+    "supersede": lambda store, ledger: ledger.supersede([1]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_that_may_be_repeated_is_tried_again(enter, patient, away, slept, write):
+    """Whether it was committed before the error or not."""
+    store, ledger = patient(), enter()
+    away(2)
+    WRITES[write](store, ledger)
+    assert slept == [RETRY_SECONDS] * 2
+
+
+def test_a_claim_is_not_tried_again(enter, patient, away, slept):
+    """While the ledger is away nothing more is claimed."""
+    patient()
+    ledger = enter()
+    away(1)
+    with pytest.raises(LedgerAwayError):
+        ledger.commit(chunks=[chunk_of(people(1))], claim_seconds=60.0)
+    assert slept == []
+
+
+def test_a_read_begins_anew_where_the_ledger_goes_away_meanwhile(enter, patient, slept):
+    """A statement that fails half way is no answer."""
+    store, failing = patient(), [True]
+
+    def read(connection):
+        found = connection.execute(text("SELECT 1")).scalar()
+        if failing:
+            failing.pop()
+            raise OperationalError("", {}, Exception("server closed the connection unexpectedly"))
+        return found
+
+    assert (store.fetch(read), slept) == (1, [RETRY_SECONDS])
+
+
+def test_all_reads_share_the_seconds_since_the_ledger_last_responded(patient, away, slept):
+    """A task whose ledger is gone ends after them, however many reads it still makes."""
+    store = patient(10.0)
+    away(1000)
+    for _ in range(5):
+        with pytest.raises(LedgerAwayError):
+            has_trace(store, claimant())
+    assert sum(slept) == 10.0
+
+
+def test_the_seconds_begin_anew_once_it_has_responded(patient, away, slept):
+    """Two outages are two waits."""
+    store = patient(2.0)
+    for _ in range(2):
+        away(3)
+        assert not has_trace(store, claimant())
+    assert sum(slept) == 6 * RETRY_SECONDS
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_who_has_no_patience_or_was_told_to_stop_is_told_at_once(patient, away, slept, stopped):
+    """A person, and a task that Airflow ends."""
+    stop = StopFlag()
+    if stopped:
+        stop.set()
+    store = patient(10.0 if stopped else 0.0, stop)
+    away(1)
+    with pytest.raises(LedgerAwayError):
+        claimants_of_try(store, claimant(), 1)
+    assert slept == []
+
+
+def test_a_ledger_that_went_back_is_not_asked_again(patient, slept):
+    """Nothing that it says later is true."""
+
+    def lost():
+        raise LedgerLostError("gone")
+
+    with pytest.raises(LedgerLostError):
+        patient().patience.again(lost, Exception)
+    assert slept == []
+
+
+def test_a_decision_of_a_person_is_not_tried_again(enter, patient, away):
+    """The command says what failed."""
+    enter()
+    store = patient()
+    away(1)
+    with pytest.raises(LedgerAwayError):
+        pause(store, "c", "ann")

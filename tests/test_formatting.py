@@ -31,12 +31,11 @@ NO_NOUNS |= {"returns", "runs", "takes", "waits", "was"}
 """Words of what looks like a plural noun and is none."""
 ALWAYS_MANY = {
     ("cli/balance_evidence.py", "{money(amount)} credits"): "written with decimals: 1.00 credits",
+    ("execution/xcom.py", "%d responses"): "above MAX_RESPONSES",
     ("ledger/name_rules.py", "{len(name)} characters"): "above MAX_CHARACTERS",
-    ("messages/spool.py", "{bytes_a_row} bytes"): "at least those of a key",
     ("notifications/sms.py", "{len(numbers)} numbers"): "above MAX_PEOPLE",
     ("recipients/columns.py", "{len(found)} columns"): "above 1",
     ("recipients/files.py", "%d files"): "above 1, since one of them has rows and another none",
-    ("sandbox/contract.py", "{limit} characters"): "the service's limits",
     ("send_window/window.py", "{len(names)} time zones"): "above 1",
     ("sending/sender.py", "%d times"): "MAX_BUSY",
     ("sending/stop_conditions.py", "{seen} messages"): "at least FIRST_JUDGED",

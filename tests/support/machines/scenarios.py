@@ -7,6 +7,7 @@ from support.machines.engine import CONCURRENCY
 from support.machines.stage import CHUNK, OF_WORKER, Scenario, Stage
 
 CUT_SECONDS = 60.0
+LONG_CUT_SECONDS = 200.0
 OUT_SECONDS = 20.0
 RICH = 1_000_000
 """Credits of an account that has enough."""
@@ -55,6 +56,12 @@ QUEUED = {"engine": {"concurrency": 1}, "proves": Stage.require_begun_later}
 @scenario(f"a worker loses PostgreSQL for {CUT_SECONDS:.0f} s")
 def loses_database_60(stage):
     stage.cut_for(CUT_SECONDS, "database", "pooler")
+
+
+# What was answered within the ledger's patience is recorded, and whoever waits for it fails retryably at most.
+@scenario(f"a worker loses PostgreSQL for {LONG_CUT_SECONDS:.0f} s", seconds=None, proves=Stage.require_in_flight)
+def loses_database_200(stage):
+    stage.cut_for(LONG_CUT_SECONDS, "database", "pooler")
 
 
 @scenario("a worker loses PostgreSQL for good", requests=OF_WORKER)
@@ -128,6 +135,12 @@ def scheduler_killed(stage):
 def database_stopped(stage):
     stage.services.database.stop()
     stage.later(CUT_SECONDS, stage.services.database.start)
+
+
+@scenario("PostgreSQL is restarted", proves=Stage.require_first_tries)
+def database_restarted(stage):
+    stage.services.database.stop()
+    stage.services.database.start()
 
 
 @scenario(

@@ -239,6 +239,15 @@ class Stage:
             if not connection.exec_driver_sql(query).scalar():
                 raise RuntimeError("no request was in flight at the disturbance")
 
+    def require_first_tries(self):
+        """Check that no attempt failed while a request was in flight.
+
+        :raises RuntimeError: one did.
+        """
+        self.require_in_flight()
+        if any(each["try_number"] != 1 for each in self.instances()):
+            raise RuntimeError("an attempt failed")
+
     def require_begun_later(self):
         """Check that tasks began after the disturbance, so that a queue was needed.
 

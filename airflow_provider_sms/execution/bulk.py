@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.check import CheckedTable
-    from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
@@ -75,8 +74,9 @@ def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str
                 options.approved_plan.require(PlanId.of(plan, options.send_options))
             if not plan.is_settled:
                 refuse_changed_texts(messages_of(table.spool), run.ledger.earlier(), run.stop)
-            wait_before(run, plan)
+            balance = wait_before(run, plan)
         except Exception as error:
+            push_responses(context, run.ledger)
             is_for_rows = isinstance(error, InvalidRowsError)
             result.write("other rows cannot be texted" if is_for_rows else words_of(error, resumed=run.resumed))
             raise
@@ -84,7 +84,7 @@ def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str
         end = End()
         if not plan.is_settled:
             result.count(result.counts.in_doubt(), result.sums)  # until they are counted
-            end = _send(run, table, plan, preview.held_by)
+            end = _send(run, table, balance, preview.held_by)
         end = _count(run, result, table, end)
         conclude(run, end, result.counts, result.sums)
         result.require_report()
@@ -193,7 +193,7 @@ def _balance_of(run: Run[BulkOptions]) -> Balance | None:
         return None
 
 
-def _send(run: Run[BulkOptions], table: CheckedTable, plan: Plan, held_by: Collection[int]) -> End:
+def _send(run: Run[BulkOptions], table: CheckedTable, balance: Balance | None, held_by: Collection[int]) -> End:
     options, held = run.options, run.ledger.holders
 
     def messages(most: Status, *, looks: bool) -> Iterator[Outgoing]:
@@ -205,8 +205,8 @@ def _send(run: Run[BulkOptions], table: CheckedTable, plan: Plan, held_by: Colle
         return client.send_bulk(messages, send_options=options.send_options)
 
     credit = None
-    if options.on_low_balance == "wait" and (balance := prepaid(plan.balance)) is not None:
-        credit = Credit(Prices(options.cost_per_part), balance)
+    if options.on_low_balance == "wait" and (left := prepaid(balance)) is not None:
+        credit = Credit(Prices(options.cost_per_part), left)
     return send_messages(
         run,
         # Of what is sent again, a request may hold some.
@@ -219,7 +219,7 @@ def _send(run: Run[BulkOptions], table: CheckedTable, plan: Plan, held_by: Colle
             credit,
             options.limits.error_rate,
             # If the service did not respond just now, one request goes first.
-            Caution(on=plan.balance is None),
+            Caution(on=balance is None),
         ),
     )
 
@@ -233,14 +233,18 @@ def _count(run: Run[BulkOptions], result: _Result, table: CheckedTable, end: End
         sums = add_up(run.ledger.sent_requests())
         run.ledger.require_whole()
         counts = count_rows(table.spool, table.counts, run.ledger)
+        is_counted = True
         is_in_doubt = isinstance(end.error, LedgerLostError)
     except LedgerError as error:
         log.warning("The rows are counted without the ledger, which cannot be read: %s", error)
         counts, sums, is_in_doubt = counts_of_check(table.counts), result.sums, end.has_posted
         end = end._replace(error=graver(end.error, error))
+        is_counted = False
     result.count(counts.in_doubt() if is_in_doubt else counts, sums)
     log.info("%s", one_line(result.summary, sums.of_unknown_cost))
     push_responses(run.context, run.ledger)
+    if not is_counted:  # the report is made of the same ledger
+        return end
     not_sent = "the service took none of the messages of its request" if sums.none_taken else None
     result.write(not_sent if end.error is None else describe(end.error))
     return end

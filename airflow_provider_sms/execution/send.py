@@ -61,6 +61,22 @@ def send_messages(
     :param post: posts one request.
     :param held_by: requests without an outcome that held messages when these were checked.
     """
+    try:
+        return _send(run, messages, free_messages, post, held_by=held_by, stop_conditions=stop_conditions)
+    except Exception as error:  # noqa: BLE001  # of the ledger, or no thread: the rows are counted all the same
+        log_unforeseen(error)
+        return End(error, has_posted=True)
+
+
+def _send(
+    run: Run[Any],
+    messages: Iterable[Outgoing],
+    free_messages: Callable[[], Iterable[Outgoing]],
+    post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
+    *,
+    held_by: Collection[int],
+    stop_conditions: StopConditions,
+) -> End:
     options = run.options
     if options.on_unknown == "reconcile":
         stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.service.responses import Balance
 
 log = logging.getLogger(__name__)
 
@@ -34,17 +35,17 @@ RESUME_METHOD = "execute_complete"
 """The operator's method that Airflow calls after a deferral; its name is in Airflow's database while a task waits."""
 
 
-def wait_before(run: Run[BulkOptions], plan: Plan) -> None:
-    """Return if the plan may be sent now; otherwise wait: for the hours, then for credit."""
+def wait_before(run: Run[BulkOptions], plan: Plan) -> Balance | None:
+    """Return the balance if the plan may be sent now, as far as it was read; otherwise wait: for hours, then credit."""
     if not plan.to_send:
-        return
+        return plan.balance
     if (opening := closed_for_all(run.options.send_window, datetime.now(timezone.utc))) is not None:
         wait(run, StopReason(until=opening))
     if run.options.on_low_balance == "send":
-        return
+        return plan.balance
     balance = plan.balance or run.reconciliation.observe()
     if covers(prepaid(balance), plan.cost):
-        return
+        return balance
     if run.options.on_low_balance == "fail":
         raise CreditError(
             f"The balance is {balance.amount:f}, and the {plan.to_send} "
@@ -52,7 +53,7 @@ def wait_before(run: Run[BulkOptions], plan: Plan) -> None:
             f"{by_count(plan.cost, 'credit')}, so nothing was sent. Top up, or set on_low_balance='wait' to wait "
             "for credit without a slot"
         )
-    wait(run, StopReason(credit=plan.cost))
+    return wait(run, StopReason(credit=plan.cost))
 
 
 def wait(run: Run[Any], reason: StopReason) -> NoReturn:

@@ -81,7 +81,13 @@ FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; short, since the wait is repeated."""
 
 
-def _named(ids: Collection[int]) -> dict[str, int]:
+def _padded(ids: Collection[int]) -> Sequence[int]:
+    """Return ids with the first one repeated, up to a power of two: so there are few statements to compile."""
+    some = list(ids)
+    return some + some[:1] * ((1 << (len(some) - 1).bit_length()) - len(some))
+
+
+def _named(ids: Sequence[int]) -> dict[str, int]:
     return {f"id_{place}": each for place, each in enumerate(ids)}
 
 
@@ -284,7 +290,7 @@ class CampaignLedger:
 
         :param events: the event id of each request.
         """
-        ids = set(events.values())
+        ids = _padded(set(events.values()))
         values = {"this": self._campaign_id, **_named(ids)}
         known: Sequence[Any] = self._store.fetch(
             lambda connection: _requests_of_events(len(ids)).run(connection, values).all()
@@ -303,7 +309,7 @@ class CampaignLedger:
 
         :raises LedgerLostError: the ledger does not have this attempt any more.
         """
-        ids = self._expected(outcomes).union(unposted) or {0}  # no request has this one
+        ids = _padded(self._expected(outcomes).union(unposted) or {0})  # no request has this one
         this = {"this": self._claimant_id, "at": self._started_at}
         rows: Sequence[Any] = _states(len(ids)).run(connection, {**this, **_named(ids)}).all()
         if not rows:

@@ -84,7 +84,8 @@ def load_attempts(
 ) -> dict[int, list[Attempt]]:
     """Return current attempts by campaign, with all figures that they reported."""
     ids = [each.claimant_id for attempts in current.values() for each in attempts]
-    rows = {row.id: row for row in connection.execute(select(attempt).where(attempt.c.id.in_(ids)))}
+    queries = (select(attempt).where(attempt.c.id.in_(piece)) for piece in in_pieces(ids))
+    rows = {row.id: row for query in queries for row in connection.execute(query)}
     return {
         campaign_id: [_attempt(each, rows[each.claimant_id], silent=is_silent(each, now)) for each in attempts]
         for campaign_id, attempts in current.items()

@@ -5,11 +5,12 @@ DAG files load this module, so it is apart from :mod:`~airflow_provider_sms.plan
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.planning.plan import Plan
 
-_FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15}(?:\.[0-9]{1,15})?)", re.ASCII)
+_FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,40}(?:\.[0-9]{1,40})?)", re.ASCII)
 
 
 class PlanId(NamedTuple):
@@ -36,8 +37,8 @@ class PlanId(NamedTuple):
     @classmethod
     def of(cls, plan: Plan, send_options: Mapping[str, Any] | None) -> PlanId:
         """Return the id of a plan."""
-        options = json.dumps([plan.campaign, send_options or {}], sort_keys=True)
-        return cls(plan.id, blake2b(options.encode(), digest_size=4).hexdigest(), plan.to_send, plan.cost)
+        options = orjson.dumps([plan.campaign, send_options or {}], option=orjson.OPT_SORT_KEYS)
+        return cls(plan.id, blake2b(options, digest_size=4).hexdigest(), plan.to_send, plan.cost)
 
     @classmethod
     def read(cls, written: object) -> PlanId:

@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.execution.errors import describe, log_unforeseen
 from airflow_provider_sms.execution.options import SmsConnection, TableOptions, Whole
 from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.formatting import by_count
@@ -177,6 +178,11 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
                 raise AirflowFailException(str(error)) from None
             times = f"{self._failures} {by_count(self._failures, 'time')}"
             raise AirflowException(f"The balance could not be read {times} in a row: {error}") from None
+        except AirflowException:
+            raise
+        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
+            log_unforeseen(error)
+            raise AirflowException(describe(error)) from None
         if balance is not None and (balance.post_paid or balance.amount >= wanted):
             seen = {"balance": float(balance.amount), "post_paid": balance.post_paid}
             describe_on_assets(context, seen)

@@ -145,3 +145,16 @@ def test_people_of_a_superseded_request_stay_unknown_until_they_are_sent_to(send
     assert (found["unknown"], found["not_sent"]) == (3, 2)
     found = send(people(5), campaign="spring", on_unknown=policy).summary
     assert found["accepted"] == 5
+
+
+def test_a_send_that_cannot_begin_is_counted_by_the_ledger(send, people, monkeypatch, tmp_path):
+    """Nothing was claimed, so nobody is unknown."""
+
+    def away(self):
+        raise LedgerAwayError("The ledger is away")
+
+    monkeypatch.setattr(CampaignLedger, "has_unknown", away)
+    path = tmp_path / "report.parquet"
+    ran = send(people(3), "Hi", report=str(path))
+    assert (ran.summary["unknown"], ran.summary["not_sent"], path.exists()) == (0, 3, True)
+    assert "The ledger is away" in ran.log

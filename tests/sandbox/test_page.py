@@ -78,7 +78,7 @@ def test_faults_and_balance_are_set_by_the_page(client, open_page, see):
     see(page.locator("#waiting li")).to_have_count(0)
     page.locator("#faults").fill('[{"kind": "explode"}]')
     page.locator("#faults-form button", has_text="Add").click()
-    see(page.locator("#error")).to_contain_text("kind must be one of")
+    see(page.locator("#error")).to_contain_text("kind Input should be 'none'")
     page.locator("#balance").fill("12.5")
     page.locator("#balance-form button").click()
     see(page.locator("#error")).to_be_empty()

@@ -77,6 +77,23 @@ def test_a_need_that_cannot_be_told_fails_at_once(sms_default, sandbox, argument
     assert words in ran.log
 
 
+def test_an_error_of_a_source_is_told_without_its_words(sms_default, sandbox):
+    """They may quote a row."""
+
+    words = "no consent for 27829999999 (Thandi)"
+
+    def rows():
+        yield {"destination": "27820000001"}
+        raise ValueError(words)
+
+    ran = wait(source=rows(), message="Hi")
+    assert ("ValueError (see the log above)" in ran.log, "Thandi" in ran.log, "7829999999" in ran.log) == (
+        True,
+        False,
+        False,
+    )
+
+
 def test_recipients_are_kept_out_of_sight(sms_default, sandbox):
     """Rows in memory do not reach what Airflow stores and shows, nor the log."""
     ran = wait(source=[{"destination": "27829999999"}], message="Hi")

@@ -50,7 +50,7 @@ class Ran:
     :param whole: elapsed seconds from the import of the operator to the end of the DAG run.
     :param peak: peak memory of the process during ``execute``, in bytes.
     :param xcom_bytes: bytes of the task's XComs.
-    :param xcom_shape: the XComs with every number replaced by 0, to compare them regardless of digits.
+    :param xcom_shape: the XComs with every number, id and markdown replaced by 0, to compare them regardless of digits.
     :param summary: the task's return value.
     :param counters: counters of the service since the start of the task.
     :param distinct: number of different people who were texted.

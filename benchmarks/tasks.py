@@ -71,7 +71,7 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
         **measure.figures,
         "whole": whole,
         "xcom_bytes": sum(map(len, written)),
-        "xcom_shape": re.sub(r'"id": "[0-9a-f-]+"|\d+(\.\d+)?', "0", "\n".join(written)),
+        "xcom_shape": re.sub(r'"(id|markdown)": "(?:[^"\\]|\\.)*"|\d+(\.\d+)?', "0", "\n".join(written)),
         "summary": summary,
         "counters": asdict(service.counters()),
         "distinct": service.distinct(),

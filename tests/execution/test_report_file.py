@@ -100,11 +100,13 @@ def test_after_another_table_the_report_and_the_summary_agree(send, people, repo
         numbers = [str(27_830_000_000 + n) for n in range(250)]
         pq.write_table(pa.table({"destination": numbers, "first_name": ["New"] * 250}), path)
         if ends == "balance":
-            sandbox.state.set_faults([{"kind": "status", "on": "balance", "status": 401}])
+            sandbox.state.set_faults([{"kind": "status", "on": "balance", "status": 401, "times": 2}])
         if ends == "request":
             sandbox.state.set_faults([{"kind": "status", "status": 400}])
 
     limits = {"limits": {"max_cost": 400}, "cost_per_part": {"2783": 100, "": 1}} if ends == "max_cost" else {}
+    if ends == "balance":
+        limits = {"on_low_balance": "fail"}
     window = Closes(sandbox, change, requests=1)
     ran = send(path, "Hi", send_window=window, concurrency=1, report=str(report), **limits)
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 250})

@@ -79,7 +79,6 @@ def test_a_need_that_cannot_be_told_fails_at_once(sms_default, sandbox, argument
 
 def test_an_error_of_a_source_is_told_without_its_words(sms_default, sandbox):
     """They may quote a row."""
-
     words = "no consent for 27829999999 (Thandi)"
 
     def rows():

@@ -152,7 +152,7 @@ class Game:
         NEVER.begin(self.stage.sandbox.state)
         self.clock.jump(10_000.0)
         last = self.sending(self.wires[-1], self._number + (self._resend or not self.plan.last_resumed))
-        last.run([self.plan.rows[position] for position in self.plan.last], len(self.plan.rows))
+        last.run([self.plan.rows[position] for position in self.plan.last])
         return last
 
     @property

@@ -33,9 +33,9 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "suppressed numbers are texted",
-        "messages/blocks.py",
-        "    most: Status = Status.FREE,\n",
-        "    most: Status = Status.SUPPRESSED,\n",
+        "planning/check.py",
+        "        if suppressed is not None:\n",
+        "        if suppressed is not None and suppressed.numbers < 0:\n",
         (PLAN,),
         first="test_an_earlier_report_suppresses",
     ),

@@ -408,6 +408,7 @@ def test_a_task_that_is_never_quiet_is_not_waited_for_for_ever(send, service, ot
     """The request stays unknown, and the rest is sent."""
     monkeypatch.setattr("airflow_provider_sms.sending.settle.QUIET_SECONDS", 0.3)
     monkeypatch.setattr("airflow_provider_sms.sending.settle.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.sending.settle.MAX_WAIT_SECONDS", 5.0)
 
     def lost_beside_another(service, messages, number):
         other()

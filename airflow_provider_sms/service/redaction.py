@@ -44,9 +44,9 @@ def reported(report: ErrorReport) -> dict[str, int]:
 
 
 def redacted_response(response: Mapping[str, Any], texts: Iterable[str] = ()) -> dict[str, Any]:
-    """Return a response without its ``Sample``, with the numbers in its ``Faults`` and ``errors`` and in texts masked.
+    """Return a response without its ``Sample``, with the numbers in its ``Faults`` and ``errors`` masked.
 
-    All other values are the same, in the same order. Keys match in any case, even within ``sendResponse``. A
+    All other fields are the same values in the same order. Keys match in any case, even within ``sendResponse``. A
     response that is redacted already stays as it is.
 
     :param response: the JSON as received, or as the ledger keeps it.
@@ -60,10 +60,7 @@ def redacted_response(response: Mapping[str, Any], texts: Iterable[str] = ()) ->
     def without_people(fields: Mapping[str, Any]) -> dict[str, Any]:
         return _without_people(fields, clean)
 
-    redacted: dict[str, Any] = _texts_cleaned(
-        _with_field("sendresponse", without_people, without_people(response)), clean
-    )
-    return redacted
+    return _with_field("sendresponse", without_people, without_people(response))
 
 
 def _without_people(fields: Mapping[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
@@ -86,22 +83,6 @@ def _with_field(name: str, change: Callable[[Any], Any], fields: Mapping[str, An
         return key.lower() == name and isinstance(value, kind)
 
     return {key: change(value) if is_it(key, value) else value for key, value in fields.items()}
-
-
-def _texts_cleaned(value: Any, clean: Callable[[str], str], depth: int = 0) -> Any:
-    """Return a value with each of its texts cleaned, but for an event id that is written as text."""
-    if depth > _DEEPEST:
-        return STARS
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, list):
-        return [_texts_cleaned(item, clean, depth + 1) for item in value]
-    if isinstance(value, dict):
-        return {
-            clean(key): item if key.lower() == "eventid" else _texts_cleaned(item, clean, depth + 1)
-            for key, item in value.items()
-        }
-    return value
 
 
 def _cleaned(value: Any, clean: Callable[[str], str], depth: int = 0) -> Any:

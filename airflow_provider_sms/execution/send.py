@@ -62,56 +62,44 @@ def send_messages(
     :param held_by: requests without an outcome that held messages when these were checked.
     """
     try:
-        return _send(run, messages, free_messages, post, held_by=held_by, stop_conditions=stop_conditions)
+        options = run.options
+        if options.on_unknown == "reconcile":
+            stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
+        elif run.ledger.has_unknown():
+            stop_conditions.caution = Caution(on=True)
+        settle = Settle(run.ledger, run.reconciliation, options.on_unknown, run.stop)
+        with run.settings.client(pool_size=options.concurrency) as client:
+            sender = Sender(
+                run.ledger,
+                run.progress.timed(lambda some: post(client, some)),
+                post_seconds=client.longest_call,
+                stop=run.stop,
+                concurrency=options.concurrency,
+                max_requests_per_second=options.max_requests_per_second,
+                reconciles=options.on_unknown == "reconcile",
+                ask=run.reconciliation.observe,
+                stop_conditions=stop_conditions,
+                holds=settle.holds,
+            )
+            sender.noted.update(held_by)
+            run.progress.sends(sender)
+            try:
+                interruption = run_uninterrupted(
+                    lambda: send(sender, settle, messages, free_messages, options.chunk_size),
+                    on_interrupt=run.stop.set,
+                    heartbeat=run.progress.beat,
+                )
+            except BaseException:
+                # Whatever ended the wait, a sender that still runs must not go on claiming.
+                run.stop.set()
+                raise
+        log_unforeseen(sender.error)
+        if isinstance(sender.error, ServiceError):
+            sender.error.place = run.settings.place()
+        return End(sender.error, interruption, stop_conditions.stop_reason, sender.has_posted)
     except Exception as error:  # noqa: BLE001  # of the ledger, or no thread: the rows are counted all the same
         log_unforeseen(error)
         return End(error, has_posted=True)
-
-
-def _send(
-    run: Run[Any],
-    messages: Iterable[Outgoing],
-    free_messages: Callable[[], Iterable[Outgoing]],
-    post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
-    *,
-    held_by: Collection[int],
-    stop_conditions: StopConditions,
-) -> End:
-    options = run.options
-    if options.on_unknown == "reconcile":
-        stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
-    elif run.ledger.has_unknown():
-        stop_conditions.caution = Caution(on=True)
-    settle = Settle(run.ledger, run.reconciliation, options.on_unknown, run.stop)
-    with run.settings.client(pool_size=options.concurrency) as client:
-        sender = Sender(
-            run.ledger,
-            run.progress.timed(lambda some: post(client, some)),
-            post_seconds=client.longest_call,
-            stop=run.stop,
-            concurrency=options.concurrency,
-            max_requests_per_second=options.max_requests_per_second,
-            reconciles=options.on_unknown == "reconcile",
-            ask=run.reconciliation.observe,
-            stop_conditions=stop_conditions,
-            holds=settle.holds,
-        )
-        sender.noted.update(held_by)
-        run.progress.sends(sender)
-        try:
-            interruption = run_uninterrupted(
-                lambda: send(sender, settle, messages, free_messages, options.chunk_size),
-                on_interrupt=run.stop.set,
-                heartbeat=run.progress.beat,
-            )
-        except BaseException:
-            # Whatever ended the wait, a sender that still runs must not go on claiming.
-            run.stop.set()
-            raise
-    log_unforeseen(sender.error)
-    if isinstance(sender.error, ServiceError):
-        sender.error.place = run.settings.place()
-    return End(sender.error, interruption, stop_conditions.stop_reason, sender.has_posted)
 
 
 def conclude(run: Run[Any], end: End, counts: RowCounts, sums: Sums) -> None:

@@ -43,7 +43,7 @@ class WorkerPool:
         self._end()
 
     def submit(self, request: InFlightRequest) -> None:
-        """Give a request to a thread."""
+        """Queue a request for the next free thread."""
         self._given.put(request)
 
     def _end(self) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import signal
 import tempfile
@@ -120,7 +119,7 @@ def patient_servers():
     from airflow_provider_sms.ledger import postgres
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postgres, "IDLE_SECONDS", math.inf)
+        patch.setattr(postgres, "IDLE_SECONDS", 3600.0)
         yield
 
 

@@ -143,11 +143,9 @@ def refuse_ledger_file(path: Path, argument: str) -> None:
 def _open(place: URL | Path, *, create: bool) -> LedgerBackend:
     """Open a ledger to write to it.
 
-    :param create: whether to create it where there is none, and to keep a server's statements as short as those of a
-        send must be: others close or forget many rows.
+    :param create: whether to create it where there is none.
     """
     from airflow_provider_sms.ledger.postgres import open_postgres
-    from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS
     from airflow_provider_sms.ledger.sqlite import open_sqlite
 
     if not create:
@@ -155,11 +153,7 @@ def _open(place: URL | Path, *, create: bool) -> LedgerBackend:
             pass  # it holds a ledger of this version
     if isinstance(place, Path):
         return open_sqlite(place)
-    return open_postgres(
-        place,
-        wait_seconds=WAIT_SECONDS if create else LOOK_SECONDS,
-        require_standby=_is_on("require_synchronous_standby"),
-    )
+    return open_postgres(place, require_standby=_is_on("require_synchronous_standby"))
 
 
 def _reader(place: URL | Path) -> LedgerReader:

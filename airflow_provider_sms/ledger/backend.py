@@ -194,6 +194,7 @@ class LedgerBackend(ABC):
             with writing.begin():
                 self._lock(writing, lock, patience, shared=shared)
                 yield writing
+            self._require_durable(connection)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -233,6 +234,9 @@ class LedgerBackend(ABC):
 
     def _for_writing(self, connection: Connection, patience: float | None) -> Connection:  # noqa: ARG002  # SQLite's
         return connection
+
+    def _require_durable(self, connection: Connection) -> None:  # noqa: B027  # a file tells by an error
+        """Refuse a commit that returned and may not be durable."""
 
     @abstractmethod
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:

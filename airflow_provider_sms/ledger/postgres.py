@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import text
@@ -24,8 +23,7 @@ from airflow_provider_sms.ledger.backend import (
 )
 from airflow_provider_sms.ledger.open import create_tables
 from airflow_provider_sms.ledger.postgres_engine import (
-    LOOK_SECONDS,
-    WAIT_SECONDS,
+    WARNINGS,
     ServerClock,
     check_durability,
     describe,
@@ -34,7 +32,7 @@ from airflow_provider_sms.ledger.postgres_engine import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
@@ -79,18 +77,17 @@ _TAKE_LOCK = (
 )
 _LOCK = text(_TAKE_LOCK.format(function="pg_advisory_xact_lock"))
 _LOCK_SHARED = text(_TAKE_LOCK.format(function="pg_advisory_xact_lock_shared"))
+WAIT_SECONDS = 15.0
+"""Seconds that a statement which writes may take, or wait for the rows of another transaction."""
 IDLE_SECONDS = 5.0
 """Seconds after which the server ends a transaction that does nothing, and gives its lock to the next one."""
 _LOCK_NOT_AVAILABLE = "55P03"
-_GRACE_SECONDS = 1.0
-"""Seconds after which a statement that the server was to end counts as silence."""
 
 
 class PostgresBackend(LedgerBackend):
     """A ledger on a server; a campaign's transactions that write no more than their own rows run side by side.
 
     :param busy_seconds: how long to wait for another process's commit.
-    :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether a commit must wait for a standby.
     """
 
@@ -101,39 +98,36 @@ class PostgresBackend(LedgerBackend):
         clock: ServerClock,
         busy_seconds: float,
         *,
-        wait_seconds: float = WAIT_SECONDS,
         require_standby: bool = False,
     ) -> None:
         super().__init__(engine, description, clock)
         self._server_clock = clock
         self._busy = busy_seconds
-        self._wait = wait_seconds
         self._require_standby = require_standby
-
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Open a connection that sees what is committed and keeps no writer waiting."""
-        with super().read() as connection, _waiting(connection, max(self._wait, LOOK_SECONDS)):
-            yield connection
 
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
         patience = self._busy if patience is None else patience
         values = {
             "lock": lock,
             "patience": _milliseconds(patience),
-            "idle": _milliseconds(min(IDLE_SECONDS, self._wait)),
-            "busy": _milliseconds(min(patience, self._wait)),
-            "wait": _milliseconds(self._wait),
+            "idle": _milliseconds(IDLE_SECONDS),
+            "busy": _milliseconds(min(patience, WAIT_SECONDS)),
+            "wait": _milliseconds(WAIT_SECONDS),
         }
         try:
-            with _waiting(connection, patience + self._wait):
-                self._server_clock.read(connection, _LOCK_SHARED if shared else _LOCK, values)
+            self._server_clock.read(connection, _LOCK_SHARED if shared else _LOCK, values)
         except DBAPIError as error:
             if sql_state(error) != _LOCK_NOT_AVAILABLE:
                 raise
             raise busy(patience) from None
         if self._require_standby:
             require_waiting(connection, self.description)
+        connection.info[WARNINGS].clear()
+
+    def _require_durable(self, connection: Connection) -> None:
+        # Of a commit whose wait for the synchronous standby ended early, a warning is the only sign.
+        if warnings := connection.info[WARNINGS]:
+            raise LedgerError(f"The commit came back with a warning, so it may not be durable: {' '.join(warnings)}")
 
     def remove_remains(self) -> Remains:
         """Remove nothing: the space of deleted rows is the server's."""
@@ -175,7 +169,6 @@ def open_postgres(
     url: URL,
     *,
     busy_seconds: float = BUSY_SECONDS,
-    wait_seconds: float = WAIT_SECONDS,
     require_standby: bool = False,
 ) -> PostgresBackend:
     """Open the ledger in a PostgreSQL database, and create its tables where there are none.
@@ -186,14 +179,12 @@ def open_postgres(
 
     :param url: SQLAlchemy's, of the driver psycopg.
     :param busy_seconds: how long to wait for another process's commit.
-    :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether to refuse a server whose commits wait for no standby.
     :raises LedgerVersionError: when this package cannot use its version.
     """
     engine = postgres_engine(
         url,
         name="airflow-provider-sms",
-        wait_seconds=wait_seconds + _GRACE_SECONDS,
         # What others wrote before a lock was free must be seen: at any other level, a transaction sees an older state.
         isolation_level="READ COMMITTED",
     )
@@ -202,30 +193,12 @@ def open_postgres(
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
             check_durability(connection, describe(url), require_standby=require_standby)
-        store = PostgresBackend(
-            engine,
-            describe(url),
-            clock,
-            busy_seconds,
-            wait_seconds=wait_seconds,
-            require_standby=require_standby,
-        )
+        store = PostgresBackend(engine, describe(url), clock, busy_seconds, require_standby=require_standby)
         create_tables(store)
     except LedgerError:
         engine.dispose()
         raise
     return store
-
-
-@contextmanager
-def _waiting(connection: Connection, seconds: float) -> Iterator[None]:
-    """Let statements of a connection take longer within the block."""
-    driver_connection: Any = connection.connection.dbapi_connection
-    usual, driver_connection.wait_seconds = driver_connection.wait_seconds, seconds
-    try:
-        yield
-    finally:
-        driver_connection.wait_seconds = usual
 
 
 def _milliseconds(seconds: float) -> str:

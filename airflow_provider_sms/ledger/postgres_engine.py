@@ -1,9 +1,8 @@
-"""Connections to a ledger in PostgreSQL: only to a primary that keeps what it commits, with a bound on every wait."""
+"""Connections to a ledger in PostgreSQL: only to a primary that keeps what it commits."""
 
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event, text
@@ -13,7 +12,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
 
     from sqlalchemy.engine import URL, Connection, Engine
     from sqlalchemy.sql.elements import TextClause
@@ -22,10 +21,8 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 5
 """Seconds that connecting may take: for several hosts all together, but at least three for each."""
-WAIT_SECONDS = 15.0
-"""Seconds that one statement or commit may take where a send waits for it."""
-LOOK_SECONDS = 300.0
-"""Seconds that a statement which reads much of the ledger may take: on a large one, that is not silence."""
+WARNINGS = "warnings"
+"""The key in a connection's ``info`` of the warnings that the server has sent."""
 
 _KEEPALIVES = {
     "keepalives": "1",
@@ -77,14 +74,13 @@ class ServerClock:
         self._ahead = float(connection.execute(statement, values or {}).scalar_one()) - elapsed()
 
 
-def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, **options: Any) -> Engine:
+def postgres_engine(url: URL, *, name: str, **options: Any) -> Engine:
     """Return SQLAlchemy's engine for a ledger.
 
     Options in the URL take precedence over those set here.
 
     :param url: SQLAlchemy's, of the driver psycopg.
     :param name: the application name that the server shows.
-    :param wait_seconds: how long one statement or commit may take.
     :param options: for ``create_engine``.
     """
     engine = create_engine(
@@ -97,14 +93,11 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
         use_native_hstore=False,
         **options,
     )
-    connection_class = _connection_class(wait_seconds)
-
-    @event.listens_for(engine, "do_connect")
-    def _do_connect(_dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-        return connection_class.connect(*arguments, **named)
 
     @event.listens_for(engine, "connect")
-    def _require_primary(dbapi_connection: Any, _record: Any) -> None:
+    def _require_primary(dbapi_connection: Any, record: Any) -> None:
+        warnings = record.info[WARNINGS] = []
+        dbapi_connection.add_notice_handler(lambda notice: warnings.append(str(notice.message_primary)))
         (standby,) = dbapi_connection.execute("SELECT pg_is_in_recovery()").fetchone()
         dbapi_connection.rollback()
         if standby:
@@ -135,52 +128,6 @@ def _arguments(url: URL, name: str) -> dict[str, Any]:
     # A statement prepared in one session does not exist in the next one that a pooler hands out.
     arguments["prepare_threshold"] = None
     return arguments
-
-
-def _connection_class(seconds: float) -> Any:
-    """Return psycopg's class of connections, except that silence and a warning at a commit are errors.
-
-    :param seconds: how long a new connection waits for a response.
-    """
-    # A ledger in a file does without the driver.
-    import psycopg
-
-    class Connection(psycopg.Connection[Any]):
-        # The kernel of a machine whose server hangs answers, so keepalives do not notice.
-        wait_seconds = seconds
-
-        def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
-            return super().wait(self._bounded(gen), *args, **kwargs)
-
-        def _bounded(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-            give_up = time.monotonic() + self.wait_seconds
-            try:
-                wanted = next(gen)
-                while True:
-                    # The driver looks several times a second, and sends nothing where nothing has come.
-                    ready = yield wanted
-                    if not ready and time.monotonic() > give_up:
-                        self.close()
-                        raise psycopg.OperationalError(f"the server did not respond within {self.wait_seconds:g} s")
-                    wanted = gen.send(ready)
-            except StopIteration as end:
-                return end.value
-
-        def commit(self) -> None:
-            # Of a commit whose wait for the synchronous standby ended early, a warning is the only sign.
-            warnings: list[str] = []
-            handler = lambda notice: warnings.append(str(notice.message_primary))  # noqa: E731 - it is removed again
-            self.add_notice_handler(handler)
-            try:
-                super().commit()
-            finally:
-                self.remove_notice_handler(handler)
-            if warnings:
-                raise psycopg.OperationalError(
-                    f"the commit came back with a warning, so it may not be durable: {' '.join(warnings)}"
-                )
-
-    return Connection
 
 
 def check_durability(connection: Connection, described: str, *, require_standby: bool) -> None:

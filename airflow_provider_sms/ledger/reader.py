@@ -128,7 +128,6 @@ def read_postgres(url: URL) -> LedgerReader:
     engine = postgres_engine(
         url,
         name="airflow-provider-sms page",
-        wait_seconds=STATEMENT_SECONDS + 5,
         isolation_level="REPEATABLE READ",
         pool_size=2,
         execution_options={"postgresql_readonly": True},

@@ -28,7 +28,7 @@ from airflow_provider_sms.ledger import postgres_engine
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.open import check_version
-from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, open_postgres
+from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, WAIT_SECONDS, open_postgres
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
@@ -332,7 +332,7 @@ def test_the_query_of_stuck_transactions(server, store):
     """The session that keeps the package waiting for a lock, and not those that wait; no send is listed."""
     soon = SQL["stuck"].replace("20 seconds", "0 seconds")
     assert soon != SQL["stuck"]
-    assert max(postgres_engine.WAIT_SECONDS, IDLE_SECONDS) < 20
+    assert max(WAIT_SECONDS, IDLE_SECONDS) < 20
 
     def wait():
         with store.read() as connection:
@@ -381,7 +381,7 @@ def test_the_times_of_the_page_are_those_of_the_code():
     fetched = SmsClient("https://rest.example.com/v1", client_id="c", client_secret="s").longest_call
     kept = {name: int(value) for name, value in postgres_engine._KEEPALIVES.items()}
     silent = kept["keepalives_idle"] + kept["keepalives_interval"] * kept["keepalives_count"]
-    assert rows["a statement of a send at the ledger"][0] == f"{postgres_engine.WAIT_SECONDS:g} s"
+    assert rows["a statement of a send at the ledger"][0] == f"{WAIT_SECONDS:g} s"
     assert rows["a transaction of a send in which nothing happens"][0] == f"{IDLE_SECONDS:g} s"
     assert rows["the network under it is silent"][0] == f"{silent} s" == f"{kept['tcp_user_timeout'] // 1000} s"
     assert rows["a request to the service with a fixed token"][0] == f"{fixed:g} s"

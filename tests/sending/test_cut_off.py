@@ -47,7 +47,7 @@ def send(sender):
 
 @pytest.fixture
 def cut_off(postgres_ledger_url, way, service, send):
-    """Run a task whose network falls silent once its third request is answered; return its sender and thread."""
+    """Run a task whose network is cut once its third request is answered; return its sender and thread."""
     url = postgres_ledger_url.set(host=way.host, port=way.port, query={"connect_timeout": "3"})
     silent = threading.Event()
     opened = []
@@ -55,12 +55,12 @@ def cut_off(postgres_ledger_url, way, service, send):
     def post(messages):
         response = service(messages)
         if len(service.requests) == 3:
-            way.fall_silent()
+            way.cut()
             silent.set()
         return response
 
     def cut_off():
-        opened.append(open_postgres(url, wait_seconds=1.0))
+        opened.append(open_postgres(url))
         sending = send(opened[0], "cut", post=post)
         thread = threading.Thread(target=sending.run, args=([people(COUNT)],))
         thread.start()

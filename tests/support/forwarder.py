@@ -49,6 +49,11 @@ class Forwarder:
         """Accept bytes and connections of both sides, but forward nothing."""
         self._flowing.clear()
 
+    def cut(self):
+        """End all connections, and take new ones, but forward nothing."""
+        self.fall_silent()
+        self.drop()
+
     def speak(self):
         """Forward all that was held back."""
         self._flowing.set()

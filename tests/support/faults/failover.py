@@ -42,8 +42,6 @@ FULL = 5
 """Repetitions of each case."""
 PEOPLE = 200
 CHUNK = 5
-WAIT_SECONDS = 3.0
-"""Seconds that a sender waits for a server."""
 HANG_SECONDS = 0.5
 """Seconds for which commits to a synchronous primary hang before the failover."""
 
@@ -132,7 +130,7 @@ def play(case: Case, seed: int) -> Figures:
         url = URL.create(DRIVER, username="postgres", database="postgres", **server)
 
         def open_store() -> LedgerBackend:
-            return open_postgres(url, wait_seconds=WAIT_SECONDS)
+            return open_postgres(url)
 
         def send(stage: Stage, _: int) -> Figures:
             return _send(stage, Failover(case, pair, address, chance), chance)

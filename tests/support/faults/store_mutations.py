@@ -11,9 +11,9 @@ CANCELLED = "test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim"
 STORE_MUTATIONS = (
     Mutation(
         "PostgreSQL: a warning on the commit is passed over",
-        "ledger/postgres_engine.py",
-        "            if warnings:\n",
-        "            if False:\n",
+        "ledger/postgres.py",
+        "        if warnings := connection.info[WARNINGS]:\n",
+        "        if False:\n",
         (DURABILITY,),
         first=CANCELLED,
     ),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.campaigns import Pause
-    from airflow_provider_sms.ledger.statistics import CampaignStatus
+    from airflow_provider_sms.monitoring.models import Campaign
 
 EXIT_UNKNOWN = 3
 """The exit status of ``unknown --exit-code`` where there are unknown requests."""
@@ -56,15 +56,14 @@ def list_campaigns(args: Namespace, store: LedgerBackend) -> None:
 def show_campaign(args: Namespace, store: LedgerBackend) -> None:
     """Show the state of a campaign."""
     from airflow_provider_sms.ledger.campaigns import pause_of, require_campaign
-    from airflow_provider_sms.ledger.statistics import status
     from airflow_provider_sms.monitoring.campaigns import find_campaign
     from airflow_provider_sms.monitoring.reasons import reasons
 
-    found = status(store, args.campaign)
     with store.read() as connection:
         its_id = require_campaign(connection, args.campaign)
-    campaign = find_campaign(store, its_id)
-    fields = _campaign_fields(found, None if campaign is None else campaign.state, pause_of(store, args.campaign))
+    if (campaign := find_campaign(store, its_id)) is None:
+        raise InputError("No attempt has said anything of this campaign yet")
+    fields = _campaign_fields(campaign, pause_of(store, args.campaign))
     if args.output in ("table", "plain"):
         rows = [
             {"property": name, "value": each}
@@ -74,16 +73,13 @@ def show_campaign(args: Namespace, store: LedgerBackend) -> None:
         print_rows(rows, args.output)
     else:
         print_rows([fields], args.output)
-    if campaign is not None:
-        told = reasons(campaign, store.clock(), _unknown_words(found, args))
-        if told:
-            print_message(*told)
+    if told := reasons(campaign, store.clock(), _unknown_words(campaign, args)):
+        print_message(*told)
 
 
-def _unknown_words(found: CampaignStatus, args: Namespace) -> str:
+def _unknown_words(campaign: Campaign, args: Namespace) -> str:
     """Return what to do about requests whose outcome is unknown; empty where there are none."""
-    unknown = found.requests.get(UNKNOWN, 0)
-    if not unknown:
+    if not (unknown := campaign.counts.unknown_requests):
         return ""
     them = by_count(unknown, "it", "them")
     there = f" --ledger-conn-id {shlex.quote(args.ledger_conn_id)}" if args.ledger_conn_id else ""
@@ -94,24 +90,23 @@ def _unknown_words(found: CampaignStatus, args: Namespace) -> str:
     )
 
 
-def _campaign_fields(found: CampaignStatus, state: str | None, pause: Pause | None) -> dict[str, Any]:
+def _campaign_fields(campaign: Campaign, pause: Pause | None) -> dict[str, Any]:
+    counts = campaign.counts
     return {
-        "campaign": found.campaign,
-        "state": state,
-        "messages_accepted": found.counts.accepted,
-        "messages_left_out": found.counts.left_out,
-        "messages_unknown": found.counts.unknown,
-        "messages_under_way": found.counts.under_way,
-        **{f"requests_{name}": found.requests.get(state, 0) for state, name in _STATE_NAMES.items()},
-        "parts": found.counts.parts,
-        "cost": at_least(f"{found.counts.cost}", found.counts.of_unknown_cost),
-        "first_activity": iso(found.first_activity),
-        "last_activity": iso(found.last_activity),
-        "decisions": found.decisions,
+        "campaign": campaign.name,
+        "state": campaign.state,
+        "accepted": counts.accepted,
+        "left_out": counts.left_out,
+        "unknown": counts.unknown,
+        "under_way": counts.under_way,
+        "unknown_requests": counts.unknown_requests,
+        "parts": counts.parts,
+        "cost": at_least(f"{counts.cost}", counts.of_unknown_cost),
+        "created_at": iso(campaign.created_at),
         "paused": [] if pause is None else [f"by {pause.paused_by} since {iso(pause.paused_at)}"],
         "sent_by": [
-            f"task {task.task_id} of DAG {task.dag_id} ({counted(task.runs, 'run')}, {counted(task.tries, 'attempt')})"
-            for task in found.senders
+            f"{each.name} of DAG {each.progress.dag_id} in run {each.progress.run_id}: {each.progress.state}"
+            for each in campaign.attempts
         ],
     }
 

@@ -61,13 +61,17 @@ def resolve_requests(args: Namespace, store: LedgerBackend) -> None:
 
 def _selected(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     """Return the unknown requests that the arguments name."""
+    from airflow_provider_sms.ledger.campaigns import require_campaign
     from airflow_provider_sms.ledger.decisions import require_unknown
     from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
-    from airflow_provider_sms.ledger.statistics import count_under_way
+    from airflow_provider_sms.ledger.statistics import counts_of
 
     if args.campaign is not None:
-        if under_way := count_under_way(store, args.campaign):
-            print_message(f"{counted(under_way, 'request')} that may still be under way cannot be closed yet")
+        with store.read() as connection:
+            its_id = require_campaign(connection, args.campaign)
+            under_way = counts_of(connection, [its_id], store.clock())[its_id].under_way
+        if under_way:
+            print_message(f"{counted(under_way, 'message')} that may still be under way cannot be closed yet")
         return unknown_requests(store, args.campaign)
     rows = named_requests(store, args.requests)
     for row in rows:

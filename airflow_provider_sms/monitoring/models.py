@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.ledger.model import AttemptState
-from airflow_provider_sms.ledger.statistics import total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +34,12 @@ class Attempt(NamedTuple):
     figures: Mapping[str, Any]
 
     @property
+    def name(self) -> str:
+        """Which attempt of which task it is, for people."""
+        mapped = "" if self.progress.map_index < 0 else f" [{self.progress.map_index}]"
+        return f"Attempt {self.try_number} of task {self.progress.task_id}{mapped}"
+
+    @property
     def remaining(self) -> int:
         """Rows that it has not reached, as far as it reported them."""
         return 0 if self.total is None or self.done is None else max(0, self.total - self.done)
@@ -46,7 +50,7 @@ class Campaign:
     """A campaign, its state and its counts.
 
     :param created_at: seconds since the epoch, as all times.
-    :param counts_by_claimant: counts of the requests of each attempt, or of each leg of one.
+    :param counts: those of its requests.
     :param attempts: the current ones, newest first.
     """
 
@@ -54,13 +58,8 @@ class Campaign:
     name: str
     created_at: float
     state: str
-    counts_by_claimant: Mapping[int, Counts] = field(repr=False)
+    counts: Counts = field(repr=False)
     attempts: Sequence[Attempt] = field(repr=False)
-
-    @cached_property
-    def counts(self) -> Counts:
-        """The counts of all its requests."""
-        return total(self.counts_by_claimant.values())
 
     @property
     def latest(self) -> AttemptProgress:

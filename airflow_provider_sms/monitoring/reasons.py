@@ -23,11 +23,11 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
         if each.silent:
             missed = f" {counted(each.remaining, 'row')} may not have been reached." if each.remaining else ""
             sentences.append(
-                f"{_name(each)} has reported nothing for {duration(now - each.progress.updated_at)}, and has probably "
+                f"{each.name} has reported nothing for {duration(now - each.progress.updated_at)}, and has probably "
                 f"ended.{missed} If Airflow does not retry it, clear the task."
             )
         elif each.progress.state == AttemptState.FAILED:
-            sentences.append(f"{_name(each)} failed. Its log says why.")
+            sentences.append(f"{each.name} failed. Its log says why.")
     if campaign.state != status.ATTENTION:
         return [each for each in sentences if each]
     if again := campaign.counts.again:
@@ -43,17 +43,11 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
     return [each for each in sentences if each]
 
 
-def _name(attempt: Attempt) -> str:
-    progress = attempt.progress
-    mapped = "" if progress.map_index < 0 else f" [{progress.map_index}]"
-    return f"Attempt {attempt.try_number} of task {progress.task_id}{mapped}"
-
-
 def _waiting(attempt: Attempt) -> str:
     state, figures = attempt.progress.state, attempt.figures
     if state == AttemptState.WAITING_FOR_CREDIT:
-        return f"{_name(attempt)} waits until the balance is {money(figures.get('balance_needed'))}."
+        return f"{attempt.name} waits until the balance is {money(figures.get('balance_needed'))}."
     if state == AttemptState.WAITING_FOR_HOURS:
         until = str(figures.get("until", "")).replace("T", " ")
-        return f"{_name(attempt)} waits for its sending hours{f', until {until}' if until else ''}."
+        return f"{attempt.name} waits for its sending hours{f', until {until}' if until else ''}."
     return ""

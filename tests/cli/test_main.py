@@ -36,7 +36,7 @@ def test_data_is_all_that_is_on_stdout(ledger_command, sent_to_file):
     sent_to_file(people(3))
     sent_to_file(people(2, 10), UNKNOWN)
     said = ledger_command("show", "spring", "-o", "json")
-    assert (said.status, said.data[0]["messages_accepted"]) == (0, "3")
+    assert (said.status, said.data[0]["accepted"]) == (0, "3")
     assert "1 request is unknown" in said.err
 
 

@@ -92,7 +92,7 @@ def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states
         {NOT_SENT: 2, ACCEPTED: 1, "claimed": 2},
         {UNKNOWN: 1},
     )
-    assert "2 requests that may still be under way cannot be closed yet" in said.err
+    assert "messages that may still be under way cannot be closed yet" in said.err
     assert "1 request with 1 message: no outcome was recorded before the deadline" in said.err
 
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import time
-from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
+from support.reported import counts
 from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
@@ -19,7 +19,6 @@ from airflow_provider_sms.ledger.decisions import (
 )
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome, TextedTwice
 from airflow_provider_sms.ledger.request_queries import named_requests
-from airflow_provider_sms.ledger.statistics import counts_of, status, total
 
 PROOF = KeptEvidence("charged", "The balance fell by 3 more than the responses account for.", 5.0)
 PRICED = PROOF._replace(amount="3.3")
@@ -190,27 +189,16 @@ def test_the_balance_closes_requests(store, first, unknown, column):
     assert column("SELECT count(*) FROM sms_message") == [5]
 
 
-def test_what_the_balance_proves_is_no_decision_of_a_person(store, unknown):
-    """It is activity of the campaign, and its money counts wherever that of responses does."""
-    close_by_balance(store, "c", {unknown: (ACCEPTED, PRICED)})
-    found = status(store, "c")
-    assert (found.decisions, found.counts.cost) == (0, Decimal("3.30"))
-    with store.read() as connection:
-        (by_claimant,) = counts_of(connection, [1], store.clock()).values()
-    counts = total(by_claimant.values())
-    assert (counts.accepted, counts.cost) == (3, Decimal("3.30"))
-
-
 @pytest.mark.parametrize(("evidence", "cost"), [(PRICED, "3.3"), (PROOF, None), (UNDECIDED_SUM, None)])
-@pytest.mark.parametrize(("said", "counts"), [(ACCEPTED, True), (NOT_SENT, False)])
+@pytest.mark.parametrize(("said", "is_counted"), [(ACCEPTED, True), (NOT_SENT, False)])
 def test_a_person_who_says_that_it_was_sent_says_what_the_balance_knows_of_its_cost(
-    store, unknown, column, evidence, cost, said, counts
+    store, unknown, column, evidence, cost, said, is_counted
 ):
     """Evidence that a request was charged for states the cost of one that a person closes as sent, if it knows that."""
     note_evidence(store, "c", {unknown: evidence})
     resolve(store, unknown, said, "ann")
-    assert column("SELECT cost FROM sms_request") == [cost if counts else None]
-    assert status(store, "c").counts.of_unknown_cost == (1 if counts and cost is None else 0)
+    assert column("SELECT cost FROM sms_request") == [cost if is_counted else None]
+    assert counts(store).of_unknown_cost == (1 if is_counted and cost is None else 0)
 
 
 def test_the_balance_closes_a_lapsed_claim(store, first, clock):

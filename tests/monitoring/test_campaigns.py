@@ -33,7 +33,7 @@ def test_the_counts_are_those_of_the_ledger(store, ledger):
     claims = [(20, "accepted"), (30, "accepted"), (7, "unknown"), (2, "claimed"), (9, "not_sent")]
     tell(store, state="sending", claims=claims, note=said)
     (one,) = listed(ledger).campaigns
-    assert one.counts == (50, 7, 2, 50, Decimal("75.0"), 0, 1, 0)
+    assert one.counts == (50, 7, 2, 50, Decimal("75.0"), 0, 1, 0, 1)
     assert (one.total, one.done, one.invalid, one.not_sent, one.rate) == (70, 60, 3, 10, 12.5)
     assert (one.state, one.latest.dag_id, one.latest.run_id) == ("sending", "d", "r")
 
@@ -199,7 +199,7 @@ def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledge
     *_, request = tell(store, claims=[(4, "accepted"), (3, "unknown")])
     resolve(store, request, "accepted", "ann")
     (one,) = listed(ledger).campaigns
-    assert one.counts == (7, 0, 0, 4, Decimal("6.0"), 0, 1, 0)
+    assert one.counts == (7, 0, 0, 4, Decimal("6.0"), 0, 1, 0, 0)
 
 
 def test_a_task_instance_finds_its_own_campaigns(store, ledger):

@@ -3,11 +3,11 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from support.reported import counts
 
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.request_queries import unknown_requests
-from airflow_provider_sms.ledger.statistics import status
 
 PREFIXES = {"276": 0.5, "27": 1, "": 3}
 LOST = {"kind": "drop_after"}
@@ -47,9 +47,9 @@ def test_a_cost_that_is_not_known_is_the_least(send, people, sandbox, paid, pric
     assert ran.summary["cost"] == 300.0
     assert "4 requests, 300 parts, cost at least 300.0, and nothing is known of 1 request" in ran.log
     with closing(open_ledger(None)) as store:
-        known = status(store, "spring").counts
+        known = counts(store, "spring")
         assert (known.cost, known.of_unknown_cost) == (300, 1)
         (lost,) = unknown_requests(store)
         resolve(store, lost.request_id, "accepted", "ann")
-        known = status(store, "spring").counts
+        known = counts(store, "spring")
         assert (known.cost, known.of_unknown_cost) == (paid(), 0)

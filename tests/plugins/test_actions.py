@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select, update
 from support.plugins import Person
+from support.reported import counts
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.campaigns import pause_of
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.schema import request
-from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins import actions
 from airflow_provider_sms.plugins.authorization import Access
 
@@ -36,7 +36,7 @@ def test_a_decision_about_a_request_is_applied_and_recorded(ed, store):
     other = ed.post("/campaigns/1/resolve", {"requests": [unsent], "outcome": "not_sent", "people": 4})
     assert other.json()["message"].endswith("Now clear the task: its next attempt texts them.")
     assert decisions(store) == [(sent, "accepted", "ed"), (unsent, "not_sent", "ed")]
-    assert status(store, "spring").counts.accepted == 3
+    assert counts(store, "spring").accepted == 3
 
 
 def test_a_send_to_groups_is_not_said_to_be_to_a_person(ed, store):

@@ -4,10 +4,10 @@ import pytest
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from support.plugins import HAS_TEAMS, Person
+from support.reported import counts
 from support.told import tell
 
 from airflow_provider_sms.ledger.reader import LedgerReader
-from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins.sms import SmsPlugin
 
 LOOKS = ("/", "/campaigns/1", "/campaigns/1/requests", "/task?dag_id=d&run_id=r&task_id=t")
@@ -99,7 +99,7 @@ def test_nothing_of_a_hidden_dag_is_shown(some_dags, store, dag_id, name):
     answers.append(person.get("/task?dag_id=mine&run_id=r3&task_id=t"))
     hidden = ("secret", "both")
     assert not [word for answer in answers for word in hidden if word in answer.text]
-    assert status(store, "secret").counts.unknown == 1
+    assert counts(store, "secret").unknown == 1
     shown = everything_of(Person(some_dags, "ann"), request, task=dag_id)
     assert [answer.status_code for answer in shown] == [200, 200, 200, 307, 200, 200, 200]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_sms.ledger.statistics import Counts
+from airflow_provider_sms.ledger.campaigns import require_campaign
+from airflow_provider_sms.ledger.statistics import Counts, counts_of
 from airflow_provider_sms.monitoring.models import Attempt, Campaign
 from airflow_provider_sms.monitoring.status import AttemptProgress
 
@@ -30,4 +31,11 @@ def campaign(
     """
     progress = AttemptProgress(1, dag_id, "t", "r", 2, reports, NOW - ago, not_sent)
     attempt = Attempt(progress, silent, 1, total, done, 0, None, figures)
-    return Campaign(1, "spring", NOW, state, {1: Counts(*counts)}, [attempt])
+    return Campaign(1, "spring", NOW, state, Counts(*counts), [attempt])
+
+
+def counts(store, name="c"):
+    """Return the counts of a campaign."""
+    with store.read() as connection:
+        campaign_id = require_campaign(connection, name)
+        return counts_of(connection, [campaign_id], store.clock())[campaign_id]

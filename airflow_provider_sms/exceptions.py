@@ -20,9 +20,9 @@
     │   └── UnknownOutcomeError         it may have been processed: never sent again without a decision
     ├── LedgerError                  no durable claim can be made, so nothing is sent
     │   ├── LedgerAwayError             the ledger's server is away, starting up or shutting down
+    │   │   └── LedgerBusyError         another process keeps its lock, so nothing of a commit has happened
     │   ├── LedgerVersionError          the ledger has a version that this package cannot use
-    │   ├── LedgerLostError             the ledger has lost what was committed to it
-    │   └── LedgerBusyError             another process keeps its lock, so nothing of a commit has happened
+    │   └── LedgerLostError             the ledger has lost what was committed to it
     ├── CreditError                  the credit does not cover the messages; no more were sent
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
     ├── OutageError                  one response after the other was lost, so sending ended early
@@ -180,7 +180,7 @@ class LedgerLostError(LedgerError):
     """The ledger has lost requests that were committed to it: it went back to an earlier state."""
 
 
-class LedgerBusyError(LedgerError):
+class LedgerBusyError(LedgerAwayError):
     """A commit could not be made, and had no effect: trying again is safe.
 
     Another process has kept the lock for as long as this one waits, or the server has undone the transaction.

@@ -19,7 +19,6 @@ from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import has_trace, note_progress, register
-from airflow_provider_sms.ledger.backend import again_if_busy
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
 from airflow_provider_sms.ledger.name_rules import default_name
@@ -112,7 +111,7 @@ def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Ite
         campaign = options.campaign or default_name(who)
         conn_id = task.hook.sms_conn_id
         # So that no purge forgets the campaign while the source is read.
-        again_if_busy(
+        store.patience.again(
             lambda: note_progress(store, campaign, claimant_id, AttemptState.CHECKING, conn_id=conn_id, patience=None)
         )
         progress = Progress(context, conn_id, store, claimant_id, campaign)

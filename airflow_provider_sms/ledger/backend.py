@@ -226,7 +226,7 @@ class LedgerBackend(ABC):
             with self.write(lock, shared=shared) as connection:
                 return write(connection)
 
-        return self.patience.again(lambda: again_if_busy(once))
+        return self.patience.again(once)
 
     def close(self) -> None:
         """Close every connection."""
@@ -319,14 +319,6 @@ def joined(keys: Sequence[bytes]) -> bytes:
     if len(value) != KEY_BYTES * len(keys):
         raise ValueError(f"A message key must have {KEY_BYTES} bytes")
     return value
-
-
-def again_if_busy(write: Callable[[], T]) -> T:
-    """Return the result of a transaction, tried once more where others have kept it waiting: nothing of it happened."""
-    try:
-        return write()
-    except LedgerBusyError:
-        return write()
 
 
 def busy(seconds: float) -> LedgerBusyError:

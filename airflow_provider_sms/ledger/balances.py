@@ -41,10 +41,13 @@ def record_reading(
         never too early.
     """
     written = None if amount is None else fitting_cost(str(amount))
-    with store.write(LEDGER_LOCK, shared=True) as connection:
-        read_at = store.clock() if read_at is None else read_at
-        values = {"account": key, "asked_at": asked_at, "read_at": read_at, "amount": written}
+
+    def write(connection: Connection) -> None:
+        until = store.clock() if read_at is None else read_at
+        values = {"account": key, "asked_at": asked_at, "read_at": until, "amount": written}
         connection.execute(insert(balance).values(values))
+
+    store.save(LEDGER_LOCK, write, shared=True)
 
 
 def forget_balances(store: LedgerBackend, before: float) -> int:
@@ -157,8 +160,11 @@ def _billed(row: Row[Any], low: Decimal, high: Decimal) -> BilledRequest:
 
 def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[int, KeptEvidence]) -> None:
     """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown."""
-    with store.write(campaign_lock(campaign_name)) as connection:
+
+    def write(connection: Connection) -> None:
         for request_id, kept in evidence.items():
             this = request.c.id == request_id
             lapse(connection, this, store.clock())
             connection.execute(update(request).where(this, request.c.state == UNKNOWN).values(evidence=kept.written()))
+
+    store.save(campaign_lock(campaign_name), write)

@@ -442,10 +442,7 @@ class CampaignLedger:
         return self._store.fetch(lambda connection: int(connection.execute(query).scalar_one()))
 
     def sent_requests(self) -> Iterator[SentRequest]:
-        """Return the requests of this attempt that were sent, may have been, or were refused in whole.
-
-        They are read one by one, so the database must stay open meanwhile.
-        """
+        """Return the requests of this attempt that were sent, may have been, or were refused in whole."""
         return sent_requests(self._store, self._campaign_id, self.claimants)
 
     def superseded(self, keys: Sequence[bytes]) -> set[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime, timezone
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from airflow_provider_sms.ledger.schema import campaign, message, request
 from airflow_provider_sms.ledger.transitions import current_state, lapse, move, restore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -61,16 +62,19 @@ def close_by_balance(
     :param closed: by request, ``accepted`` or ``not_sent``, and the evidence.
     :returns: the requests that it closed, each with the count of the messages that it holds or has freed.
     """
+
+    def write(connection: Connection, some: Sequence[int]) -> dict[int, int]:
+        held: dict[int, int] = {}
+        for request_id in some:
+            state, evidence = closed[request_id]
+            proof = {"reason": evidence.words, "evidence": evidence.written()}
+            with suppress(InputError):  # it has an outcome since
+                held[request_id] = _close(connection, request_id, state, BALANCE, now=store.clock(), proof=proof)
+        return held
+
     done: dict[int, int] = {}
     for some in in_pieces(sorted(closed), REQUESTS_AT_ONCE):
-        held: dict[int, int] = {}
-        with store.write(campaign_lock(campaign_name)) as connection:
-            for request_id in some:
-                state, evidence = closed[request_id]
-                proof = {"reason": evidence.words, "evidence": evidence.written()}
-                with suppress(InputError):  # it has an outcome since
-                    held[request_id] = _close(connection, request_id, state, BALANCE, now=store.clock(), proof=proof)
-        done.update(held)
+        done.update(store.save(campaign_lock(campaign_name), partial(write, some=some)))
     return done
 
 

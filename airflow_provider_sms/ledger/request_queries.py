@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, func, or_, select, true
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
 
-_RESPONSES_AT_ONCE = 100
+_RESPONSES_AT_ONCE = 1000
 """Responses in memory at a time: each may have several kilobytes."""
 
 
@@ -201,21 +200,27 @@ class SentRequest(NamedTuple):
 
 
 def sent_requests(store: LedgerBackend, campaign_id: int, claimants: Collection[int]) -> Iterator[SentRequest]:
-    """Return the requests of an attempt that were sent, may have been, or were refused in whole."""
-    columns = (
-        request.c[name] for name in ("state", "submitted", "messages", "parts", "cost", "finished_at", "response")
+    """Yield the requests of an attempt that were sent, may have been, or were refused in whole."""
+    names = ("id", "state", "submitted", "messages", "parts", "cost", "finished_at", "response")
+    query = (
+        select(*(request.c[name] for name in names))
+        .where(
+            request.c.campaign_id == campaign_id,
+            request.c.attempt_id.in_(claimants),
+            or_(request.c.state != NOT_SENT, request.c.response.is_not(None)),
+        )
+        .order_by(request.c.id)
+        .limit(_RESPONSES_AT_ONCE)
     )
-    query = select(*columns).where(
-        request.c.campaign_id == campaign_id,
-        request.c.attempt_id.in_(claimants),
-        or_(request.c.state != NOT_SENT, request.c.response.is_not(None)),
-    )
-    with (
-        store.read() as connection,
-        closing(connection.execution_options(yield_per=_RESPONSES_AT_ONCE).execute(query)) as rows,
-    ):
-        for each in rows:
-            yield SentRequest(*each)
+    last = 0
+    while True:
+        page = query.where(request.c.id > last)
+        rows = store.fetch(lambda connection: connection.execute(page).all())  # noqa: B023  # it is called at once
+        for _, *columns in rows:
+            yield SentRequest(*columns)
+        if not rows:
+            return
+        last = rows[-1].id
 
 
 def superseded_keys(connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> set[bytes]:

@@ -8,7 +8,7 @@ from sqlalchemy import create_engine, text
 from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError
-from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.backend import Patience, campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -29,6 +29,7 @@ def another(postgres_url):
 def store(postgres_url):
     """A ledger that does not wait long for others."""
     store = open_postgres(postgres_url, busy_seconds=0.3)
+    store.patience = Patience(0.0)
     yield store
     store.close()
 

@@ -98,11 +98,12 @@ def test_the_same_people_in_any_order_are_claimed_once(postgres_url, another):
     stores = [open_postgres(postgres_url) for _ in orders]
     won = []
 
-    def run(store, messages):
-        won.append(len(entered(store).commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].won))
+    def run(ledger, messages):
+        won.append(len(ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].won))
 
-    entered(another)
-    threads = [threading.Thread(target=run, args=pair) for pair in zip(stores, orders, strict=True)]
+    # Whoever enters the campaign goes alone: both have done so.
+    ledgers = [entered(store) for store in stores]
+    threads = [threading.Thread(target=run, args=pair) for pair in zip(ledgers, orders, strict=True)]
     with another.read() as connection, watch.connect() as server:
         # Somebody else's row, in the middle of both orders, which then was never there.
         campaign_id = connection.execute(text("SELECT id FROM sms_campaign")).scalar()

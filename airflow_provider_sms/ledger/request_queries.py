@@ -12,7 +12,7 @@ from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.campaigns import require_campaign
-from airflow_provider_sms.ledger.model import NOT_SENT, SUPERSEDED, UNKNOWN, Claimant
+from airflow_provider_sms.ledger.model import CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Claimant, RequestState
 from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -44,6 +44,7 @@ class RequestRow(NamedTuple):
     :param reason: why it is unknown or was not sent; None where that was not recorded.
     :param mine: whether the attempt that asks made it; False where none asks.
     :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.
+    :param cost: credits, as a decimal.
     """
 
     request_id: int
@@ -64,6 +65,8 @@ class RequestRow(NamedTuple):
     try_number: int
     mine: bool = False
     evidence: KeptEvidence | None = None
+    parts: int | None = None
+    cost: str | None = None
 
     @property
     def task_instance(self) -> tuple[str, str, str, int]:
@@ -80,6 +83,8 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
     return (
         select(
             request.c.evidence,
+            request.c.parts,
+            request.c.cost,
             request.c.id,
             campaign.c.name,
             request.c.kind,
@@ -105,8 +110,8 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
 
 
 def _row(columns: Iterable[Any]) -> RequestRow:
-    evidence, *others = columns
-    return RequestRow(*others)._replace(evidence=kept_evidence(evidence))
+    evidence, parts, cost, *others = columns
+    return RequestRow(*others)._replace(evidence=kept_evidence(evidence), parts=parts, cost=cost)
 
 
 def read_requests(connection: Connection, which: ColumnElement[bool], now: float) -> list[RequestRow]:
@@ -130,7 +135,30 @@ def unknown_requests(store: Readable, name: str | None = None, who: Claimant | N
         now = store.clock()
         which = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
         made_by = true() if who is None else of_task(who)
-        return read_requests(connection, and_(which, made_by, state_at(now) == UNKNOWN), now)
+        # The written states are indexed.
+        is_unknown = and_(request.c.state.in_((CLAIMED, UNKNOWN)), state_at(now) == UNKNOWN)
+        return read_requests(connection, and_(which, made_by, is_unknown), now)
+
+
+def newest_requests(
+    store: Readable, campaign_id: int, *, before: int | None = None, state: str | None = None, limit: int = 50
+) -> list[RequestRow]:
+    """Return requests of a campaign, newest first.
+
+    :param before: return only requests made before this one; None means from the newest on.
+    :param state: None means any.
+    """
+    with store.read() as connection:
+        now = store.clock()
+        of_campaign = and_(request.c.campaign_id == campaign_id, true() if before is None else request.c.id < before)
+        # One query for each written state: the index holds the requests of one state in order, and SQLite would sort
+        # all of a query for several.
+        found: list[RequestRow] = []
+        for written in RequestState:
+            which = and_(of_campaign, request.c.state == written, true() if state is None else state_at(now) == state)
+            query = _select(which, now).order_by(None).order_by(request.c.id.desc()).limit(limit)
+            found += map(_row, connection.execute(query))
+    return sorted(found, key=lambda row: -row.request_id)[:limit]
 
 
 def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import and_, select
 
+from airflow_provider_sms.ledger import transitions
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.schema import attempt, campaign
 from airflow_provider_sms.ledger.statistics import counts_of
@@ -205,3 +206,9 @@ def campaigns_of_task(
         found = [NamedCampaign(*row) for row in connection.execute(query)]
         visible = visible_ids(connection, [each.id for each in found], may_see)
     return [each for each in found if each.id in visible]
+
+
+def texted_twice(ledger: LedgerReader, campaign_id: int) -> list[str]:
+    """Return sentences about requests that were accepted after others could claim their messages."""
+    with ledger.read() as connection:
+        return [f"Request {each.request_id}: {each}." for each in transitions.texted_twice(connection, campaign_id)]

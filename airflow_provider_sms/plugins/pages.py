@@ -11,7 +11,8 @@ from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
 from airflow_provider_sms.ledger.reader import LedgerReader
-from airflow_provider_sms.monitoring import attempts, campaigns, requests
+from airflow_provider_sms.ledger.request_queries import newest_requests, unknown_requests
+from airflow_provider_sms.monitoring import attempts, campaigns
 from airflow_provider_sms.monitoring import status as states
 from airflow_provider_sms.monitoring.audit_log import audit_log
 from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
@@ -98,7 +99,7 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         is_over=campaign.state == states.COMPLETE,
         is_paused=campaign.state == states.PAUSED,
         reasons=[
-            *requests.texted_twice(ledger, campaign_id),
+            *campaigns.texted_twice(ledger, campaign_id),
             *reasons(
                 campaign,
                 ledger.clock(),
@@ -106,10 +107,10 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
             ),
         ],
         outcomes=presenter.outcomes(campaign),
-        unknown=requests.unknown_requests(ledger, campaign_id),
+        unknown=unknown_requests(ledger, campaign.name),
         audit_log=audit_log(ledger, campaign_id),
         attempts=attempts.list_attempts(ledger, campaign_id),
-        requests=requests.requests(ledger, campaign_id, limit=10),
+        requests=newest_requests(ledger, campaign_id, limit=10),
     )
 
 
@@ -120,7 +121,7 @@ def requests_page(request: Request, access: Viewer, campaign_id: int, state: str
     campaign, _ = visible_campaign(ledger, campaign_id, access)
     state = state if state in REQUEST_STATES else ""
     newest = _id(before)
-    lines = requests.requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_PER_PAGE + 1)
+    lines = newest_requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_PER_PAGE + 1)
     return render_page(
         request,
         "requests.html",
@@ -129,7 +130,7 @@ def requests_page(request: Request, access: Viewer, campaign_id: int, state: str
         state=state,
         states=REQUEST_STATES,
         before=newest,
-        older=lines[REQUESTS_PER_PAGE - 1].id if len(lines) > REQUESTS_PER_PAGE else None,
+        older=lines[REQUESTS_PER_PAGE - 1].request_id if len(lines) > REQUESTS_PER_PAGE else None,
     )
 
 

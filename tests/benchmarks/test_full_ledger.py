@@ -8,8 +8,9 @@ from support.told import tell
 
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
+from airflow_provider_sms.ledger.request_queries import newest_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.monitoring import campaigns, requests
+from airflow_provider_sms.monitoring import campaigns
 from benchmarks.full_ledger import REQUESTS, UNKNOWN_AT_ONCE, fill, large_campaign
 from benchmarks.sizes import CHUNK
 
@@ -42,7 +43,7 @@ def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
     number = large_campaign(CAMPAIGNS)
     listed = listed_campaigns(reader)
     small, large = listed[1], next(each for each in listed if each.id == number)
-    lines = requests.requests(reader, number, limit=MESSAGES)
+    lines = newest_requests(reader, number, limit=MESSAGES)
     reader.close()
 
     # Two campaigns have failed, two have an unknown request, and the large one has several.

@@ -12,8 +12,8 @@ from support.told import tell
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger import reader
 from airflow_provider_sms.ledger.reader import read_sqlite
+from airflow_provider_sms.ledger.request_queries import newest_requests, unknown_requests
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
-from airflow_provider_sms.monitoring.requests import requests, unknown_requests
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600)
     ledger = ledger or open_reader()
-    assert unknown_requests(ledger, 1) == []
-    assert [line.state for line in requests(ledger, 1)] == ["claimed"]
+    assert unknown_requests(ledger, "spring") == []
+    assert [line.state for line in newest_requests(ledger, 1)] == ["claimed"]
     with ledger.read():
         assert ledger.clock() == pytest.approx(store.clock(), abs=60)
 

@@ -4,10 +4,12 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import insert, literal, select, update
+from support.sending import people
 from support.told import tell
 
 from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.schema import attempt, campaign, request
 from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import (
@@ -16,6 +18,7 @@ from airflow_provider_sms.monitoring.campaigns import (
     dags_of_campaign,
     find_campaign,
     list_campaigns,
+    texted_twice,
 )
 
 
@@ -226,3 +229,23 @@ def test_two_runs_at_once_are_both_seen(store, ledger):
     tell(store, run_id="r2", claims=[(3, "accepted")], first=10)
     (one,) = listed(ledger).campaigns
     assert (one.state, len(one.attempts)) == ("sending", 2)
+
+
+def test_requests_that_texted_people_twice_are_reported(enter, store, open_reader):
+    """A request that was accepted after a person had freed its messages is named, with the one that has them."""
+    ledger = enter()
+    (first,) = claim(ledger, people(2))
+    ledger.commit(outcomes=[Outcome(first, UNKNOWN)])
+    resolve(store, first, NOT_SENT, "ann")
+    (second,) = claim(ledger, people(2))
+    ledger.commit(outcomes=[Outcome(second, ACCEPTED)])
+    assert texted_twice(open_reader(), 1) == []
+    ledger.commit(outcomes=[Outcome(first, ACCEPTED)])
+    assert texted_twice(open_reader(), 1) == [
+        f"Request {first}: texted twice: 2 of its messages went out with request {second}, too."
+    ]
+
+
+def claim(ledger, messages):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    return [each.request_id for each in ledger.commit(chunks=[chunk], claim_seconds=60.0)]

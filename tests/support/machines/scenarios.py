@@ -58,8 +58,15 @@ def loses_database_60(stage):
     stage.cut_for(CUT_SECONDS, "database", "pooler")
 
 
-# What was answered within the ledger's patience is recorded, and whoever waits for it fails retryably at most.
-@scenario(f"a worker loses PostgreSQL for {LONG_CUT_SECONDS:.0f} s", seconds=None, proves=Stage.require_in_flight)
+# What was answered within the ledger's patience is recorded, and whoever waits for it fails retryably at most: with the
+# patience that is the default, and retries that last as long.
+@scenario(
+    f"a worker loses PostgreSQL for {LONG_CUT_SECONDS:.0f} s",
+    seconds=None,
+    proves=Stage.require_in_flight,
+    settings={"AIRFLOW__SMS__LEDGER_PATIENCE": "300"},
+    operator=lambda: "retry_delay=timedelta(seconds=120)",
+)
 def loses_database_200(stage):
     stage.cut_for(LONG_CUT_SECONDS, "database", "pooler")
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectStoragePath
@@ -16,6 +16,10 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.recipients.forms import could_be_number, is_dataframe, is_stream
 from airflow_provider_sms.recipients.paths import without_secrets
+
+if TYPE_CHECKING:
+    import jinja2
+    from airflow.providers.common.compat.sdk import Context
 
 
 def asset_location(asset: Asset) -> str | None:
@@ -215,6 +219,25 @@ def redacted(value: Any, *, rendered: bool) -> Any:
 def plain(value: Any) -> Any:
     """Return an argument as the function gets it."""
     return value.data if isinstance(value, Rows) else value
+
+
+class KeepsTexts:
+    """A base beside Airflow's ``BaseOperator`` or ``BaseNotifier``: a text without a template stays as it was written.
+
+    With ``render_template_as_native_obj`` Airflow would read it as a literal of Python: ``1e5`` as 100000.0.
+    """
+
+    def render_template(
+        self,
+        content: Any,
+        context: Context,
+        jinja_env: jinja2.Environment | None = None,
+        seen_oids: set[int] | None = None,
+    ) -> Any:
+        """Render a value as Airflow does; return a text without a template unchanged."""
+        if isinstance(content, str) and not is_to_be_rendered(content):
+            return content
+        return super().render_template(content, context, jinja_env, seen_oids)  # type: ignore[misc]
 
 
 def is_to_be_rendered(value: Any) -> bool:

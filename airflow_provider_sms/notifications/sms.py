@@ -23,7 +23,7 @@ from airflow_provider_sms.exceptions import (
     TemplateError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.templates import RendersTexts
+from airflow_provider_sms.execution.redaction import KeepsTexts
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
@@ -107,7 +107,7 @@ class _Alert:
     sms_conn_id: str
 
 
-class SmsNotifier(RendersTexts, BaseNotifier):
+class SmsNotifier(KeepsTexts, BaseNotifier):
     """Text a few people when something happens: as the callback of a task, of a DAG, or of a deadline.
 
     Everybody gets the same text, in one request. A failure to text never fails the task: it is logged, with advice on

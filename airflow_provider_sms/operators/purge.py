@@ -12,7 +12,6 @@ from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.errors import airflow_errors
 from airflow_provider_sms.execution.options import LedgerConnection
-from airflow_provider_sms.execution.templates import RendersTexts
 from airflow_provider_sms.operators.checks import check_loaded
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -44,7 +43,7 @@ class PurgeOptions(Arguments):
     ledger_conn_id: LedgerConnection
 
 
-class PurgeLedgerOperator(RendersTexts, BaseOperator):
+class PurgeLedgerOperator(BaseOperator):
     """Forget campaigns, with everybody whom they texted, and balances, once they are older than the retention.
 
     It forgets what ``airflow-sms purge`` forgets, and keeps the same: campaigns with unknown requests or

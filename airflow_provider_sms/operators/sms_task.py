@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
-from airflow_provider_sms.execution.redaction import without_shown_rows
-from airflow_provider_sms.execution.templates import RendersTexts
+from airflow_provider_sms.execution.redaction import KeepsTexts, without_shown_rows
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.planning.limits import Limits
@@ -25,7 +24,7 @@ else:
     _Base = object
 
 
-class SmsTask(RendersTexts, _Base):
+class SmsTask(KeepsTexts, _Base):
     """A task with a connection of type ``sms``; a base beside Airflow's ``BaseOperator``."""
 
     sms_conn_id: str
@@ -46,7 +45,7 @@ class SmsTask(RendersTexts, _Base):
         jinja_env: jinja2.Environment | None = None,
         seen_oids: set[int] | None = None,
     ) -> Any:
-        """Render a value as Airflow does, but a text as it was written.
+        """Render a value as :class:`KeepsTexts` does.
 
         :raises AirflowFailException: a template is wrong, or names what is not there; a retry would fail as well.
         """

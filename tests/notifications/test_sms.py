@@ -466,8 +466,8 @@ def test_an_alert_may_hold_any_other_braces(fail, texts):
 @pytest.mark.parametrize("written", ["1e5", "'x'", "1,5"])
 def test_an_alert_is_as_it_was_written_where_the_dag_renders_to_objects(fail, sandbox, texts, written):
     """Its text and its Send Options are read as no literal of Python."""
-    options = {"SenderId": "12345", "CostCentre": "{{ params.value }}"}
+    options = {"SenderId": "12345", "CostCentre": "{{ params.value }} in all"}
     notifier = SmsNotifier(written, to=FIRST, send_options=options)
     fail(in_dag={"render_template_as_native_obj": True, "params": {"value": written}}, on_failure_callback=notifier)
     assert texts() == [(FIRST, written)]
-    assert sandbox.state.requests[-1].send_options == {"SenderId": "12345", "CostCentre": written}
+    assert sandbox.state.requests[-1].send_options == {"SenderId": "12345", "CostCentre": f"{written} in all"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, plain, redacted
+from airflow_provider_sms.execution.hidden import Rows, plain, redacted
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.operators.sms_task import arguments_to_map

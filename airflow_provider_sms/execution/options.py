@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from airflow.providers.common.compat.sdk import Asset
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from airflow_provider_sms.arguments import LATER, Arguments, flag, form_of, number
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, is_to_be_rendered, require_location
+from airflow_provider_sms.execution.hidden import Rows, is_to_be_rendered
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
@@ -112,14 +111,12 @@ def _report(value: Any) -> Any:
 
 
 def _source(value: Any, info: ValidationInfo) -> Any:
-    """Refuse values that cannot be recipients, assets that name no place, queries without a statement, and None."""
+    """Refuse values that cannot be recipients, queries without a statement, and None."""
     argument = str(info.field_name)
     if value is None and argument == "source":
         raise InputError(f"source: {explain_other(value)}")
     for each in value if isinstance(value, (list, tuple)) else [value]:
-        if isinstance(each, Asset):
-            require_location(each, argument)
-        elif isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
+        if isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
             each.require_statement(argument)
         elif isinstance(each, str) and is_missing(each.strip()):
             raise InputError(f"{argument} is {each!r}: was there no value to render it from?")

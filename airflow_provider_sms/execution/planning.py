@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
-from airflow_provider_sms.execution.redaction import located
+from airflow_provider_sms.execution.hidden import located
 from airflow_provider_sms.execution.xcom import PLAN, push
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.statistics import seconds_per_request

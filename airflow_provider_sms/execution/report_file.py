@@ -14,7 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.errors import FailedError, describe, log_unforeseen
-from airflow_provider_sms.execution.redaction import located
+from airflow_provider_sms.execution.hidden import located
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.paths import is_path, without_secrets
 from airflow_provider_sms.reporting.row_report import write_row_report

@@ -23,7 +23,7 @@ from airflow_provider_sms.exceptions import (
     TemplateError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.redaction import KeepsTexts
+from airflow_provider_sms.execution.hidden import KeepsTexts
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.arguments import flag
+from airflow_provider_sms.execution.hidden import redacted_source, with_assets
 from airflow_provider_sms.execution.options import MAX_CHUNK, BulkOptions
-from airflow_provider_sms.execution.redaction import redacted_source, with_assets
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments

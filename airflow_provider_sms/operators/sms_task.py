@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
-from airflow_provider_sms.execution.redaction import KeepsTexts, without_shown_rows
+from airflow_provider_sms.execution.hidden import KeepsTexts, without_shown_rows
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.planning.limits import Limits

@@ -22,8 +22,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.errors import describe, log_unforeseen
+from airflow_provider_sms.execution.hidden import located, redacted_source
 from airflow_provider_sms.execution.options import SmsConnection, TableOptions, Whole
-from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance

@@ -520,7 +520,7 @@ def test_what_only_the_task_knows_is_refused_before_anything_is_sent(send, sandb
 
 @pytest.mark.parametrize("extra", [str(2**128), "[" * 300 + "]" * 300], ids=["long", "deep"])
 def test_no_value_of_an_answer_fails_a_finished_send(send, people, sandbox, extra):
-    """An integer beyond 64 bits becomes text; a field of more levels than an XCom takes costs the XCom alone."""
+    """An integer beyond 64 bits, or a field of more levels than an XCom takes, costs the XCom alone."""
     body = f'{{"Cost":1,"RemainingBalance":9,"EventId":7,"Messages":5,"Parts":5,"Extra":{extra}}}'
     sandbox.state.set_faults([{"kind": "status", "status": 200, "accepted": True, "body": body}])
     ran = send(people(5))

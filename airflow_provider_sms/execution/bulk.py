@@ -178,7 +178,7 @@ class _Result:
         reconciled = 0 if self._run is None else self._run.reconciliation.reconciled
         self.summary = summarise(self._campaign, self.counts, self.sums, reconciled, self._written)
         if self._run is not None:
-            self._run.summary = self.summary
+            self._run.progress.summary = self.summary
         push(self._context, SUMMARY, self.summary)
 
 

@@ -69,7 +69,6 @@ class Run(Generic[Options]):
 
     :param who: the attempt, as claims name it.
     :param resumed: whether it goes on after a wait.
-    :param summary: what has become of its messages; None until they are checked.
     """
 
     task: SendingTask[Options]
@@ -82,7 +81,6 @@ class Run(Generic[Options]):
     reconciliation: Reconciliation
     progress: Progress
     resumed: bool
-    summary: dict[str, Any] | None = None
 
     @property
     def campaign(self) -> str:
@@ -116,8 +114,7 @@ def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Ite
             lambda: note_progress(store, campaign, claimant_id, AttemptState.CHECKING, conn_id=conn_id, patience=None)
         )
         progress = Progress(context, conn_id, store, claimant_id, campaign)
-        run: Run[Options] | None = None
-        with progress.until_ended(lambda: None if run is None else run.summary):
+        with progress.until_ended():
             settings = task.hook.get_settings()
             ledger = CampaignLedger(
                 store,
@@ -131,9 +128,8 @@ def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Ite
             scope = "" if options.campaign else " (one per DAG run: name it to text each person once, ever)"
             log.info("Campaign %s%s, remembered in %s", campaign, scope, store.description)
             reconciliation = Reconciliation(store, campaign, settings.account, lambda: read_balance(settings))
-            run = Run(task, context, options, settings, store, who, ledger, reconciliation, progress, resumed)
             try:
-                yield run
+                yield Run(task, context, options, settings, store, who, ledger, reconciliation, progress, resumed)
             except BaseException as error:
                 if ledger.lost is None or is_permanent(error):
                     raise

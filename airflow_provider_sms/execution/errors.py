@@ -18,7 +18,7 @@ from airflow_provider_sms.exceptions import (
     SmsError,
     TooManyErrorsError,
 )
-from airflow_provider_sms.formatting import by_count, counted, task_words
+from airflow_provider_sms.formatting import MAX_LISTED, by_count, counted, join_some, task_words
 from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_NAMED_REQUESTS = 20
-"""Requests that an error names: more would make a line that nobody reads; the ledger lists all."""
 MAX_SENTENCES = 3
 """Sentences about the balance that an error has; the command ``unknown`` shows all."""
 SINCE_THE_WAIT = ". This is about the time since the attempt's last wait: what it sent before is in its summary"
@@ -174,10 +172,8 @@ def failure(
 
 
 def _some_of(requests: Collection[int]) -> str:
-    """Return the ids of requests for an error, with the number of requests left out."""
-    more = len(requests) - MAX_NAMED_REQUESTS
-    named = ", ".join(map(str, sorted(requests)[:MAX_NAMED_REQUESTS]))
-    return f"{named} and {more} more" if more > 0 else named
+    """Return the ids of requests for an error: more than a few would make a line that nobody reads."""
+    return join_some([str(each) for each in sorted(requests)])
 
 
 def _none_taken(count: int, sums: Sums) -> str:
@@ -197,7 +193,7 @@ def _awaited(count: int, requests: Iterable[RequestRow]) -> str:
     by = [f"{by_count(len(some), 'request')} {_some_of(some)} by {who}" for who, some in made.items()]
     return (
         f"{count} {by_count(count, 'message is', 'messages are')} claimed by another process that has recorded no "
-        f"outcome: {'; '.join(by[:MAX_NAMED_REQUESTS])}. {by_count(count, 'It', 'They')} may have been sent. The next "
+        f"outcome: {'; '.join(by[:MAX_LISTED])}. {by_count(count, 'It', 'They')} may have been sent. The next "
         "attempt finds the outcome, or treats requests without one by then as unknown"
     )
 

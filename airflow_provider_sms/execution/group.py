@@ -44,19 +44,19 @@ def text_groups(task: SendingTask[GroupOptions], context: Context) -> dict[str, 
         key = group_key(options.message, options.groups)
         checked = count_keys([key], ledger)
         to_send = checked.unknown + checked.not_sent
-        run.summary = summarise(run.campaign, checked, Sums())
+        run.progress.summary = summarise(run.campaign, checked, Sums())
         run.progress.begin(checked, to_send)
         end = End()
         if to_send:
             refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger.earlier(), run.stop)
-            run.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
+            run.progress.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
             end = _send(run, key, checked.unsettled)
         counts, sums, end = _count(run, key, end)
-        run.summary = summarise(run.campaign, counts, sums, run.reconciliation.reconciled)
+        run.progress.summary = summary = summarise(run.campaign, counts, sums, run.reconciliation.reconciled)
         push_responses(context, ledger)
         conclude(run, end, counts, sums)
         body = ledger.responses.to(key)
-    describe_on_assets(context, facts(run.summary))
+    describe_on_assets(context, facts(summary))
     if counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")
     return None if body is None else for_xcom(body)

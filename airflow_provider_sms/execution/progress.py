@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +63,14 @@ class Progress:
         self._campaign = campaign
         self._clock = clock
         self._warned = False
-        self._durations: deque[float] = deque()
         self._balance: float | None = None
         self._sender: Sender | None = None
         self._counts = RowCounts()
         self._total = self._done = self._counted = 0
         self._began = self._noted = 0.0
         self._logged: tuple[int, bool] | None = None
+        self.summary: dict[str, Any] | None = None
+        """What has become of the messages; None until they are checked."""
 
     def planned(self, plan: Plan) -> None:
         """Note the plan."""
@@ -102,7 +102,7 @@ class Progress:
             try:
                 return post(messages)
             finally:
-                self._durations.append(self._clock() - began)
+                self._metrics.time("request_duration", self._clock() - began)
 
         return timed_post
 
@@ -121,24 +121,21 @@ class Progress:
         self._note_sending(paused=paused)
 
     @contextmanager
-    def until_ended(self, summary: Callable[[], Mapping[str, Any] | None]) -> Iterator[None]:
-        """Report the end of the attempt that is made in the block; what it waits for is noted already.
-
-        :param summary: returns what has become of the messages; None where that is not known.
-        """
+    def until_ended(self) -> Iterator[None]:
+        """Report the end of the attempt that is made in the block; what it waits for is noted already."""
         try:
             yield
         except TaskDeferred:
             self._emit()
             raise
         except BaseException:
-            self._end(AttemptState.FAILED, summary())
+            self._end(AttemptState.FAILED)
             raise
-        self._end(AttemptState.ENDED, summary())
+        self._end(AttemptState.ENDED)
 
-    def _end(self, state: AttemptState, summary: Mapping[str, Any] | None) -> None:
+    def _end(self, state: AttemptState) -> None:
         self._emit()
-        if summary is None:
+        if (summary := self.summary) is None:
             self.note(state)
             return
         for name in COUNTS:
@@ -201,11 +198,9 @@ class Progress:
         return f"{of_all}, {rate or 0:.0f} a second, {left}"
 
     def _emit(self) -> None:
-        """Report to the metrics what was added: the durations of requests, what was accepted, and the balance."""
+        """Report to the metrics what was added: what was accepted, and the balance."""
         from airflow_provider_sms.service.responses import POST_PAID_BALANCE
 
-        while self._durations:
-            self._metrics.time("request_duration", self._durations.popleft())
         if self._sender is None:
             return
         taken, balance = self._sender.taken, self._sender.balance

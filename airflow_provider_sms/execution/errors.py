@@ -18,7 +18,7 @@ from airflow_provider_sms.exceptions import (
     SmsError,
     TooManyErrorsError,
 )
-from airflow_provider_sms.formatting import MAX_LISTED, by_count, counted, join_some, task_words
+from airflow_provider_sms.formatting import by_count, counted, join_some
 from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
@@ -100,12 +100,10 @@ class Unsettled(NamedTuple):
     """What the ledger tells of messages whose outcome needs somebody; empty where it cannot be read.
 
     :param lost: the requests whose outcome is unknown.
-    :param awaited: those of other processes, which may still record it.
     :param twice: messages that were texted twice, or may have been.
     """
 
     lost: Sequence[RequestRow] = ()
-    awaited: Sequence[RequestRow] = ()
     twice: Sequence[TextedTwice] = ()
 
 
@@ -146,7 +144,7 @@ def failure(
         then = "" if error is not None else f". The next attempt sends {by_count(again, 'it', 'them')} again"
         words.append(f"{counted(again, 'message')} may have been sent{then}")
     if awaited:
-        words.append(_awaited(awaited, unsettled.awaited))
+        words.append(_awaited(awaited, counts.awaited))
     may_pass = stopped or (lost and resends) or ((awaited or again) and not lost)
     if sums.none_taken and counts.not_sent:
         words.append(_none_taken(min(sums.none_taken, counts.not_sent), sums))  # some may have been refused twice
@@ -185,16 +183,11 @@ def _none_taken(count: int, sums: Sums) -> str:
     )
 
 
-def _awaited(count: int, requests: Iterable[RequestRow]) -> str:
-    made: dict[str, list[int]] = {}
-    for each in requests:
-        who = f"attempt {each.try_number} of {task_words(*each.task_instance)}"
-        made.setdefault(who, []).append(each.request_id)
-    by = [f"{by_count(len(some), 'request')} {_some_of(some)} by {who}" for who, some in made.items()]
+def _awaited(count: int, requests: Collection[int]) -> str:
     return (
         f"{count} {by_count(count, 'message is', 'messages are')} claimed by another process that has recorded no "
-        f"outcome: {'; '.join(by[:MAX_LISTED])}. {by_count(count, 'It', 'They')} may have been sent. The next "
-        "attempt finds the outcome, or treats requests without one by then as unknown"
+        f"outcome: {by_count(len(requests), 'request')} {_some_of(requests)}. {by_count(count, 'It', 'They')} may have "
+        "been sent. The next attempt finds the outcome, or treats requests without one by then as unknown"
     )
 
 

@@ -139,7 +139,7 @@ def _unsettled(run: Run[Any], end: End, counts: RowCounts) -> Unsettled:
         for each in twice:
             log.error("Request %d was accepted after others could claim its messages: %s", each.request_id, each)
         _say_gone(run, counts)
-        return Unsettled(named_requests(run.store, lost), named_requests(run.store, counts.awaited), twice)
+        return Unsettled(named_requests(run.store, lost), twice)
     except SmsError as error:
         log.warning("The ledger does not tell more of the requests without an outcome: %s", error)
         return Unsettled()

@@ -222,9 +222,6 @@ def test_the_trigger_keeps_its_path_and_arguments():
         "failures": 0,
         "started_at": None,
         "timeout": None,
-        "exponential_backoff": False,
-        "max_wait": None,
-        "seed": "",
     }
 
 

@@ -80,8 +80,8 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
     Returns ``{"balance": 1500.0, "post_paid": false}``. Up to ``max_failures`` transient errors in a row (no
     connection, no usable response, 429) are tolerated; 401 and 403 fail at once, without retries. In the mode
     ``reschedule`` each poke is a process of its own that remembers nothing, so a single poke repeats a failed reading
-    that many times, after 1, 2, 4 … seconds. The arguments of the base, ``exponential_backoff``, ``max_wait``,
-    ``timeout``, ``soft_fail`` and the like, mean the same when the sensor is deferred.
+    that many times, after 1, 2, 4 … seconds. The arguments of the base, ``timeout``, ``soft_fail`` and the like, mean
+    the same when the sensor is deferred, but its intervals are then all ``poke_interval``.
 
     :param min_balance: the lowest balance that suffices, in credits: a number, or a number as text. None means the
         estimated cost of ``source``. (templated)
@@ -238,9 +238,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
             failures=self._failures,
             started_at=self._started_at,
             timeout=self.timeout,
-            exponential_backoff=bool(self.exponential_backoff),
-            max_wait=self.max_wait.total_seconds() if self.max_wait else None,
-            seed=f"{self.dag_id}#{self.task_id}#{self._started_at}",
         )
 
     def _balance(self) -> Balance | None:

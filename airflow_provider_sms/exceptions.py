@@ -1,32 +1,4 @@
-"""Errors: every class that the package raises, besides Airflow's own.
-
-.. code-block:: text
-
-    SmsError
-    ├── InputError                   the caller's arguments or data; nothing was sent
-    │   ├── SourceError                 the source cannot be read
-    │   │   └── SourceUnavailableError     its database ended the query, or there is no room for its rows
-    │   ├── NoConnectionError           Airflow does not find a connection, or could not look it up
-    │   ├── ColumnError                 a column that is needed is missing
-    │   ├── NoCampaignError             the ledger has no campaign of that name
-    │   ├── TemplateError               the text template is wrong
-    │   ├── InvalidRowsError            rows that cannot be texted
-    │   └── LimitError                  the plan is beyond a limit that the caller set
-    ├── ServiceError                 one request to the service did not succeed
-    │   ├── NotSentError                the request never left this machine
-    │   ├── ThrottledError              429, or 503 in the service's own words: it did not process the request
-    │   ├── AuthenticationError         401
-    │   ├── RefusedError                3xx and 4xx, but for 303, 408 and 499
-    │   └── UnknownOutcomeError         it may have been processed: never sent again without a decision
-    ├── LedgerError                  no durable claim can be made, so nothing is sent
-    │   ├── LedgerAwayError             the ledger's server is away, starting up or shutting down
-    │   ├── LedgerVersionError          the ledger has a version that this package cannot use
-    │   ├── LedgerLostError             the ledger has lost what was committed to it
-    │   └── LedgerBusyError             another process keeps its lock, so nothing of a commit has happened
-    ├── CreditError                  the credit does not cover the messages; no more were sent
-    ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
-    ├── OutageError                  one response after the other was lost, so sending ended early
-    └── StoppedError                 the task was told to stop before anything was sent
+"""Errors: every class that the package raises, besides Airflow's own; all of them are a :class:`SmsError`.
 
 No message text, full number or token is in any of them.
 """

@@ -139,6 +139,8 @@ class UnknownOutcomeError(ServiceError):
 class LedgerError(SmsError):
     """The ledger cannot be opened, read or committed to; nothing is sent without it."""
 
+    transient = True
+
 
 class LedgerAwayError(LedgerError):
     """The ledger's server cannot be reached, is starting up or is shutting down: trying again may succeed."""
@@ -147,9 +149,13 @@ class LedgerAwayError(LedgerError):
 class LedgerVersionError(LedgerError):
     """The ledger was written by a version of this package that is newer, or too old to upgrade from."""
 
+    transient = False
+
 
 class LedgerLostError(LedgerError):
     """The ledger has lost requests that were committed to it: it went back to an earlier state."""
+
+    transient = False
 
 
 class LedgerBusyError(LedgerError):
@@ -157,8 +163,6 @@ class LedgerBusyError(LedgerError):
 
     Another process has kept the lock for as long as this one waits, or the server has undone the transaction.
     """
-
-    transient = True
 
 
 class CreditError(SmsError):

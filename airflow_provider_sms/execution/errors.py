@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_sms.exceptions import (
-    InputError,
-    LedgerLostError,
-    LedgerVersionError,
-    ServiceError,
-    SmsError,
-    TooManyErrorsError,
-)
+from airflow_provider_sms.exceptions import LedgerLostError, ServiceError, SmsError
 from airflow_provider_sms.formatting import by_count, counted, join_some
 from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
@@ -67,9 +60,7 @@ def airflow_errors(*, resumed: bool = False) -> Iterator[None]:
 
 def is_permanent(error: BaseException) -> bool:
     """Return whether a retry would fail as well unless somebody changes something; credit may arrive without that."""
-    if isinstance(error, (ServiceError, InputError, FailedError)):
-        return not error.transient and not is_out_of_credit(error)
-    return isinstance(error, (LedgerLostError, LedgerVersionError, TooManyErrorsError))
+    return isinstance(error, SmsError) and not error.transient and not is_out_of_credit(error)
 
 
 def graver(error: Exception | None, other: Exception) -> Exception:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack, closing, contextmanager
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError, LedgerLostError, ServiceError, SmsError
-from airflow_provider_sms.execution.enter import SendingTask, claimant_of, enter, read_balance
+from airflow_provider_sms.execution.enter import claimant_of, enter, read_balance
 from airflow_provider_sms.execution.errors import airflow_errors, describe, graver, words_of
 from airflow_provider_sms.execution.hidden import located
-from airflow_provider_sms.execution.options import BulkOptions
 from airflow_provider_sms.execution.report_file import refuse_report_in, report_path, write_report
 from airflow_provider_sms.execution.send import End, conclude, send_messages
 from airflow_provider_sms.execution.waits import require_balance, wait_before
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.enter import Run
+    from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
@@ -53,21 +53,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class TableTask(SendingTask[BulkOptions], Protocol):
-    """The operator of a table, as its attempts see it."""
-
-    def get_source(self, context: Context) -> Any:
-        """Return the recipients, as the operator takes them."""
-
-
-def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str, Any]:
+def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]:
     """Make one attempt of a :class:`BulkSmsOperator`, and return its summary.
 
+    :param task: the operator.
     :param event: ends a wait without a slot, after which the attempt begins again from the top; None before any.
     """
     with enter(task, context, resumed=event is not None) as run, ExitStack() as stack:
         require_balance(event)
-        options = run.options
+        options: BulkOptions = run.options
         table, report = stack.enter_context(_read_table(task, context, options))
         resends = options.on_unknown == "resend"
         preview = CampaignPreview(run.store, run.campaign, run.ledger.claimants, resends=resends, who=run.who)
@@ -101,10 +95,11 @@ def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str
     return result.summary
 
 
-def plan_table(task: TableTask, context: Context) -> dict[str, Any]:
+def plan_table(task: Any, context: Context) -> dict[str, Any]:
     """Check every row, make the plan, and send nothing; this needs neither a ledger nor the service."""
     with airflow_errors(), ExitStack() as stack:
-        options, who = task.read_options(), claimant_of(context)
+        options: BulkOptions = task.read_options()
+        who = claimant_of(context)
         campaign = options.campaign or default_name(who)
         store = stack.enter_context(open_ledger_if_present(task.ledger_conn_id))
         table, report = stack.enter_context(_read_table(task, context, options))
@@ -137,9 +132,7 @@ class _Result:
     :param run: None in a dry run.
     """
 
-    def __init__(
-        self, context: Context, campaign: str, table: CheckedTable, path: Any, run: Run[BulkOptions] | None = None
-    ) -> None:
+    def __init__(self, context: Context, campaign: str, table: CheckedTable, path: Any, run: Run | None = None) -> None:
         self._context = context
         self._campaign = campaign
         self._spool = table.spool
@@ -183,7 +176,7 @@ class _Result:
 
 
 @contextmanager
-def _read_table(task: TableTask, context: Context, options: BulkOptions) -> Iterator[tuple[CheckedTable, Any]]:
+def _read_table(task: Any, context: Context, options: BulkOptions) -> Iterator[tuple[CheckedTable, Any]]:
     """Read and compose every row of the source, and yield them with the path of the report, or None."""
     report = None if options.report is None else report_path(options.report)
     source = task.get_source(context)
@@ -279,7 +272,7 @@ def _in_markdown(plan: Plan, options: BulkOptions) -> str:
     return indent(f"{plan.table()}\n\n{texts[0]}:\n\n{texts[1]}", "    ", lambda _: True)
 
 
-def _balance_of(run: Run[BulkOptions]) -> Balance | None:
+def _balance_of(run: Run) -> Balance | None:
     """Return the balance for the plan; None where it cannot be read, which matters only to ``on_low_balance``."""
     try:
         return run.reconciliation.observe()
@@ -288,8 +281,9 @@ def _balance_of(run: Run[BulkOptions]) -> Balance | None:
         return None
 
 
-def _send(run: Run[BulkOptions], table: CheckedTable, balance: Balance | None, held_by: Collection[int]) -> End:
-    options, held = run.options, run.ledger.holders
+def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Collection[int]) -> End:
+    options: BulkOptions = run.options
+    held = run.ledger.holders
 
     def messages(most: Status, *, looks: bool) -> Iterator[Outgoing]:
         # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
@@ -319,7 +313,7 @@ def _send(run: Run[BulkOptions], table: CheckedTable, balance: Balance | None, h
     )
 
 
-def _count(run: Run[BulkOptions], result: _Result, table: CheckedTable, end: End) -> End:
+def _count(run: Run, result: _Result, table: CheckedTable, end: End) -> End:
     """Count the rows, push summary and responses, and write the report, before anything is raised.
 
     :returns: the end; with an error if the rows could not be counted.
@@ -329,12 +323,12 @@ def _count(run: Run[BulkOptions], result: _Result, table: CheckedTable, end: End
         run.ledger.require_whole()
         counts = count_rows(table.spool, table.counts, run.ledger)
         is_counted = True
-        is_in_doubt = isinstance(end.error, LedgerLostError)
     except LedgerError as error:
         log.warning("The rows are counted without the ledger, which cannot be read: %s", error)
-        counts, sums, is_in_doubt = counts_of_check(table.counts), result.sums, end.has_posted
+        counts, sums = counts_of_check(table.counts), result.sums
         end = end._replace(error=graver(end.error, error))
         is_counted = False
+    is_in_doubt = not is_counted or isinstance(end.error, LedgerLostError)
     result.count(counts.in_doubt() if is_in_doubt else counts, sums)
     log.info("%s", one_line(result.summary, sums.of_unknown_cost))
     push_responses(run.context, run.ledger)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError
 from airflow_provider_sms.execution.errors import Unsettled, failure, log_unforeseen
@@ -36,17 +36,15 @@ class End(NamedTuple):
     :param error: the error that ended it early; None where nothing failed.
     :param interruption: an exception that Airflow raised in this thread, for raising it again; None if there is none.
     :param stop_reason: the condition that the rest waits for; None if it waits for none.
-    :param has_posted: whether anything was posted.
     """
 
     error: Exception | None = None
     interruption: BaseException | None = None
     stop_reason: StopReason | None = None
-    has_posted: bool = False
 
 
 def send_messages(
-    run: Run[Any],
+    run: Run,
     messages: Iterable[Outgoing],
     free_messages: Callable[[], Iterable[Outgoing]],
     post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
@@ -96,13 +94,13 @@ def send_messages(
         log_unforeseen(sender.error)
         if isinstance(sender.error, ServiceError):
             sender.error.place = run.settings.place()
-        return End(sender.error, interruption, stop_conditions.stop_reason, sender.has_posted)
+        return End(sender.error, interruption, stop_conditions.stop_reason)
     except Exception as error:  # noqa: BLE001  # of the ledger, or no thread: the rows are counted all the same
         log_unforeseen(error)
-        return End(error, has_posted=True)
+        return End(error)
 
 
-def conclude(run: Run[Any], end: End, counts: RowCounts, sums: Sums) -> None:
+def conclude(run: Run, end: End, counts: RowCounts, sums: Sums) -> None:
     """Return if every message was accepted, now or before; otherwise wait or fail, once the end is on record.
 
     :raises FailedError: says what is not accepted, and why.
@@ -126,7 +124,7 @@ def conclude(run: Run[Any], end: End, counts: RowCounts, sums: Sums) -> None:
         raise failed
 
 
-def _unsettled(run: Run[Any], end: End, counts: RowCounts) -> Unsettled:
+def _unsettled(run: Run, end: End, counts: RowCounts) -> Unsettled:
     """Return what the ledger tells of the requests without an outcome, and of messages that were texted twice."""
     if isinstance(end.error, LedgerError) or run.stop.is_set():
         return Unsettled()
@@ -145,7 +143,7 @@ def _unsettled(run: Run[Any], end: End, counts: RowCounts) -> Unsettled:
         return Unsettled()
 
 
-def _say_gone(run: Run[Any], counts: RowCounts) -> None:
+def _say_gone(run: Run, counts: RowCounts) -> None:
     """Log the unknown requests of this task instance of which no row is left: they are in no count."""
     mine = unknown_requests(run.store, run.campaign, run.who)
     if gone := sum(each.messages for each in mine if each.request_id not in counts.unsettled):

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 
@@ -23,7 +23,6 @@ from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_sms.execution.enter import Run
-    from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.responses import Balance
 
@@ -35,7 +34,7 @@ RESUME_METHOD = "execute_complete"
 """The operator's method that Airflow calls after a deferral; its name is in Airflow's database while a task waits."""
 
 
-def wait_before(run: Run[BulkOptions], plan: Plan) -> Balance | None:
+def wait_before(run: Run, plan: Plan) -> Balance | None:
     """Return the balance if the plan may be sent now, as far as it was read; otherwise wait: for hours, then credit."""
     if not plan.to_send:
         return plan.balance
@@ -56,7 +55,7 @@ def wait_before(run: Run[BulkOptions], plan: Plan) -> Balance | None:
     return wait(run, StopReason(credit=plan.cost))
 
 
-def wait(run: Run[Any], reason: StopReason) -> NoReturn:
+def wait(run: Run, reason: StopReason) -> NoReturn:
     """Release the worker slot until a send may go on: at a moment, or once there is credit, however long that takes.
 
     A wait for credit tolerates any number of transient errors (no connection, no usable response, 429). The balance is

@@ -9,8 +9,8 @@ from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwa
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.hidden import Rows, plain, redacted
 from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.operators.base import arguments_to_map
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
-from airflow_provider_sms.operators.sms_task import arguments_to_map
 from airflow_provider_sms.recipients.forms import FORMS, is_rows
 from airflow_provider_sms.recipients.paths import is_path
 

@@ -28,8 +28,8 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.base import SmsTask
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
-from airflow_provider_sms.operators.sms_task import SmsTask
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:

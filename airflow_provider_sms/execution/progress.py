@@ -18,7 +18,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.attempts import note_progress, of_summary
 from airflow_provider_sms.ledger.model import AttemptState
-from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
+from airflow_provider_sms.reporting.row_counts import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -65,7 +66,6 @@ class Progress:
         self._warned = False
         self._balance: float | None = None
         self._sender: Sender | None = None
-        self._counts = RowCounts()
         self._total = self._done = self._counted = 0
         self._began = self._noted = 0.0
         self._logged: tuple[int, bool] | None = None
@@ -85,10 +85,10 @@ class Progress:
         :param counts: of the rows, as they were checked.
         :param to_send: the messages among them that need more than this.
         """
-        self._counts, self._total = counts, counts.rows - counts.invalid
+        self._total = counts.rows - counts.invalid
         self._done = self._total - to_send
         self._began = self._noted = self._clock()
-        self._note_sending(paused=False)
+        self.note(AttemptState.SENDING, {name: getattr(counts, name) for name in COUNTS})
 
     def sends(self, sender: Sender) -> None:
         """Report how far a sender is, from now on."""
@@ -118,7 +118,10 @@ class Progress:
         if self._logged != (done, paused):
             self._logged = done, paused
             log.info("%s", self._line(done, paused=paused))
-        self._note_sending(paused=paused)
+        if paused:
+            self.note(AttemptState.PAUSED)
+        else:
+            self.note(AttemptState.SENDING, rate=self._rate)
 
     @contextmanager
     def until_ended(self) -> Iterator[None]:
@@ -170,14 +173,6 @@ class Progress:
             if not self._warned:
                 log.warning("The ledger does not take notes of the progress now: %s", describe(error))
             self._warned = True
-
-    def _note_sending(self, *, paused: bool) -> None:
-        figures = {name: getattr(self._counts, name) for name in COUNTS}
-        figures["accepted"] += self._taken
-        if paused:
-            self.note(AttemptState.PAUSED, figures)
-        else:
-            self.note(AttemptState.SENDING, figures, rate=self._rate)
 
     @property
     def _taken(self) -> int:

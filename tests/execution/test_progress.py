@@ -334,7 +334,7 @@ def test_a_note_says_how_far_sending_is(told, notes, after):
     after(taken=45)
     (note,) = notes()
     assert counts(note) == {"state": "sending", "total": 1000, "done": 145, "not_sent": None, "invalid": None}
-    assert (note["rate"], note["figures"]["accepted"], note["figures"]["duplicate"]) == (4.5, 105, 15)
+    assert (note["rate"], note["figures"]["accepted"], note["figures"]["duplicate"]) == (4.5, 60, 15)
 
 
 def test_after_a_note_that_failed_the_next_one_is_tried(told, notes, after, monkeypatch, caplog):

@@ -49,17 +49,6 @@ class ColumnError(InputError):
     """The source lacks a column that an argument names."""
 
 
-class NoCampaignError(InputError):
-    """The ledger has no campaign of that name.
-
-    :param name: as it was given.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"The ledger has no campaign {name!r}")
-        self.name = name
-
-
 class TemplateError(InputError):
     """The text template cannot be parsed or does not fit the columns."""
 

@@ -355,7 +355,6 @@ ERRORS = [
     "SourceUnavailableError",
     "NoConnectionError",
     "ColumnError",
-    "NoCampaignError",
     "TemplateError",
     "InvalidRowsError",
     "LimitError",

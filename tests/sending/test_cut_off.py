@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from support.forwarder import Forwarder
 from support.sending import claimant, people
 
-from airflow_provider_sms.execution.errors import Unsettled, failure
+from airflow_provider_sms.execution.send import failure
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.reporting.summary import Sums
@@ -84,7 +85,8 @@ def test_a_task_that_meets_lapsed_claims_of_another_is_worth_a_retry(postgres_le
         again = send(store, "healthy", 2)
         again.run([people(COUNT)])
     assert (second.error, counts.accepted, counts.unsettled, counts.awaited) == (None, 20, {3: CHUNK}, {3})
-    failed = failure("c", counts, Sums(), Unsettled(), None, stopped=False, on_unknown="fail")
+    run = SimpleNamespace(campaign="c", options=SimpleNamespace(on_unknown="fail"))
+    failed = failure(run, counts, Sums(), None, stopped=False)
     assert (failed.transient, "no outcome: request 3. They may have been sent" in str(failed)) == (True, True)
     assert (first.counts.accepted, first.counts.unknown) == (30, 0)
     assert (again.error, again.counts.already_sent, again.counts.unknown) == (None, COUNT, 0)

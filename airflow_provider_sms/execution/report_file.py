@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -72,15 +73,12 @@ def report_path(report: str) -> Any:
     if place is None:
         return located(report, "report")
     path = Path(place)
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        folder = mask_numbers_in(str(path.parent))
-        raise InputError(f"report: the folder {folder} cannot be made: {error.strerror}") from None
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(
             f"report: {mask_numbers_in(str(path))} cannot be written; it must be a file in a folder that this task may "
-            "write to"
+            "make or write to"
         )
     return path
 

@@ -17,7 +17,7 @@ from airflow_provider_sms.execution.hidden import Rows, is_to_be_rendered
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.arguments import check_characters, check_columns, check_message, check_one_text
+from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.group_names import read_groups
 from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.messages.template_syntax import Field as ColumnField
@@ -140,11 +140,11 @@ def _limits(value: Any) -> Limits:
     return limits
 
 
-def _group_message(message: str) -> str:
+def _group_message(message: Any) -> str:
     """Return the text, tidied; it has the syntax of ``BulkSmsOperator``, without columns."""
-    if not isinstance(message, str) or not tidy_text(message).strip():
+    if message is None:
         raise InputError("message must be a text, and not empty")
-    check_characters(message)
+    check_message(message)
     pieces = parse_template(message)
     for piece in pieces:
         if isinstance(piece, ColumnField):
@@ -152,10 +152,7 @@ def _group_message(message: str) -> str:
                 f"message: {mask_numbers_in(f'{{{piece.column}}}')} names a column, and the text goes to groups, which "
                 "have none: use BulkSmsOperator with a table of the people. Write a literal brace twice"
             )
-    text = tidy_text("".join(map(str, pieces)))
-    if is_missing(text.strip()):
-        raise InputError(f"message is {text!r}: was there no value to render it from?")
-    return text
+    return tidy_text("".join(map(str, pieces)))
 
 
 SmsConnection: TypeAlias = Annotated[

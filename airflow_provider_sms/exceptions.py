@@ -1,32 +1,4 @@
-"""Errors: every class that the package raises, besides Airflow's own.
-
-.. code-block:: text
-
-    SmsError
-    ├── InputError                   the caller's arguments or data; nothing was sent
-    │   ├── SourceError                 the source cannot be read
-    │   │   └── SourceUnavailableError     its database ended the query, or there is no room for its rows
-    │   ├── NoConnectionError           Airflow does not find a connection, or could not look it up
-    │   ├── ColumnError                 a column that is needed is missing
-    │   ├── NoCampaignError             the ledger has no campaign of that name
-    │   ├── TemplateError               the text template is wrong
-    │   ├── InvalidRowsError            rows that cannot be texted
-    │   └── LimitError                  the plan is beyond a limit that the caller set
-    ├── ServiceError                 one request to the service did not succeed
-    │   ├── NotSentError                the request never left this machine
-    │   ├── ThrottledError              429, or 503 in the service's own words: it did not process the request
-    │   ├── AuthenticationError         401
-    │   ├── RefusedError                3xx and 4xx, but for 303, 408 and 499
-    │   └── UnknownOutcomeError         it may have been processed: never sent again without a decision
-    ├── LedgerError                  no durable claim can be made, so nothing is sent
-    │   ├── LedgerAwayError             the ledger's server is away, starting up or shutting down
-    │   │   └── LedgerBusyError         another process keeps its lock, so nothing of a commit has happened
-    │   ├── LedgerVersionError          the ledger has a version that this package cannot use
-    │   └── LedgerLostError             the ledger has lost what was committed to it
-    ├── CreditError                  the credit does not cover the messages; no more were sent
-    ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
-    ├── OutageError                  one response after the other was lost, so sending ended early
-    └── StoppedError                 the task was told to stop before anything was sent
+"""Errors: every class that the package raises, besides Airflow's own; all of them are a :class:`SmsError`.
 
 No message text, full number or token is in any of them.
 """
@@ -75,17 +47,6 @@ class NoConnectionError(InputError):
 
 class ColumnError(InputError):
     """The source lacks a column that an argument names."""
-
-
-class NoCampaignError(InputError):
-    """The ledger has no campaign of that name.
-
-    :param name: as it was given.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"The ledger has no campaign {name!r}")
-        self.name = name
 
 
 class TemplateError(InputError):
@@ -167,6 +128,8 @@ class UnknownOutcomeError(ServiceError):
 class LedgerError(SmsError):
     """The ledger cannot be opened, read or committed to; nothing is sent without it."""
 
+    transient = True
+
 
 class LedgerAwayError(LedgerError):
     """The ledger's server cannot be reached, is starting up or is shutting down: trying again may succeed."""
@@ -175,9 +138,13 @@ class LedgerAwayError(LedgerError):
 class LedgerVersionError(LedgerError):
     """The ledger was written by a version of this package that is newer, or too old to upgrade from."""
 
+    transient = False
+
 
 class LedgerLostError(LedgerError):
     """The ledger has lost requests that were committed to it: it went back to an earlier state."""
+
+    transient = False
 
 
 class LedgerBusyError(LedgerAwayError):
@@ -185,8 +152,6 @@ class LedgerBusyError(LedgerAwayError):
 
     Another process has kept the lock for as long as this one waits, or the server has undone the transaction.
     """
-
-    transient = True
 
 
 class CreditError(SmsError):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, plain, redacted
+from airflow_provider_sms.execution.hidden import Rows, plain, redacted
 from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.operators.base import arguments_to_map
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
-from airflow_provider_sms.operators.sms_task import arguments_to_map
 from airflow_provider_sms.recipients.forms import FORMS, is_rows
 from airflow_provider_sms.recipients.paths import is_path
 
@@ -106,13 +106,11 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
         raise TypeError("@task.bulk_sms takes no source: the function returns it")
     if "multiple_outputs" in kwargs:
         raise TypeError("@task.bulk_sms takes no multiple_outputs: the task returns one summary")
-    arguments = arguments_to_map(BulkSmsOperator, kwargs)
-    arguments.pop("source", None)  # of default_args, which may be for other tasks, too
     return task_decorator_factory(
         python_callable=python_callable,
         multiple_outputs=False,  # else Airflow infers it from what the function returns
         decorated_operator_class=BulkSmsDecoratedOperator,
-        **arguments,
+        **arguments_to_map(kwargs),
     )
 
 

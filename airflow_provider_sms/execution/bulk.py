@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import ExitStack, closing, contextmanager
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError, LedgerLostError, ServiceError, SmsError
-from airflow_provider_sms.execution.enter import SendingTask, claimant_of, enter, read_balance
+from airflow_provider_sms.execution.enter import claimant_of, enter, read_balance
 from airflow_provider_sms.execution.errors import airflow_errors, describe, graver, words_of
-from airflow_provider_sms.execution.options import BulkOptions
-from airflow_provider_sms.execution.planning import decide_rows, plan_send, read_table, require_sendable
+from airflow_provider_sms.execution.hidden import located
 from airflow_provider_sms.execution.report_file import refuse_report_in, report_path, write_report
 from airflow_provider_sms.execution.send import End, conclude, send_messages
 from airflow_provider_sms.execution.waits import require_balance, wait_before
-from airflow_provider_sms.execution.xcom import SUMMARY, push, push_responses
+from airflow_provider_sms.execution.xcom import PLAN, SUMMARY, push, push_responses
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.blocks import messages_to_send
+from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.changed_texts import messages_of, refuse_changed_texts
+from airflow_provider_sms.planning.check import CheckedTable
+from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
+from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.planning.suppression import read_suppressed
+from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_rows, counts_of_check
 from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line, summarise
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
@@ -35,39 +42,35 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.enter import Run
+    from airflow_provider_sms.execution.options import BulkOptions
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.outgoing import Outgoing
-    from airflow_provider_sms.planning.check import CheckedTable
+    from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.planning.suppression import SuppressedNumbers
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
 log = logging.getLogger(__name__)
 
 
-class TableTask(SendingTask[BulkOptions], Protocol):
-    """The operator of a table, as its attempts see it."""
-
-    def get_source(self, context: Context) -> Any:
-        """Return the recipients, as the operator takes them."""
-
-
-def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str, Any]:
+def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]:
     """Make one attempt of a :class:`BulkSmsOperator`, and return its summary.
 
+    :param task: the operator.
     :param event: ends a wait without a slot, after which the attempt begins again from the top; None before any.
     """
     with enter(task, context, resumed=event is not None) as run, ExitStack() as stack:
         require_balance(event)
-        options = run.options
-        report, source = _report_and_source(task, context, options)
-        table = stack.enter_context(read_table(source, options, run.stop))
+        options: BulkOptions = run.options
+        table, report = stack.enter_context(_read_table(task, context, options))
         resends = options.on_unknown == "resend"
         preview = CampaignPreview(run.store, run.campaign, run.ledger.claimants, resends=resends, who=run.who)
-        decide_rows(table, options, run.stop, preview)
+        table.decide(run.stop, _read_suppressed(options), preview)
         result = _Result(context, run.campaign, table, report, run)
         result.count(counts_of_check(table.counts), add_up(run.ledger.sent_requests()))
         try:
-            require_sendable(table, options)
-            plan = plan_send(context, run.campaign, table, options, store=run.store, balance=_balance_of(run))
+            _require_sendable(table, options)
+            plan = _plan(context, run.campaign, table, options, store=run.store, balance=_balance_of(run))
             run.progress.planned(plan)
             options.limits.check(plan)
             if options.approved_plan is not None:
@@ -92,17 +95,17 @@ def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str
     return result.summary
 
 
-def plan_table(task: TableTask, context: Context) -> dict[str, Any]:
+def plan_table(task: Any, context: Context) -> dict[str, Any]:
     """Check every row, make the plan, and send nothing; this needs neither a ledger nor the service."""
     with airflow_errors(), ExitStack() as stack:
-        options, who = task.read_options(), claimant_of(context)
+        options: BulkOptions = task.read_options()
+        who = claimant_of(context)
         campaign = options.campaign or default_name(who)
-        report, source = _report_and_source(task, context, options)
         store = stack.enter_context(open_ledger_if_present(task.ledger_conn_id))
-        table = stack.enter_context(read_table(source, options, task.stop_signal))
+        table, report = stack.enter_context(_read_table(task, context, options))
         resends = options.on_unknown == "resend"
         preview = None if store is None else CampaignPreview(store, campaign, resends=resends, who=who)
-        decide_rows(table, options, task.stop_signal, preview)
+        table.decide(task.stop_signal, _read_suppressed(options), preview)
         result = _Result(context, campaign, table, report)
         result.count(counts_of_check(table.counts), Sums())
         try:
@@ -110,10 +113,10 @@ def plan_table(task: TableTask, context: Context) -> dict[str, Any]:
         except SmsError as error:
             log.info("The plan is without the balance, which cannot be read: %s", error)
             balance = None
-        plan = plan_send(context, campaign, table, options, store=store, balance=balance)
+        plan = _plan(context, campaign, table, options, store=store, balance=balance)
         result.write("a dry run sends nothing")
         # After the plan of the other rows, so that both are seen at once.
-        require_sendable(table, options)
+        _require_sendable(table, options)
         options.limits.check(plan)
         are = by_count(plan.to_send, "message is", "messages are")
         log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
@@ -129,9 +132,7 @@ class _Result:
     :param run: None in a dry run.
     """
 
-    def __init__(
-        self, context: Context, campaign: str, table: CheckedTable, path: Any, run: Run[BulkOptions] | None = None
-    ) -> None:
+    def __init__(self, context: Context, campaign: str, table: CheckedTable, path: Any, run: Run | None = None) -> None:
         self._context = context
         self._campaign = campaign
         self._spool = table.spool
@@ -170,21 +171,108 @@ class _Result:
         reconciled = 0 if self._run is None else self._run.reconciliation.reconciled
         self.summary = summarise(self._campaign, self.counts, self.sums, reconciled, self._written)
         if self._run is not None:
-            self._run.summary = self.summary
+            self._run.progress.summary = self.summary
         push(self._context, SUMMARY, self.summary)
 
 
-def _report_and_source(task: TableTask, context: Context, options: BulkOptions) -> tuple[Any, Any]:
-    """Return the path of the report, or None, and the source, which the report must not replace."""
+@contextmanager
+def _read_table(task: Any, context: Context, options: BulkOptions) -> Iterator[tuple[CheckedTable, Any]]:
+    """Read and compose every row of the source, and yield them with the path of the report, or None."""
     report = None if options.report is None else report_path(options.report)
     source = task.get_source(context)
     if report is not None:
         refuse_report_in("source", report, source)
         refuse_report_in("suppress list", report, options.suppress)
-    return report, source
+    composer = Composer(
+        message=options.message,
+        content_column=options.content_column,
+        destination_column=options.destination_column,
+        default_region=options.default_region,
+        key_columns=options.key_columns,
+    )
+    opened = open_source(located(source), column=options.destination_column)
+    log.info("Checking every row of %s", opened.description)
+    with closing(CheckedTable(composer, Prices(options.cost_per_part))) as table:
+        table.read(opened, task.stop_signal, options.limits.check_rows)
+        options.limits.check_enough(table.rows)
+        yield table, report
 
 
-def _balance_of(run: Run[BulkOptions]) -> Balance | None:
+def _read_suppressed(options: BulkOptions) -> SuppressedNumbers | None:
+    """Read the numbers that are not texted; one that cannot be read may be a recipient's, who would be texted."""
+    if options.suppress is None:
+        return None
+    opened = open_source(located(options.suppress, "suppress"), argument="suppress", column=options.destination_column)
+    suppressed = read_suppressed(opened, options.destination_column, options.default_region)
+    if suppressed.unreadable.total and options.on_invalid == "fail":
+        raise InvalidRowsError(
+            suppressed.explain(
+                "Nothing was sent, since people on the list could be texted. Correct these rows, or set "
+                "on_invalid='skip' to pass over them"
+            )
+        )
+    if suppressed.unreadable.total:
+        log.warning("Passed over: %s", suppressed.explain())
+    count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
+    log.info("%d %s of %s %s not texted", count, by_count(count, "number"), opened.description, are)
+    if former := len(suppressed.former):
+        log.warning(
+            "%d %s a number that is too long or too short today. Taken for a former spelling, it suppresses the "
+            "numbers of its country that end with the same seven digits. Look for typing errors",
+            former,
+            by_count(former, "row of suppress has", "rows of suppress have"),
+        )
+    return suppressed
+
+
+def _require_sendable(table: CheckedTable, options: BulkOptions) -> None:
+    """Refuse a table with rows that cannot be texted, as far as the options do not allow them."""
+    options.limits.check_invalid(table)
+    table.require_sendable(skip_invalid=options.on_invalid == "skip")
+    if table.invalid.total:
+        log.warning("Left out: %s", table.explain_invalid())
+
+
+def _plan(
+    context: Context,
+    campaign: str,
+    table: CheckedTable,
+    options: BulkOptions,
+    *,
+    store: LedgerBackend | None,
+    balance: Balance | None,
+) -> Plan:
+    """Make the plan of a checked table, log it, and push it as an XCom.
+
+    :param store: tells the pace of earlier sends; None where there is none.
+    :param balance: the balance now; None if it was not read.
+    """
+    seconds = None if store is None else seconds_per_request(store)
+    if options.max_requests_per_second is not None:
+        seconds = 1 / options.max_requests_per_second
+    elif seconds is not None:
+        seconds /= options.concurrency
+    plan = make_plan(campaign, table, chunk_size=options.chunk_size, balance=balance, seconds_per_request=seconds)
+    log.info("%s", plan.table())
+    if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
+        words = repeats_in_words(plan.repeats, campaign)
+        log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
+    plan_id = str(PlanId.of(plan, options.send_options))
+    push(context, PLAN, {**plan.as_json(), "id": plan_id, "markdown": _in_markdown(plan, options)})
+    return plan
+
+
+def _in_markdown(plan: Plan, options: BulkOptions) -> str:
+    """Return a plan for a person who has to approve it: its figures and the text's template, no number and no text.
+
+    All of it is a block of code: Airflow's page fetches images, and turns bare URLs and e-mail addresses into links,
+    even after a backslash or written with character references.
+    """
+    texts = ("The text", options.message) if options.message else ("The column with the texts", options.content_column)
+    return indent(f"{plan.table()}\n\n{texts[0]}:\n\n{texts[1]}", "    ", lambda _: True)
+
+
+def _balance_of(run: Run) -> Balance | None:
     """Return the balance for the plan; None where it cannot be read, which matters only to ``on_low_balance``."""
     try:
         return run.reconciliation.observe()
@@ -193,8 +281,9 @@ def _balance_of(run: Run[BulkOptions]) -> Balance | None:
         return None
 
 
-def _send(run: Run[BulkOptions], table: CheckedTable, balance: Balance | None, held_by: Collection[int]) -> End:
-    options, held = run.options, run.ledger.holders
+def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Collection[int]) -> End:
+    options: BulkOptions = run.options
+    held = run.ledger.holders
 
     def messages(most: Status, *, looks: bool) -> Iterator[Outgoing]:
         # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
@@ -224,7 +313,7 @@ def _send(run: Run[BulkOptions], table: CheckedTable, balance: Balance | None, h
     )
 
 
-def _count(run: Run[BulkOptions], result: _Result, table: CheckedTable, end: End) -> End:
+def _count(run: Run, result: _Result, table: CheckedTable, end: End) -> End:
     """Count the rows, push summary and responses, and write the report, before anything is raised.
 
     :returns: the end; with an error if the rows could not be counted.
@@ -234,12 +323,12 @@ def _count(run: Run[BulkOptions], result: _Result, table: CheckedTable, end: End
         run.ledger.require_whole()
         counts = count_rows(table.spool, table.counts, run.ledger)
         is_counted = True
-        is_in_doubt = isinstance(end.error, LedgerLostError)
     except LedgerError as error:
         log.warning("The rows are counted without the ledger, which cannot be read: %s", error)
-        counts, sums, is_in_doubt = counts_of_check(table.counts), result.sums, end.has_posted
+        counts, sums = counts_of_check(table.counts), result.sums
         end = end._replace(error=graver(end.error, error))
         is_counted = False
+    is_in_doubt = not is_counted or isinstance(end.error, LedgerLostError)
     result.count(counts.in_doubt() if is_in_doubt else counts, sums)
     log.info("%s", one_line(result.summary, sums.of_unknown_cost))
     push_responses(run.context, run.ledger)

@@ -8,13 +8,12 @@ import socket
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_sms.exceptions import InputError, ServiceError, StoppedError
 from airflow_provider_sms.execution.errors import airflow_errors, is_permanent
-from airflow_provider_sms.execution.options import BulkOptions, GroupOptions
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.account import Account
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.hooks.connection import ClientSettings
-    from airflow_provider_sms.hooks.sms import SmsHook
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.service.responses import Balance
     from airflow_provider_sms.stop_flag import StopFlag
@@ -44,36 +42,20 @@ NOT_KNOWN = "one that is not known"
 DISCARDS_ON_CLEAR = (3, 4)
 """From this version on Airflow discards a task's state store when the task is cleared."""
 
-Options = TypeVar("Options", BulkOptions, GroupOptions)
-Options_co = TypeVar("Options_co", BulkOptions, GroupOptions, covariant=True)
-
-
-class SendingTask(Protocol[Options_co]):
-    """The operator, as its attempts see it."""
-
-    ledger_conn_id: str | None
-    stop_signal: StopFlag
-
-    @property
-    def hook(self) -> SmsHook:
-        """The hook of the connection to send with."""
-
-    def read_options(self) -> Options_co:
-        """Return the checked arguments."""
-
 
 @dataclass
-class Run(Generic[Options]):
+class Run:
     """An attempt that is in its ledger.
 
+    :param task: the operator.
+    :param options: its checked arguments, :class:`.BulkOptions` or :class:`.GroupOptions`.
     :param who: the attempt, as claims name it.
     :param resumed: whether it goes on after a wait.
-    :param summary: what has become of its messages; None until they are checked.
     """
 
-    task: SendingTask[Options]
+    task: Any
     context: Context
-    options: Options
+    options: Any
     settings: ClientSettings
     store: LedgerBackend
     who: Claimant
@@ -81,7 +63,6 @@ class Run(Generic[Options]):
     reconciliation: Reconciliation
     progress: Progress
     resumed: bool
-    summary: dict[str, Any] | None = None
 
     @property
     def campaign(self) -> str:
@@ -91,15 +72,17 @@ class Run(Generic[Options]):
     @property
     def stop(self) -> StopFlag:
         """Set when Airflow ends the task."""
-        return self.task.stop_signal
+        stop: StopFlag = self.task.stop_signal
+        return stop
 
 
 @contextmanager
-def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Iterator[Run[Options]]:
+def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
     """Enter the ledger, and raise every error of the block as one of Airflow's.
 
     The arguments are checked once the attempt is registered: the next one looks for the trace of this one.
 
+    :param task: the operator.
     :param resumed: whether the attempt goes on after a wait.
     """
     who = claimant_of(context)
@@ -115,8 +98,7 @@ def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Ite
             lambda: note_progress(store, campaign, claimant_id, AttemptState.CHECKING, conn_id=conn_id, patience=None)
         )
         progress = Progress(context, conn_id, store, claimant_id, campaign)
-        run: Run[Options] | None = None
-        with progress.until_ended(lambda: None if run is None else run.summary):
+        with progress.until_ended():
             settings = task.hook.get_settings()
             ledger = CampaignLedger(
                 store,
@@ -130,9 +112,8 @@ def enter(task: SendingTask[Options], context: Context, *, resumed: bool) -> Ite
             scope = "" if options.campaign else " (one per DAG run: name it to text each person once, ever)"
             log.info("Campaign %s%s, remembered in %s", campaign, scope, store.description)
             reconciliation = Reconciliation(store, campaign, settings.account, lambda: read_balance(settings))
-            run = Run(task, context, options, settings, store, who, ledger, reconciliation, progress, resumed)
             try:
-                yield run
+                yield Run(task, context, options, settings, store, who, ledger, reconciliation, progress, resumed)
             except BaseException as error:
                 if ledger.lost is None or is_permanent(error):
                     raise

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.enter import Run, SendingTask
+    from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.execution.options import GroupOptions
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
@@ -34,36 +34,38 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def text_groups(task: SendingTask[GroupOptions], context: Context) -> dict[str, Any] | None:
+def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
     """Make one attempt of a :class:`GroupSmsOperator`.
 
+    :param task: the operator.
     :returns: the response; None where the ledger holds none.
     """
     with enter(task, context, resumed=False) as run:
-        options, ledger = run.options, run.ledger
+        options: GroupOptions = run.options
+        ledger = run.ledger
         key = group_key(options.message, options.groups)
         checked = count_keys([key], ledger)
         to_send = checked.unknown + checked.not_sent
-        run.summary = summarise(run.campaign, checked, Sums())
+        run.progress.summary = summarise(run.campaign, checked, Sums())
         run.progress.begin(checked, to_send)
         end = End()
         if to_send:
             refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger.earlier(), run.stop)
-            run.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
+            run.progress.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
             end = _send(run, key, checked.unsettled)
         counts, sums, end = _count(run, key, end)
-        run.summary = summarise(run.campaign, counts, sums, run.reconciliation.reconciled)
+        run.progress.summary = summary = summarise(run.campaign, counts, sums, run.reconciliation.reconciled)
         push_responses(context, ledger)
         conclude(run, end, counts, sums)
         body = ledger.responses.to(key)
-    describe_on_assets(context, facts(run.summary))
+    describe_on_assets(context, facts(summary))
     if counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")
     return None if body is None else for_xcom(body)
 
 
-def _send(run: Run[GroupOptions], key: bytes, held_by: Collection[int]) -> End:
-    options = run.options
+def _send(run: Run, key: bytes, held_by: Collection[int]) -> End:
+    options: GroupOptions = run.options
     outgoing = Outgoing(key, None, options.message)
 
     def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
@@ -83,7 +85,7 @@ def _send(run: Run[GroupOptions], key: bytes, held_by: Collection[int]) -> End:
     )
 
 
-def _count(run: Run[GroupOptions], key: bytes, end: End) -> tuple[RowCounts, Sums, End]:
+def _count(run: Run, key: bytes, end: End) -> tuple[RowCounts, Sums, End]:
     """Return who holds the text now, the sums of its request, and the end: an error if the ledger cannot be read."""
     try:
         run.ledger.require_whole()

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from airflow.providers.common.compat.sdk import Asset
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from airflow_provider_sms.arguments import LATER, Arguments, flag, form_of, number
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, is_to_be_rendered, require_location
+from airflow_provider_sms.execution.hidden import Rows, is_to_be_rendered
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.arguments import check_characters, check_columns, check_message, check_one_text
+from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.group_names import read_groups
 from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.messages.template_syntax import Field as ColumnField
@@ -112,14 +111,12 @@ def _report(value: Any) -> Any:
 
 
 def _source(value: Any, info: ValidationInfo) -> Any:
-    """Refuse values that cannot be recipients, assets that name no place, queries without a statement, and None."""
+    """Refuse values that cannot be recipients, queries without a statement, and None."""
     argument = str(info.field_name)
     if value is None and argument == "source":
         raise InputError(f"source: {explain_other(value)}")
     for each in value if isinstance(value, (list, tuple)) else [value]:
-        if isinstance(each, Asset):
-            require_location(each, argument)
-        elif isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
+        if isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
             each.require_statement(argument)
         elif isinstance(each, str) and is_missing(each.strip()):
             raise InputError(f"{argument} is {each!r}: was there no value to render it from?")
@@ -143,11 +140,11 @@ def _limits(value: Any) -> Limits:
     return limits
 
 
-def _group_message(message: str) -> str:
+def _group_message(message: Any) -> str:
     """Return the text, tidied; it has the syntax of ``BulkSmsOperator``, without columns."""
-    if not isinstance(message, str) or not tidy_text(message).strip():
+    if message is None:
         raise InputError("message must be a text, and not empty")
-    check_characters(message)
+    check_message(message)
     pieces = parse_template(message)
     for piece in pieces:
         if isinstance(piece, ColumnField):
@@ -155,10 +152,7 @@ def _group_message(message: str) -> str:
                 f"message: {mask_numbers_in(f'{{{piece.column}}}')} names a column, and the text goes to groups, which "
                 "have none: use BulkSmsOperator with a table of the people. Write a literal brace twice"
             )
-    text = tidy_text("".join(map(str, pieces)))
-    if is_missing(text.strip()):
-        raise InputError(f"message is {text!r}: was there no value to render it from?")
-    return text
+    return tidy_text("".join(map(str, pieces)))
 
 
 SmsConnection: TypeAlias = Annotated[

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.attempts import note_progress, of_summary
 from airflow_provider_sms.ledger.model import AttemptState
-from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
+from airflow_provider_sms.reporting.row_counts import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -64,13 +64,13 @@ class Progress:
         self._campaign = campaign
         self._clock = clock
         self._warned = False
-        self._durations: deque[float] = deque()
         self._balance: float | None = None
         self._sender: Sender | None = None
-        self._counts = RowCounts()
         self._total = self._done = self._counted = 0
         self._began = self._noted = 0.0
         self._logged: tuple[int, bool] | None = None
+        self.summary: dict[str, Any] | None = None
+        """What has become of the messages; None until they are checked."""
 
     def planned(self, plan: Plan) -> None:
         """Note the plan."""
@@ -85,10 +85,10 @@ class Progress:
         :param counts: of the rows, as they were checked.
         :param to_send: the messages among them that need more than this.
         """
-        self._counts, self._total = counts, counts.rows - counts.invalid
+        self._total = counts.rows - counts.invalid
         self._done = self._total - to_send
         self._began = self._noted = self._clock()
-        self._note_sending(paused=False)
+        self.note(AttemptState.SENDING, {name: getattr(counts, name) for name in COUNTS})
 
     def sends(self, sender: Sender) -> None:
         """Report how far a sender is, from now on."""
@@ -102,7 +102,7 @@ class Progress:
             try:
                 return post(messages)
             finally:
-                self._durations.append(self._clock() - began)
+                self._metrics.time("request_duration", self._clock() - began)
 
         return timed_post
 
@@ -118,27 +118,27 @@ class Progress:
         if self._logged != (done, paused):
             self._logged = done, paused
             log.info("%s", self._line(done, paused=paused))
-        self._note_sending(paused=paused)
+        if paused:
+            self.note(AttemptState.PAUSED)
+        else:
+            self.note(AttemptState.SENDING, rate=self._rate)
 
     @contextmanager
-    def until_ended(self, summary: Callable[[], Mapping[str, Any] | None]) -> Iterator[None]:
-        """Report the end of the attempt that is made in the block; what it waits for is noted already.
-
-        :param summary: returns what has become of the messages; None where that is not known.
-        """
+    def until_ended(self) -> Iterator[None]:
+        """Report the end of the attempt that is made in the block; what it waits for is noted already."""
         try:
             yield
         except TaskDeferred:
             self._emit()
             raise
         except BaseException:
-            self._end(AttemptState.FAILED, summary())
+            self._end(AttemptState.FAILED)
             raise
-        self._end(AttemptState.ENDED, summary())
+        self._end(AttemptState.ENDED)
 
-    def _end(self, state: AttemptState, summary: Mapping[str, Any] | None) -> None:
+    def _end(self, state: AttemptState) -> None:
         self._emit()
-        if summary is None:
+        if (summary := self.summary) is None:
             self.note(state)
             return
         for name in COUNTS:
@@ -174,14 +174,6 @@ class Progress:
                 log.warning("The ledger does not take notes of the progress now: %s", describe(error))
             self._warned = True
 
-    def _note_sending(self, *, paused: bool) -> None:
-        figures = {name: getattr(self._counts, name) for name in COUNTS}
-        figures["accepted"] += self._taken
-        if paused:
-            self.note(AttemptState.PAUSED, figures)
-        else:
-            self.note(AttemptState.SENDING, figures, rate=self._rate)
-
     @property
     def _taken(self) -> int:
         return 0 if self._sender is None else self._sender.taken
@@ -201,11 +193,9 @@ class Progress:
         return f"{of_all}, {rate or 0:.0f} a second, {left}"
 
     def _emit(self) -> None:
-        """Report to the metrics what was added: the durations of requests, what was accepted, and the balance."""
+        """Report to the metrics what was added: what was accepted, and the balance."""
         from airflow_provider_sms.service.responses import POST_PAID_BALANCE
 
-        while self._durations:
-            self._metrics.time("request_duration", self._durations.popleft())
         if self._sender is None:
             return
         taken, balance = self._sender.taken, self._sender.balance

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-import re
+import shutil
+import tempfile
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.errors import FailedError, describe, log_unforeseen
-from airflow_provider_sms.execution.redaction import located
-from airflow_provider_sms.hooks.ledger import refuse_ledger_file
+from airflow_provider_sms.execution.hidden import located
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.paths import is_path, without_secrets
 from airflow_provider_sms.reporting.row_report import write_row_report
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.spool import CheckedSpool
 
 log = logging.getLogger(__name__)
-
-_LOCAL = re.compile(r"^(?:file|local):(?://)?(?=/)")
-"""What precedes the path of a local file in its URI."""
-_OTHER_FORM = re.compile(r"^file:(?://localhost)?(?=/[^/])")
-"""The beginning of the other URIs of a local file (RFC 8089): ``file:/x`` and ``file://localhost/x``."""
 
 
 def write_report(path: Any, spool: CheckedSpool, ledger: CampaignLedger | None, ended: str | None) -> Exception | None:
@@ -41,8 +36,10 @@ def write_report(path: Any, spool: CheckedSpool, ledger: CampaignLedger | None, 
     """
     shown = without_secrets(str(path))
     try:
-        with whole_file(path) as file:
+        with tempfile.TemporaryFile() as file:
             write_row_report(file, spool, ledger=ledger, ended=ended)
+            file.seek(0)
+            _publish(file, path)
     except Exception as error:  # noqa: BLE001  # storage can fail in any way
         log_unforeseen(error)
         words = f"The report could not be written to {shown}: {describe(error)}"
@@ -53,26 +50,36 @@ def write_report(path: Any, spool: CheckedSpool, ledger: CampaignLedger | None, 
     return None
 
 
+def _publish(file: IO[bytes], path: Any) -> None:
+    """Copy a whole report to its place; on a local disk it appears whole or not at all, for its owner alone."""
+    if hasattr(path, "fs"):  # in older versions of Airflow a path of an object store is a Path, too
+        with path.open("wb") as there:
+            shutil.copyfileobj(file, there)
+        return
+    descriptor, name = tempfile.mkstemp(".partial", f".{path.name}.", path.parent)
+    hidden = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as there:
+            shutil.copyfileobj(file, there)
+        hidden.replace(path)
+    except BaseException:
+        hidden.unlink()
+        raise
+
+
 def report_path(report: str) -> Any:
     """Return the path to which a report is written: a local one, whose folder is created, or one of an object store."""
-    report = _OTHER_FORM.sub("file://", report)
-    if "://" in report:
-        stored = located(report, "report")
-        if not isinstance(stored.fs, LocalFileSystem):
-            return stored
-        report = stored.path  # else the file could be half written, and others could read it
-    path = Path(_at_home(report)).absolute()
-    try:
+    place = _local(report)
+    if place is None:
+        return located(report, "report")
+    path = Path(place)
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        folder = mask_numbers_in(str(path.parent))
-        raise InputError(f"report: the folder {folder} cannot be made: {error.strerror}") from None
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(
             f"report: {mask_numbers_in(str(path))} cannot be written; it must be a file in a folder that this task may "
-            "write to"
+            "make or write to"
         )
-    refuse_ledger_file(path, "report")
     return path
 
 
@@ -95,10 +102,13 @@ def refuse_report_in(argument: str, report: Any, source: Any) -> None:
 
 
 def _resolved(path: Any) -> str:
-    text = _LOCAL.sub("", str(path))
-    return text if "://" in text else str(Path(_at_home(text)).resolve())
+    local = _local(str(path))
+    return str(path) if local is None else os.path.realpath(local)
 
 
-def _at_home(path: str) -> str:
-    """Return a path with the home folder in place of a tilde, as the paths of a source are read."""
-    return os.path.expanduser(path)  # noqa: PTH111 - that of pathlib fails for an unknown user
+def _local(path: str) -> str | None:
+    """Return the absolute path of a local file, also of its URI and one with a tilde; None for any other URI."""
+    scheme, is_uri, _ = path.partition("://")
+    if is_uri and scheme not in ("file", "local"):
+        return None
+    return str(LocalFileSystem._strip_protocol(path))  # noqa: SLF001  # each file system of fsspec has it

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 
@@ -23,7 +23,6 @@ from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_sms.execution.enter import Run
-    from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.responses import Balance
 
@@ -35,7 +34,7 @@ RESUME_METHOD = "execute_complete"
 """The operator's method that Airflow calls after a deferral; its name is in Airflow's database while a task waits."""
 
 
-def wait_before(run: Run[BulkOptions], plan: Plan) -> Balance | None:
+def wait_before(run: Run, plan: Plan) -> Balance | None:
     """Return the balance if the plan may be sent now, as far as it was read; otherwise wait: for hours, then credit."""
     if not plan.to_send:
         return plan.balance
@@ -56,39 +55,22 @@ def wait_before(run: Run[BulkOptions], plan: Plan) -> Balance | None:
     return wait(run, StopReason(credit=plan.cost))
 
 
-def wait(run: Run[Any], reason: StopReason) -> NoReturn:
-    """Release the worker slot until a send may go on."""
+def wait(run: Run, reason: StopReason) -> NoReturn:
+    """Release the worker slot until a send may go on: at a moment, or once there is credit, however long that takes.
+
+    A wait for credit tolerates any number of transient errors (no connection, no usable response, 429). The balance is
+    read at once, then every 30 seconds.
+    """
     if reason.until is not None:
+        from airflow.providers.standard.triggers.temporal import DateTimeTrigger
+
         log.info("Outside of the sending hours: waiting until %s", reason.until.isoformat())
         run.progress.note(AttemptState.WAITING_FOR_HOURS, {"until": reason.until.isoformat()})
-        wait_until(reason.until)
+        raise TaskDeferred(trigger=DateTimeTrigger(reason.until), method_name=RESUME_METHOD)
     needed = reason.credit or Decimal(0)
     log.info("Waiting for credit: the balance has to be at least %s", needed)
     run.progress.note(AttemptState.WAITING_FOR_CREDIT, {"balance_needed": float(needed)})
-    wait_for_balance(run.settings.conn_id, needed)
-
-
-def wait_until(moment: datetime) -> NoReturn:
-    """Release the worker slot until a moment; Airflow resumes the task within seconds of it.
-
-    :param moment: with a time zone. A moment that has passed ends the wait at once.
-    """
-    from airflow.providers.standard.triggers.temporal import DateTimeTrigger
-
-    raise TaskDeferred(trigger=DateTimeTrigger(moment), method_name=RESUME_METHOD)
-
-
-def wait_for_balance(sms_conn_id: str, min_balance: Decimal) -> NoReturn:
-    """Release the worker slot until there is credit, however long that takes.
-
-    Any number of transient errors (no connection, no usable response, 429) is tolerated. The balance is read at once,
-    then every 30 seconds.
-
-    :param min_balance: the lowest balance that suffices; a post-paid account always does.
-    """
-    trigger = BalanceTrigger(
-        sms_conn_id=sms_conn_id, min_balance=str(min_balance), poke_interval=INTERVAL_SECONDS, max_failures=None
-    )
+    trigger = BalanceTrigger(run.settings.conn_id, str(needed), INTERVAL_SECONDS, max_failures=None)
     raise TaskDeferred(trigger=trigger, method_name=RESUME_METHOD)
 
 

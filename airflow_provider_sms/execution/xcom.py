@@ -54,20 +54,9 @@ def push_responses(context: Context, ledger: CampaignLedger) -> None:
 
 
 def for_xcom(body: str) -> dict[str, Any]:
-    """Return a response, as the ledger keeps it, as an XCom can hold it.
-
-    :returns: ``{"truncated": True}`` for a response that has too many levels to be read.
-    """
-    try:
-        kept: dict[str, Any] = json.loads(body, object_hook=_fields, parse_int=_integer)
-    except RecursionError:
-        return {"truncated": True}
+    """Return a response, as the ledger keeps it, as an XCom can hold it."""
+    kept: dict[str, Any] = json.loads(body, object_hook=_fields)
     return kept
-
-
-def _integer(digits: str) -> int | str:
-    """Return an integer; one that Airflow's messages between a task and its supervisor do not hold stays text."""
-    return value if -(2**63) <= (value := int(digits)) < 2**64 else digits
 
 
 def _fields(fields: dict[str, Any]) -> dict[str, Any]:

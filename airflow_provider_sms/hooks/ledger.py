@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import re
 from contextlib import closing, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +16,7 @@ from sqlalchemy.engine import URL
 from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
 from airflow_provider_sms.hooks.stored_connection import stored_connection
 from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS, Patience
-from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_numbers_in, quoted
+from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -123,21 +122,6 @@ def _file() -> Path:
     # If it were relative to a task's working directory, each task would have another.
     home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
     return home / Path(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db").expanduser()
-
-
-def refuse_ledger_file(path: Path, argument: str) -> None:
-    """Refuse to write over the ledger, or over a file beside it with its name and a suffix, which holds a part of it.
-
-    :param path: of the file to write; it may lead there by links.
-    :raises InputError: names the ledger.
-    """
-    place, ledger = Path(os.path.realpath(path)), Path(os.path.realpath(_file()))
-    is_beside = place.parent == ledger.parent and re.fullmatch(rf"{re.escape(ledger.name)}([-.].*)?", place.name)
-    if is_beside or (place.exists() and ledger.exists() and place.samefile(ledger)):
-        raise InputError(
-            f"{argument}: {mask_numbers_in(str(path))} is the ledger {mask_numbers_in(str(ledger))}, or a file beside "
-            "it with its name: without it all campaigns would text everybody again. Choose another path"
-        )
 
 
 def _open(place: URL | Path, *, create: bool) -> LedgerBackend:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, select, update
 
-from airflow_provider_sms.exceptions import NoCampaignError
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.backend import Compiled, campaign_lock
 from airflow_provider_sms.ledger.schema import campaign, message, request
 from airflow_provider_sms.ledger.transitions import under_way
@@ -64,7 +64,7 @@ def find_campaign(connection: Connection, name: str) -> int | None:
 def require_campaign(connection: Connection, name: str) -> int:
     """Return a campaign's id."""
     if (found := find_campaign(connection, name)) is None:
-        raise NoCampaignError(name)
+        raise InputError(f"The ledger has no campaign {name!r}")
     return found
 
 

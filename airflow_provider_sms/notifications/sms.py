@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
@@ -23,13 +23,12 @@ from airflow_provider_sms.exceptions import (
     TemplateError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.templates import RendersTexts
+from airflow_provider_sms.execution.hidden import KeepsTexts
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import truncate
-from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.sending.outcomes import Backoff
@@ -107,7 +106,7 @@ class _Alert:
     sms_conn_id: str
 
 
-class SmsNotifier(RendersTexts, BaseNotifier):
+class SmsNotifier(KeepsTexts, BaseNotifier):
     """Text a few people when something happens: as the callback of a task, of a DAG, or of a deadline.
 
     Everybody gets the same text, in one request. A failure to text never fails the task: it is logged, with advice on
@@ -124,7 +123,7 @@ class SmsNotifier(RendersTexts, BaseNotifier):
         full stops.
     :param default_region: the country of numbers that are written without a country code, as an ISO 3166 alpha-2 code
         such as ``"ZA"``, in capitals or not. None means that every number has its country code.
-    :raises InputError: ``max_parts`` or ``default_region`` cannot be used, or ``message`` names a column.
+    :raises InputError: ``max_parts`` or ``default_region`` cannot be used.
     """
 
     template_fields: Sequence[str] = ("message", "to", "sms_conn_id", "send_options")
@@ -144,7 +143,6 @@ class SmsNotifier(RendersTexts, BaseNotifier):
             raise InputError(f"max_parts must be a whole number, at least 1, not {max_parts!r}")
         if default_region is not None:
             read_region(default_region)
-        _refuse_columns(message)
         super().__init__(**kwargs)  # the context, which Airflow may pass
         self.message = message
         self.to = to
@@ -252,24 +250,6 @@ class SmsNotifier(RendersTexts, BaseNotifier):
                     raise
                 self.log.warning("Sending the alert again, since it was not processed: %s", error)
                 self._sleep(wait)
-
-
-def _refuse_columns(message: str | None) -> None:
-    """Refuse a text with a field of the operators, such as ``{first_name}``: there are no columns.
-
-    :param message: the template; what it renders to may hold any braces.
-    :raises InputError: names the field.
-    """
-    from jinja2 import Environment, TemplateSyntaxError
-
-    with suppress(TemplateSyntaxError, TemplateError):  # told once it is rendered; or braces that are no field
-        for _, kind, text in Environment(autoescape=False).lex(message or ""):  # noqa: S701  # no HTML
-            for piece in parse_template(text) if kind == "data" else ():
-                if isinstance(piece, Field):
-                    raise InputError(
-                        f"message: {mask_numbers_in(f'{{{piece.column}}}')} names a column, and an alert has none. A "
-                        "value of Airflow's is in double braces, such as {{ ti.task_id }}"
-                    )
 
 
 _AROUND_ITEMS = "[]'\""

@@ -1,20 +1,73 @@
-"""The base of the operators that send: their common arguments, and what Airflow calls."""
+"""The bases of the tasks: what the sensor shares with the operators that send, and what these share alone."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseOperator
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
+from airflow_provider_sms.execution.hidden import KeepsTexts, Rows, redacted_source
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.sms_task import SmsTask
+from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import jinja2
     from airflow.providers.common.compat.sdk import Context
+    from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
     from airflow_provider_sms.execution.options import OnUnknown
+
+    _Base = BaseOperator
+else:
+    _Base = object
+
+
+class SmsTask(KeepsTexts, _Base):
+    """A task with a connection of type ``sms``; a base beside Airflow's ``BaseOperator``."""
+
+    sms_conn_id: str
+    _hook: SmsHook | None = None
+
+    @property
+    def hook(self) -> SmsHook:
+        """The hook of the task's connection, created on first use. Before ``execute``, its id may be a template."""
+        # Not a cached_property, which would keep a hook from before sms_conn_id was rendered, of another account.
+        if self._hook is None or self._hook.sms_conn_id != self.sms_conn_id:
+            self._hook = SmsHook(self.sms_conn_id)
+        return self._hook
+
+    def render_template(
+        self,
+        content: Any,
+        context: Context,
+        jinja_env: jinja2.Environment | None = None,
+        seen_oids: set[int] | None = None,
+    ) -> Any:
+        """Render a value as :class:`KeepsTexts` does.
+
+        :raises AirflowFailException: a template is wrong, or names what is not there; a retry would fail as well.
+        """
+        from jinja2 import TemplateError
+
+        try:
+            return super().render_template(content, context, jinja_env, seen_oids)
+        except TemplateError as error:
+            raise AirflowFailException(
+                f"A template cannot be rendered: {type(error).__name__}: {mask_numbers_in(str(error.message))}. Double "
+                "braces hold a value of Airflow's, such as {{ ds }}; single braces name a column of the table, such as "
+                "{first_name}"
+            ) from None
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> OperatorPartial:
+        """Return the operator to map, as Airflow does, with the arguments of :func:`arguments_to_map`."""
+        made: OperatorPartial = super().partial(**arguments_to_map(kwargs))
+        return made
 
 
 class SmsOperatorBase(SmsTask, BaseOperator):
@@ -75,3 +128,17 @@ class SmsOperatorBase(SmsTask, BaseOperator):
     def on_kill(self) -> None:
         """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""
         self.stop_signal.set()
+
+
+def arguments_to_map(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task that may be mapped, with numbers and rows wrapped: Airflow stores them as given.
+
+    An asset is left as it is, since each mapped task derives its inlet from it.
+    """
+    made = dict(arguments)
+    for name in ("source", "suppress"):
+        if isinstance(source := redacted_source(arguments.get(name)), Rows):
+            made[name] = source
+    if isinstance(limits := arguments.get("limits"), Limits):
+        made["limits"] = limits.given
+    return made

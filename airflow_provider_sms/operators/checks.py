@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_sms.arguments import LATER, Arguments
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import is_to_be_rendered
+from airflow_provider_sms.execution.hidden import is_to_be_rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
-from pydantic import BeforeValidator
+from pydantic import Field
 
 from airflow_provider_sms.arguments import Arguments
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.execution.errors import airflow_errors
-from airflow_provider_sms.execution.options import LedgerConnection
-from airflow_provider_sms.execution.templates import RendersTexts
-from airflow_provider_sms.operators.checks import check_loaded
+from airflow_provider_sms.execution.options import LedgerConnection, Whole
+from airflow_provider_sms.formatting import iso
+from airflow_provider_sms.operators.checks import check_loaded, read_arguments
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
@@ -21,30 +21,17 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-
-def _days(retention: Any) -> int | None:
-    """Return a retention in days; None means the configured one.
-
-    :raises InputError: it is not a whole number of days.
-    """
-    if isinstance(retention, timedelta) and retention == timedelta(days=retention.days):
-        retention = retention.days
-    if retention is not None and (type(retention) is not int or retention < 0):
-        raise InputError(
-            "retention_days must be a whole number of days, at least 1, or a timedelta of whole days, or 0 for no end; "
-            f"not {retention!r}"
-        )
-    return retention
+_DAY = 86_400
 
 
 class PurgeOptions(Arguments):
     """The checked arguments of a :class:`PurgeLedgerOperator`."""
 
-    retention_days: Annotated[Any, BeforeValidator(_days)]
+    retention_days: Whole | None = Field(ge=0, description="a whole number of days, 0 for no end, or None")
     ledger_conn_id: LedgerConnection
 
 
-class PurgeLedgerOperator(RendersTexts, BaseOperator):
+class PurgeLedgerOperator(BaseOperator):
     """Forget campaigns, with everybody whom they texted, and balances, once they are older than the retention.
 
     It forgets what ``airflow-sms purge`` forgets, and keeps the same: campaigns with unknown requests or
@@ -53,8 +40,8 @@ class PurgeLedgerOperator(RendersTexts, BaseOperator):
 
     Returns counts of what was forgotten, and of the campaigns that were kept. Running it again forgets nothing more.
 
-    :param retention_days: whole days, or a timedelta of whole days, without activity after which a campaign is
-        forgotten. None means ``[sms] retention_days``; 0 means that nothing is forgotten.
+    :param retention_days: whole days without activity after which a campaign is forgotten. None means ``[sms]
+        retention_days``; 0 means that nothing is forgotten.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
     """
@@ -62,9 +49,7 @@ class PurgeLedgerOperator(RendersTexts, BaseOperator):
     template_fields: Sequence[str] = ("ledger_conn_id",)
     ui_color = "#e3f2ee"
 
-    def __init__(
-        self, *, retention_days: int | timedelta | None = None, ledger_conn_id: str | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, retention_days: int | None = None, ledger_conn_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.retention_days = retention_days
         self.ledger_conn_id = ledger_conn_id
@@ -77,11 +62,36 @@ class PurgeLedgerOperator(RendersTexts, BaseOperator):
         :raises AirflowFailException: a retry could not help.
         :raises AirflowException: a retry could help.
         """
-        from airflow_provider_sms.execution.retention import apply_retention
-
         self.stop_signal = StopFlag()
         with airflow_errors():
-            return apply_retention(self.ledger_conn_id, _days(self.retention_days), self.stop_signal)
+            return self._purge(read_arguments(self, PurgeOptions).retention_days)
+
+    def _purge(self, days: int | None) -> dict[str, Any]:
+        from airflow_provider_sms.hooks.ledger import configured_retention_days, open_ledger
+        from airflow_provider_sms.ledger.purge import KEPT, kept_words, old_campaigns, purge
+
+        days = configured_retention_days() if days is None else days
+        if not days:
+            self.log.info("Nothing is forgotten: set [sms] retention_days, or the operator's retention_days")
+            return {"retention_days": 0}
+        with closing(open_ledger(self.ledger_conn_id, create=False, stop=self.stop_signal)) as store:
+            before = store.clock() - days * _DAY
+            self.log.info("Forgetting what is older than %s in %s", iso(before), store.description)
+            found = old_campaigns(store, before)
+            purged = purge(store, found, before, should_stop=self.stop_signal.is_set)
+        kept = [*found, *purged.in_use]
+        for words in kept_words(kept):
+            self.log.warning("%s", words)
+        self.log.info("%s", purged)
+        if self.stop_signal.is_set():
+            raise StoppedError("Told to stop before everything was forgotten. The next run goes on from there")
+        return {
+            "retention_days": days,
+            "before": iso(before),
+            **{name: getattr(purged, name) for name in ("campaigns", "messages", "attempts", "balances")},
+            "kept": {why: sum(old.keep == why for old in kept) for why in KEPT},
+            "erased": purged.remains.is_gone,
+        }
 
     def on_kill(self) -> None:
         """Stop after the current transaction; the next run goes on from there."""

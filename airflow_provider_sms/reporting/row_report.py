@@ -75,7 +75,7 @@ def write_row_report(
     """Write the status of each checked row.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
-        some of the rows, which looks like a complete one: see :func:`.whole_file`.
+        some of the rows, which looks like a complete one.
     :param spool: the rows, each with its status.
     :param ledger: of the attempt; None for a dry run, whose rows are as they were checked.
     :param ended: why sending ended early, the reason of rows that are ``not_sent``; None means that it did not.

@@ -21,15 +21,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError, ServiceError
-from airflow_provider_sms.execution.errors import describe, log_unforeseen
+from airflow_provider_sms.execution.errors import airflow_errors
+from airflow_provider_sms.execution.hidden import located, redacted_source
 from airflow_provider_sms.execution.options import SmsConnection, TableOptions, Whole
-from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.base import SmsTask
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
-from airflow_provider_sms.operators.sms_task import SmsTask
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
     Returns ``{"balance": 1500.0, "post_paid": false}``. Up to ``max_failures`` transient errors in a row (no
     connection, no usable response, 429) are tolerated; 401 and 403 fail at once, without retries. In the mode
     ``reschedule`` each poke is a process of its own that remembers nothing, so a single poke repeats a failed reading
-    that many times, after 1, 2, 4 … seconds. The arguments of the base, ``exponential_backoff``, ``max_wait``,
-    ``timeout``, ``soft_fail`` and the like, mean the same when the sensor is deferred.
+    that many times, after 1, 2, 4 … seconds. The arguments of the base, ``timeout``, ``soft_fail`` and the like, mean
+    the same when the sensor is deferred, but its intervals are then all ``poke_interval``.
 
     :param min_balance: the lowest balance that suffices, in credits: a number, or a number as text. None means the
         estimated cost of ``source``. (templated)
@@ -165,24 +165,11 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         :raises AirflowException: when there were too many transient errors in a row, or the database of the source
             cannot be reached.
         """
-        try:
+        with airflow_errors():
             for model in self._models:
                 read_arguments(self, model)
             wanted = self._wanted()
             balance = self._balance()
-        except InputError as error:
-            # The failure repeats the error's words. The error's cause, such as a driver's error, may tell more.
-            raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error.__cause__
-        except ServiceError as error:
-            if not error.transient:
-                raise AirflowFailException(str(error)) from None
-            times = f"{self._failures} {by_count(self._failures, 'time')}"
-            raise AirflowException(f"The balance could not be read {times} in a row: {error}") from None
-        except AirflowException:
-            raise
-        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
-            log_unforeseen(error)
-            raise AirflowException(describe(error)) from None
         if balance is not None and (balance.post_paid or balance.amount >= wanted):
             seen = {"balance": float(balance.amount), "post_paid": balance.post_paid}
             describe_on_assets(context, seen)
@@ -238,9 +225,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
             failures=self._failures,
             started_at=self._started_at,
             timeout=self.timeout,
-            exponential_backoff=bool(self.exponential_backoff),
-            max_wait=self.max_wait.total_seconds() if self.max_wait else None,
-            seed=f"{self.dag_id}#{self.task_id}#{self._started_at}",
         )
 
     def _balance(self) -> Balance | None:
@@ -252,8 +236,11 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
                     balance = client.get_balance()
                 except ServiceError as error:
                     self._failures += 1
-                    if not error.transient or self._failures > self.max_failures:
-                        raise
+                    if not error.transient:
+                        raise AirflowFailException(str(error)) from None
+                    if self._failures > self.max_failures:
+                        times = f"{self._failures} {by_count(self._failures, 'time')}"
+                        raise AirflowException(f"The balance could not be read {times} in a row: {error}") from None
                     self.log.warning("The balance cannot be read (%d in a row): %s", self._failures, error)
                     if self.deferrable or not self.reschedule:
                         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,17 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import gauge_balance
+from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
-from airflow_provider_sms.triggers.balance_polling import backoff_interval, read_balance
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.service.responses import Balance
+
+_READERS = ThreadPoolExecutor(4, thread_name_prefix="sms-balance")
+"""The threads that read balances: those of the event loop's own executor serve every trigger of every provider."""
 
 
 class BalanceTrigger(BaseTrigger):
@@ -26,10 +33,9 @@ class BalanceTrigger(BaseTrigger):
     The trigger only reads, because a trigger may run twice. Its event is
     ``{"status": "success", "balance": 1500.0, "post_paid": false}``,
     ``{"status": "error", "message": …, "permanent": …}`` or ``{"status": "timeout", "message": …}``. Its arguments are
-    stored unencrypted; of the account they hold only the id of the connection. All but the first four have defaults,
-    so that triggers stored by an older version still load.
+    stored unencrypted; of the account they hold only the id of the connection.
 
-    A restarted triggerer begins by reading the balance; neither ``timeout`` nor the backoff starts again.
+    A restarted triggerer begins by reading the balance; ``timeout`` does not start again.
 
     :param sms_conn_id: the connection.
     :param min_balance: a decimal number as text.
@@ -40,10 +46,6 @@ class BalanceTrigger(BaseTrigger):
         begins by reading the balance.
     :param timeout: seconds, or a timedelta, after ``started_at`` at which the balance is read for the last time. None
         means no limit.
-    :param exponential_backoff: whether the intervals grow, see
-        :func:`~airflow_provider_sms.triggers.balance_polling.backoff_interval`.
-    :param max_wait: limit of such an interval, in seconds or as a timedelta. None means no limit.
-    :param seed: seed of the jitter of such intervals.
     """
 
     def __init__(
@@ -56,9 +58,6 @@ class BalanceTrigger(BaseTrigger):
         failures: int = 0,
         started_at: float | None = None,
         timeout: float | timedelta | None = None,
-        exponential_backoff: bool = False,
-        max_wait: float | timedelta | None = None,
-        seed: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's is untyped
         self.sms_conn_id = sms_conn_id
@@ -68,9 +67,6 @@ class BalanceTrigger(BaseTrigger):
         self.failures = failures
         self.started_at = started_at
         self.timeout = None if timeout is None else _seconds(timeout)
-        self.exponential_backoff = exponential_backoff
-        self.max_wait = None if max_wait is None else _seconds(max_wait)
-        self.seed = seed
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the path of the class and its arguments."""
@@ -84,9 +80,6 @@ class BalanceTrigger(BaseTrigger):
                 "failures": self.failures,
                 "started_at": self.started_at,
                 "timeout": self.timeout,
-                "exponential_backoff": self.exponential_backoff,
-                "max_wait": self.max_wait,
-                "seed": self.seed,
             },
         )
 
@@ -106,7 +99,7 @@ class BalanceTrigger(BaseTrigger):
             await asyncio.sleep(self._interval(0.0) - _seconds_since(started_at))
         while True:
             try:
-                balance = await read_balance(self.sms_conn_id)
+                balance = await self._read_balance()
             except ServiceError as error:
                 # A wait without an end, which is one for credit, goes on where the service says that credit is out.
                 if not (error.transient or (self.max_failures is None and is_out_of_credit(error))):
@@ -129,13 +122,18 @@ class BalanceTrigger(BaseTrigger):
                 return {"status": "timeout", "message": f"No credit within {self.timeout} {seconds}"}
             await asyncio.sleep(self._interval(elapsed))
 
+    async def _read_balance(self) -> Balance:
+        # The connection is read for each request, as a poke does, so that a new token is used.
+        settings = await SmsHook(self.sms_conn_id).aget_settings()
+        return await asyncio.get_running_loop().run_in_executor(_READERS, _request_balance, settings)
+
     def _interval(self, elapsed: float) -> float:
-        wait = self.poke_interval
-        if self.exponential_backoff:
-            wait = backoff_interval(wait, elapsed=elapsed, seed=self.seed)
-            if self.max_wait is not None:
-                wait = min(wait, self.max_wait)
-        return wait if self.timeout is None else min(wait, self.timeout - elapsed)
+        return self.poke_interval if self.timeout is None else min(self.poke_interval, self.timeout - elapsed)
+
+
+def _request_balance(settings: ClientSettings) -> Balance:
+    with settings.client() as client:
+        return client.get_balance()
 
 
 def _seconds(duration: float | timedelta) -> float:

@@ -370,19 +370,6 @@ def test_a_task_holds_two_connections_at_most(send, people, sms_ledger, monkeypa
     assert (ran.state, max(held)) == ("success", 2)
 
 
-def test_lost_answers_are_unknown_in_postgresql_too(send, people, sms_ledger, sandbox, witnessed, monkeypatch):
-    """The configuration's connection is used where the task names none; the protocol is the same."""
-    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
-    sandbox.state.set_faults([{"kind": "drop_after", "times": 3}])
-    source = people(1000)
-    ran = send(source, campaign="spring", retries=1)
-    again = send(source, campaign="spring")
-    assert [run.summary["unknown"] for run in (ran, again)] == [300, 300]
-    assert (ran.summary["accepted"], again.summary["already_sent"]) == (700, 700)
-    assert states_in(sms_ledger) == {"accepted": 700, "unknown": 300}
-    assert set(witnessed().values()) == {1}
-
-
 def test_a_database_that_cannot_be_reached_sends_nothing(send, people, sandbox, tmp_path, monkeypatch):
     """Without a durable claim nothing goes out; Airflow may retry."""
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0")

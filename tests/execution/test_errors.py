@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
@@ -14,7 +16,8 @@ from airflow_provider_sms.exceptions import (
     RefusedError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.errors import Unsettled, airflow_errors, describe, failure, is_permanent
+from airflow_provider_sms.execution.errors import FailedError, airflow_errors, describe, is_permanent
+from airflow_provider_sms.execution.send import failure
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.request_queries import RequestRow
@@ -79,9 +82,7 @@ def test_after_a_wait_an_error_denies_nothing_that_was_sent_before():
     ):
         raise LedgerError("Nothing was sent")
     with pytest.raises(AirflowException, match=r"may have been sent$"), airflow_errors(resumed=True):
-        raise failure(
-            "c", RowCounts(unknown=1), Sums(), Unsettled(), LedgerError("away"), stopped=False, on_unknown="fail"
-        )
+        raise FailedError("1 message may have been sent", transient=False)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +97,10 @@ def test_an_error_of_the_service_names_the_connection(attempts, where):
     assert describe(error) == f"not sent: Connection refused {where}"
 
 
-def failed(counts=None, *, sums=None, unsettled=None, error=None, campaign="spring", **given):
-    options = {"stopped": False, "on_unknown": "fail", **given}
-    return failure(campaign, counts or RowCounts(), sums or Sums(), unsettled or Unsettled(), error, **options)
+def failed(counts=None, *, sums=None, error=None, campaign="spring", on_unknown="fail", ledger=None, **given):
+    options, task = SimpleNamespace(on_unknown=on_unknown), SimpleNamespace(ledger_conn_id=ledger)
+    run = SimpleNamespace(campaign=campaign, options=options, task=task)
+    return failure(run, counts or RowCounts(), sums or Sums(), error, **{"stopped": False, **given})
 
 
 def unknown(held, awaited=()):
@@ -106,19 +108,17 @@ def unknown(held, awaited=()):
     return RowCounts(unknown=sum(held.values()), unsettled=held, awaited=frozenset(awaited))
 
 
-def request(
-    request_id, evidence=None, messages=1, reason="no response in time", task=("d", "t", "r", -1), try_number=1
-):
+def request(request_id, evidence=None, messages=1):
     """A request as the ledger has it."""
-    of_request = (request_id, "spring", "bulk", UNKNOWN, messages, None, messages, 0.0, 1.0, None, reason)
-    return RequestRow(*of_request, *task, try_number, evidence=evidence)
+    of_request = (request_id, "spring", "bulk", UNKNOWN, messages, None, messages, 0.0, 1.0, None, "no response")
+    return RequestRow(*of_request, "d", "t", "r", -1, 1, evidence=evidence)
 
 
 def told(verdict, words):
     return KeptEvidence(verdict, words, 1_700_000_000.0)
 
 
-TWICE = Unsettled(twice=[TextedTwice(4, 12, is_sure=True, messages=3)])
+TWICE = [TextedTwice(4, 12, is_sure=True, messages=3)]
 
 
 def test_a_send_that_went_well_does_not_fail():
@@ -140,7 +140,7 @@ def test_unknown_messages_fail_for_good_unless_they_are_resent(on_unknown, perma
         ({}, "unknown --campaign 'spring sale', then airflow-sms resolve; or"),
         ({"on_unknown": "reconcile"}, "unknown --campaign 'spring sale' --read-balance, then airflow-sms resolve; or"),
         (
-            {"ledger_conn_id": "l"},
+            {"ledger": "l"},
             "unknown --campaign 'spring sale' --ledger-conn-id l, then airflow-sms resolve --ledger-conn-id l; or",
         ),
         ({"campaign": "--spring"}, "unknown --campaign=--spring, then airflow-sms resolve; or"),
@@ -165,29 +165,25 @@ def test_one_message_is_said_in_the_singular():
 
 
 def test_what_another_task_has_not_recorded_is_worth_a_retry():
-    """The error names the other attempts, and does not say that a response was lost, which nobody knows."""
-    news = {"task": ("news", "send", "monday", 3), "try_number": 2}
-    awaited = [request(3, **news), request(5, **news), request(9)]
-    found = failed(unknown({5: 3, 3: 2, 9: 2}, {3, 5, 9}), unsettled=Unsettled(awaited=awaited))
+    """The error names the requests, and does not say that a response was lost, which nobody knows."""
+    found = failed(unknown({5: 3, 3: 2, 9: 2}, {3, 5, 9}))
     assert found.transient is True
     assert str(found) == (
-        "Campaign spring: 7 messages are claimed by another process that has recorded no outcome: requests 3, 5 by "
-        "attempt 2 of task send of DAG news, run monday, map index 3; request 9 by attempt 1 of task t of DAG d, run r."
-        " They may have been sent. The next attempt finds the outcome, or treats requests without one by then as "
+        "Campaign spring: 7 messages are claimed by another process that has recorded no outcome: requests 3, 5, 9. "
+        "They may have been sent. The next attempt finds the outcome, or treats requests without one by then as "
         "unknown"
     )
 
 
 def test_what_is_lost_and_what_is_unrecorded_are_told_apart():
     """Each with its own count; what is lost needs a person, whatever the other's outcome will be."""
-    awaited = Unsettled(awaited=[request(5)])
-    found = failed(unknown({4: 2, 5: 1}, {5}), unsettled=awaited)
+    found = failed(unknown({4: 2, 5: 1}, {5}))
     assert found.transient is False
     assert "2 messages in the ledger's request 4 may have been sent: the service's response was lost, or" in str(found)
-    assert "1 message is claimed by another process that has recorded no outcome: request 5 by attempt 1" in str(found)
+    assert "1 message is claimed by another process that has recorded no outcome: request 5. It may" in str(found)
 
 
-@pytest.mark.parametrize("needs", [{"sums": Sums(none_taken=1)}, {"unsettled": TWICE}], ids=["none taken", "twice"])
+@pytest.mark.parametrize("needs", [{"sums": Sums(none_taken=1)}, {"twice": TWICE}], ids=["none taken", "twice"])
 def test_what_needs_a_person_needs_one_at_once(needs):
     """A retry would hide it, or be wasted."""
     counts = RowCounts(unknown=1, not_sent=1, unsettled={5: 1}, awaited=frozenset({5}))
@@ -222,7 +218,7 @@ def test_an_error_that_is_not_ours_is_named_not_quoted():
 
 def test_people_who_were_texted_twice_fail_the_task_by_request():
     """It is the one thing that never passes in silence."""
-    found = failed(RowCounts(accepted=9), unsettled=TWICE)
+    found = failed(RowCounts(accepted=9), twice=TWICE)
     assert found.transient is False
     assert "request 4, texted twice: 3 of its messages went out with request 12, too" in str(found)
 
@@ -230,7 +226,7 @@ def test_people_who_were_texted_twice_fail_the_task_by_request():
 def words_of(*requests, rows=None):
     rows = rows or len(requests)
     counts = RowCounts(unknown=rows, unsettled={each.request_id: rows // len(requests) for each in requests})
-    return str(failed(counts, unsettled=Unsettled(requests)))
+    return str(failed(counts, lost_requests=requests))
 
 
 def test_the_failure_says_what_the_balance_says():

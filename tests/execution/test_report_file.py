@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections import Counter
-from contextlib import closing
+from errno import ENOSPC
 from importlib import import_module
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from airflow.providers.common.compat.sdk import ObjectStoragePath
 from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.execution.report_file import refuse_report_in, report_path, write_report
-from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.execution import report_file
+from airflow_provider_sms.execution.report_file import refuse_report_in, write_report
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.request_queries import KeptResponses
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -206,9 +206,9 @@ def test_a_report_goes_to_any_object_storage(send, people, airflow_home):
     assert ran.summary["report"] in ("memory://reports/report.parquet", "memory:///reports/report.parquet")
 
 
-@pytest.mark.parametrize("form", ["file://{}", "file://localhost{}", "file:{}"])
+@pytest.mark.parametrize("form", ["file://{}", "file:{}"])
 def test_a_report_at_a_file_uri_is_a_local_one(send, people, report, form):
-    """It appears whole, and only its owner may read it, in whichever form of RFC 8089 its path is written."""
+    """It appears whole, and only its owner may read it, however its path is written."""
     ran = send(people(20), report=form.format(report))
     assert (ran.state, statuses(report)) == ("success", {"accepted": 20})
     assert (ran.summary["report"], report.stat().st_mode & 0o777) == (str(report), 0o600)
@@ -233,12 +233,11 @@ def test_a_report_is_templated(send, people, report):
 @pytest.mark.parametrize(
     ("place", "says"),
     [
+        ("/proc/0820000001/r.parquet", "report: /proc/0820*****01/r.parquet cannot be written; it must be a file in a"),
         (
-            "/proc/0820000001/r.parquet",
-            "report: the folder /proc/0820*****01 cannot be made: No such file or directory",
+            "FOLDER",
+            "report: FOLDER cannot be written; it must be a file in a folder that this task may make or write to",
         ),
-        ("/proc/no/report.parquet", "report: the folder /proc/no cannot be made: No such file or directory"),
-        ("FOLDER", "report: FOLDER cannot be written; it must be a file in a folder that this task may write to"),
         ("nosuch://bucket/r.parquet", "report: no file system for nosuch://; is its Airflow provider installed?"),
         ("{{ none }}", "report is 'None': was there no value to render it from?"),
         ("{{ ' ' }}", "report must be the path or URI of a file to write, or None for no report"),
@@ -286,35 +285,50 @@ def test_a_ledger_that_fails_in_the_end_leaves_no_report(send, people, report, s
     assert ran.summary["report"] is None
 
 
-@pytest.mark.parametrize("form", [str, Path, "file://{}".format, "file:{}".format, os.path.relpath])
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_a_report_never_replaces_the_ledger(send, people, ledger_path, sandbox, tmp_path, form, dry_run):
-    """A report in place of the ledger's file is refused before anything is sent."""
-    assert send(people(2), campaign="spring").state == "success"
-    asked = len(sandbox.state.requests)
-    link = tmp_path / "rows.parquet"
-    link.symlink_to(ledger_path)
-    ran = send(people(3), campaign="spring", report=form(str(link)), dry_run=dry_run, retries=1)
-    assert (ran.state, ran.tries, len(sandbox.state.requests)) == ("failed", 1, asked)
-    assert "or a file beside it with its name: without it all campaigns would text everybody again" in ran.log
-    assert ledger_path.read_bytes().startswith(b"SQLite format 3\0")
-    assert send(people(2), campaign="spring").summary["already_sent"] == 2
+@pytest.mark.parametrize("stored", [False, True], ids=["on this machine", "in an object store"])
+def test_a_report_appears_whole_or_not_at_all(tmp_path, monkeypatch, stored, airflow_home):
+    """A report that cannot be finished leaves the one before it in place, and nothing beside it."""
+    path = tmp_path / "report.parquet"
+    path.write_bytes(b"before")
+    target = ObjectStoragePath(path.as_uri()) if stored else path
+
+    def fail_midway(file, *_, **__):
+        file.write(b"half")
+        raise LedgerError("the disk is gone")
+
+    monkeypatch.setattr(report_file, "write_row_report", fail_midway)
+    assert "the disk is gone" in str(write_report(target, None, None, None))
+    assert ([path.read_bytes()], [path]) == ([b"before"], list(tmp_path.iterdir()))
+    monkeypatch.setattr(report_file, "write_row_report", lambda file, *_, **__: file.write(b"after"))
+    assert write_report(target, None, None, None) is None
+    assert ([path.read_bytes()], [path]) == ([b"after"], list(tmp_path.iterdir()))
 
 
-@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to, "folder"])
-def test_a_report_never_replaces_the_ledger_by_another_name(ledger_path, tmp_path, link):
-    """A link leads to the ledger as its own name does; a file of another name beside it may be written."""
-    with closing(open_ledger(None)):
-        if link == "folder":
-            (tmp_path / "there").symlink_to(ledger_path.parent)
-            path = tmp_path / "there" / ledger_path.name
-        else:
-            path = tmp_path / "rows.parquet"
-            link(path, ledger_path)
-        with pytest.raises(InputError, match=f"^report: {path} is the ledger "):
-            report_path(str(path))
-        for ending in ("-wal", "-shm"):
-            with pytest.raises(InputError, match="or a file beside it with its name"):
-                report_path(f"{ledger_path}{ending}")
-        beside = ledger_path.with_name(f"{ledger_path.stem}_rows.parquet")
-        assert report_path(str(beside)) == beside
+def test_a_copy_that_fails_leaves_nothing_beside_the_report(tmp_path, monkeypatch):
+    """A full disk, say: the hidden file that has a part of the report goes."""
+
+    def fail_midway(source, target):
+        target.write(source.read(1))
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(report_file, "write_row_report", lambda file, *_, **__: file.write(b"whole"))
+    monkeypatch.setattr(report_file.shutil, "copyfileobj", fail_midway)
+    assert write_report(tmp_path / "report.parquet", None, None, None).transient
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["there", "not there"])
+def test_a_report_replaces_a_link_and_only_its_owner_may_read_it(tmp_path, monkeypatch, target):
+    """Whatever the umask is; whoever may write to the folder cannot direct numbers into another file."""
+    monkeypatch.setattr(report_file, "write_row_report", lambda file, *_, **__: file.write(b"whole"))
+    aside, path = tmp_path / "aside", tmp_path / "report.parquet"
+    if target == "there":
+        aside.write_bytes(b"dear to somebody")
+    path.symlink_to(aside)
+    mask = os.umask(0)
+    try:
+        assert write_report(path, None, None, None) is None
+    finally:
+        os.umask(mask)
+    assert (path.is_symlink(), path.read_bytes(), path.stat().st_mode & 0o777) == (False, b"whole", 0o600)
+    assert aside.exists() == (target == "there")

@@ -268,7 +268,7 @@ def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_u
 ):
     """The leg after a wait has counted it as lost a moment before."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
-    opened = bulk.read_table
+    opened = bulk._read_table
 
     def close(*arguments, **named):
         with closing(open_sqlite(ledger_path)) as store:
@@ -277,7 +277,7 @@ def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_u
         return opened(*arguments, **named)
 
     def change():
-        monkeypatch.setattr(bulk, "read_table", close)
+        monkeypatch.setattr(bulk, "_read_table", close)
         pd.read_parquet(path).head(200).to_parquet(path)
 
     path = people(300)

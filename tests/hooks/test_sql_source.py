@@ -21,7 +21,7 @@ from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
-from airflow_provider_sms.execution.redaction import located
+from airflow_provider_sms.execution.hidden import located
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Chunk

@@ -448,7 +448,7 @@ def test_rows_of_an_upstream_task_are_not_shown_by_airflow(sms_default, sandbox,
 
     ran = run_task(make)
     assert (ran.state, witnessed()) == ("success", {("27820000001", "Hi Zacharias"): 1})
-    assert ran.rendered["source"] == "DataFrame of 1 row"
+    assert ran.rendered["source"] == "DataFrame"
     assert "27820000001" not in ran.log
 
 
@@ -520,7 +520,7 @@ def test_what_only_the_task_knows_is_refused_before_anything_is_sent(send, sandb
 
 @pytest.mark.parametrize("extra", [str(2**128), "[" * 300 + "]" * 300], ids=["long", "deep"])
 def test_no_value_of_an_answer_fails_a_finished_send(send, people, sandbox, extra):
-    """An integer beyond 64 bits becomes text; a field of more levels than an XCom takes costs the XCom alone."""
+    """An integer beyond 64 bits, or a field of more levels than an XCom takes, costs the XCom alone."""
     body = f'{{"Cost":1,"RemainingBalance":9,"EventId":7,"Messages":5,"Parts":5,"Extra":{extra}}}'
     sandbox.state.set_faults([{"kind": "status", "status": 200, "accepted": True, "body": body}])
     ran = send(people(5))

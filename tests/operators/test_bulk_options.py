@@ -3,7 +3,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, Asset
+from airflow.providers.common.compat.sdk import DAG
 from airflow.providers.common.compat.sdk import task as airflow_task
 
 from airflow_provider_sms.exceptions import InputError
@@ -57,10 +57,8 @@ REFUSED = [
     ({"message": "Hi \ud83d"}, r"message has half a character \(U\+D83D\) at position 4"),
     ({"source": "None"}, "source is 'None': was there no value to render it from"),
     ({"suppress": "None"}, "suppress is 'None': was there no value to render it from"),
-    ({"source": Asset("people")}, "source: asset 'people' has no file location"),
     ({"source": SqlSource("warehouse", " ")}, "source: the sql of a SqlSource must be a statement"),
     ({"suppress": SqlSource("warehouse", None)}, "suppress: the sql of a SqlSource must be a statement"),
-    ({"suppress": ["/data/a.csv", Asset("people")]}, "suppress: asset 'people' has no file location"),
 ]
 
 

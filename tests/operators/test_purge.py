@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -22,7 +21,6 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.operators.sms import PurgeLedgerOperator
 
-NOTHING = {"campaigns": 0, "messages": 0, "attempts": 0, "balances": 0}
 KEPT = {"open": 0, "paused": 0, "waiting": 0, "in_use": 0}
 
 
@@ -79,7 +77,7 @@ def test_what_is_older_than_the_retention_is_forgotten(store, sent, purge, names
     waits = sent(recipients(2), "waiting", days=14)
     note_progress(store, "waiting", waits._claimant_id, "waiting for hours")
     sent(recipients(2), "young", days=9)
-    ran = purge(retention_days=timedelta(days=10))
+    ran = purge(retention_days=10)
     kept = {**KEPT, "open": 1, "paused": 1, "waiting": 1}
     assert ran.state == "success"
     before, erased = ran.summary.pop("before"), ran.summary.pop("erased")
@@ -98,13 +96,7 @@ def test_the_configured_retention_holds_where_the_operator_names_none(sent, purg
     sent(recipients(3), "old", days=11)
     monkeypatch.setenv("AIRFLOW__SMS__RETENTION_DAYS", "10")
     assert purge(retention_days=12).summary["campaigns"] == 0
-    assert purge(retention_days=0).summary == {
-        "retention_days": 0,
-        "before": None,
-        **NOTHING,
-        "kept": KEPT,
-        "erased": None,
-    }
+    assert purge(retention_days=0).summary == {"retention_days": 0}
     assert purge().summary["campaigns"] == 1
     assert names() == []
 
@@ -116,7 +108,7 @@ def test_without_a_retention_nothing_is_forgotten(sent, purge, names, monkeypatc
     if configured is not None:
         monkeypatch.setenv("AIRFLOW__SMS__RETENTION_DAYS", configured)
     ran = purge()
-    assert (ran.state, ran.summary["campaigns"], names()) == ("success", 0, ["old"])
+    assert (ran.state, ran.summary, names()) == ("success", {"retention_days": 0}, ["old"])
 
 
 def test_no_send_forgets_anything(send, people, sent, names, monkeypatch):
@@ -127,10 +119,10 @@ def test_no_send_forgets_anything(send, people, sent, names, monkeypatch):
     assert names() == ["new", "old"]
 
 
-@pytest.mark.parametrize("days", [-1, 1.5, "10", True, timedelta(days=1.5), timedelta(days=-1)])
+@pytest.mark.parametrize("days", [-1, 1.5, "10", True])
 def test_days_that_are_no_whole_number_are_refused(purge, ledger_path, days):
     """When the DAG is loaded; and one that was set later, without a retry, in one message; nothing is forgotten."""
-    with pytest.raises(InputError, match="retention_days must be a whole number of days"):
+    with pytest.raises(InputError, match="retention_days must be a whole number of days, 0 for"):
         PurgeLedgerOperator(task_id="purge", retention_days=days)
     task = PurgeLedgerOperator(task_id="purge")
     task.retention_days = days

@@ -226,8 +226,6 @@ def test_what_it_defers_with(sms_default, sandbox, unit):
         poke_interval=seconds(30),
         timeout=seconds(3600),
         max_failures=3,
-        exponential_backoff=True,
-        max_wait=seconds(600),
     )
     arguments = given.trigger.serialize()[1]
     started_at = arguments.pop("started_at")
@@ -239,9 +237,6 @@ def test_what_it_defers_with(sms_default, sandbox, unit):
         "max_failures": 3,
         "failures": 1,
         "timeout": 3600.0,
-        "exponential_backoff": True,
-        "max_wait": 600.0,
-        "seed": f"dag#wait#{started_at}",
     }
 
 

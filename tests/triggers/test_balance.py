@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -28,9 +29,6 @@ EVERYTHING = {
     "failures": 1,
     "started_at": 1_790_000_000.25,
     "timeout": 3600.0,
-    "exponential_backoff": True,
-    "max_wait": 200.0,
-    "seed": "dag#wait#1790000000.25",
 }
 
 
@@ -43,22 +41,8 @@ def test_it_survives_serialising():
 
 def test_a_duration_may_be_a_timedelta():
     """It is stored as seconds."""
-    as_timedelta = {name: timedelta(seconds=EVERYTHING[name]) for name in ("poke_interval", "timeout", "max_wait")}
+    as_timedelta = {name: timedelta(seconds=EVERYTHING[name]) for name in ("poke_interval", "timeout")}
     assert BalanceTrigger(**{**EVERYTHING, **as_timedelta}).serialize()[1] == EVERYTHING
-
-
-def test_what_an_older_version_stored_still_loads():
-    """The first four arguments are enough: it reads at once, at steady intervals, and without a timeout."""
-    arguments = BalanceTrigger("sms_default", "100", 60.0, 5).serialize()[1]
-    assert {name: arguments[name] for name in arguments.keys() - {"sms_conn_id", "min_balance", "poke_interval"}} == {
-        "max_failures": 5,
-        "failures": 0,
-        "started_at": None,
-        "timeout": None,
-        "exponential_backoff": False,
-        "max_wait": None,
-        "seed": "",
-    }
 
 
 def test_it_fires_when_there_is_credit(sms_default, sandbox):
@@ -137,20 +121,24 @@ def test_the_last_reading_is_at_the_timeout(sms_default, sandbox, balance, statu
     assert (event["status"], len(sandbox.state.requests)) == (status, 1)
 
 
-@pytest.mark.parametrize(
-    ("changes", "waits"),
-    [
-        ({"exponential_backoff": False}, [60.0, 60.0, 10.0]),
-        ({"max_wait": None, "timeout": None}, [33, 284, 3221]),
-        ({"max_wait": None}, [33, 284, 10.0]),
-        ({}, [33, 200.0, 10.0]),
-    ],
-    ids=str,
-)
-def test_the_intervals_are_the_sensors(changes, waits):
-    """They grow with exponential backoff, up to ``max_wait``, and none goes beyond the timeout."""
-    trigger = BalanceTrigger(**{**EVERYTHING, **changes})
-    assert [trigger._interval(elapsed) for elapsed in (0.0, 500.0, 3590.0)] == waits
+def test_no_interval_goes_beyond_the_timeout():
+    """The last reading is at the timeout."""
+    trigger = BalanceTrigger(**EVERYTHING)
+    assert [trigger._interval(elapsed) for elapsed in (0.0, 500.0, 3590.0)] == [60.0, 60.0, 10.0]
+
+
+def test_a_balance_is_read_on_threads_of_its_own(sms_default, sandbox):
+    """Those of the event loop's own executor serve every trigger of every provider."""
+
+    class Unused(ThreadPoolExecutor):
+        def submit(self, *_, **__):
+            raise AssertionError
+
+    async def first():
+        asyncio.get_running_loop().set_default_executor(Unused())
+        return await anext(BalanceTrigger("sms_default", "1", 60.0, 0).run())
+
+    assert asyncio.run(first()).payload["status"] == "success"
 
 
 def test_each_reading_sets_the_gauge_of_the_balance(sms_default, sandbox, metrics):

@@ -106,11 +106,13 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
         raise TypeError("@task.bulk_sms takes no source: the function returns it")
     if "multiple_outputs" in kwargs:
         raise TypeError("@task.bulk_sms takes no multiple_outputs: the task returns one summary")
+    arguments = arguments_to_map(BulkSmsOperator, kwargs)
+    arguments.pop("source", None)  # of default_args, which may be for other tasks, too
     return task_decorator_factory(
         python_callable=python_callable,
         multiple_outputs=False,  # else Airflow infers it from what the function returns
         decorated_operator_class=BulkSmsDecoratedOperator,
-        **arguments_to_map(kwargs),
+        **arguments,
     )
 
 

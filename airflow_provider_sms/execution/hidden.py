@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -75,6 +75,15 @@ def with_assets(inlets: list[Any], source: Any) -> list[Any]:
     """Return the inlets of a task that reads a source: its own, and the source's assets."""
     sources = source if isinstance(source, (list, tuple)) else [source]
     return [*inlets, *(each for each in sources if isinstance(each, Asset) and each not in inlets)]
+
+
+def without_shown_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task that may be mapped, with numbers and rows wrapped: Airflow stores them as given.
+
+    An asset is left as it is, since each mapped task derives its inlet from it.
+    """
+    sources = {name: redacted_source(arguments.get(name)) for name in ("source", "suppress")}
+    return {**arguments, **{name: source for name, source in sources.items() if isinstance(source, Rows)}}
 
 
 def located(source: Any, argument: str = "source") -> Any:

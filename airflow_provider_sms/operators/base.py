@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
-from airflow_provider_sms.execution.hidden import KeepsTexts, Rows, redacted_source
+from airflow_provider_sms.execution.hidden import KeepsTexts, without_shown_rows
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.planning.limits import Limits
@@ -66,7 +67,7 @@ class SmsTask(KeepsTexts, _Base):
     @classmethod
     def partial(cls, **kwargs: Any) -> OperatorPartial:
         """Return the operator to map, as Airflow does, with the arguments of :func:`arguments_to_map`."""
-        made: OperatorPartial = super().partial(**arguments_to_map(kwargs))
+        made: OperatorPartial = super().partial(**arguments_to_map(cls, kwargs))
         return made
 
 
@@ -130,15 +131,15 @@ class SmsOperatorBase(SmsTask, BaseOperator):
         self.stop_signal.set()
 
 
-def arguments_to_map(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a task that may be mapped, with numbers and rows wrapped: Airflow stores them as given.
+def arguments_to_map(operator_class: type[BaseOperator], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task that may be mapped, as Airflow has to get them.
 
-    An asset is left as it is, since each mapped task derives its inlet from it.
+    Of the task's own ``default_args``, Airflow gives mapped tasks those that every task has, and drops the others, such
+    as ``suppress`` and ``dry_run``: here they become arguments. Rows in memory are wrapped, since Airflow stores the
+    arguments as they are.
     """
-    made = dict(arguments)
-    for name in ("source", "suppress"):
-        if isinstance(source := redacted_source(arguments.get(name)), Rows):
-            made[name] = source
-    if isinstance(limits := arguments.get("limits"), Limits):
-        made["limits"] = limits.given
-    return made
+    defaults = arguments.get("default_args") or {}
+    classes = (each for each in operator_class.__mro__ if issubclass(each, BaseOperator) and each is not BaseOperator)
+    names = {name for each in classes for name in signature(each.__init__).parameters}
+    given = {**{name: defaults[name] for name in names & defaults.keys()}, **arguments}
+    return without_shown_rows({n: value.given if isinstance(value, Limits) else value for n, value in given.items()})

@@ -18,6 +18,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 OPTIONAL = {
     "testing": ("testing/",),
     "postgres": ("hooks/ledger.py", "ledger/postgres"),
+    "openlineage": ("operators/openlineage.py",),
 }
 """Paths below the package that may import what an extra declares, by extra."""
 OF_AIRFLOW = {

@@ -226,3 +226,13 @@ class BulkSmsOperator(SmsOperatorBase):
             return flag(self.dry_run)
         except ValueError:
             return False  # read_options raises the error, once the attempt has left its trace in the ledger
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        """Return the datasets that the task reads and writes, for OpenLineage's provider, if it is installed."""
+        from airflow_provider_sms.operators.openlineage import lineage_of
+
+        return lineage_of(self.source, self.report, inlets=self.inlets, outlets=self.outlets)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  # OpenLineage's signature
+        """Return the datasets that the task read and wrote."""
+        return self.get_openlineage_facets_on_start()

@@ -73,7 +73,7 @@ def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str
             if options.approved_plan is not None:
                 options.approved_plan.require(PlanId.of(plan, options.send_options))
             if not plan.is_settled:
-                refuse_changed_texts(messages_of(table.spool), run.ledger.earlier(), run.stop)
+                refuse_changed_texts(messages_of(table.spool), run.ledger, run.stop)
             balance = wait_before(run, plan)
         except Exception as error:
             push_responses(context, run.ledger)

@@ -48,7 +48,7 @@ def text_groups(task: SendingTask[GroupOptions], context: Context) -> dict[str, 
         run.progress.begin(checked, to_send)
         end = End()
         if to_send:
-            refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger.earlier(), run.stop)
+            refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger, run.stop)
             run.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
             end = _send(run, key, checked.unsettled)
         counts, sums, end = _count(run, key, end)

@@ -132,14 +132,15 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
         )
     if suppressed.unreadable.total:
         log.warning("Passed over: %s", suppressed.explain())
-    count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
-    log.info("%d %s of %s %s not texted", count, by_count(count, "number"), opened.description, are)
+    count = len(suppressed.digits)
+    numbers, are = by_count(count, "number"), by_count(count, "is", "are")
+    log.info("%d %s of %s %s not texted", count, numbers, opened.description, are)
     if former := len(suppressed.former):
         log.warning(
-            "%d %s a number that is too long or too short today. Taken for a former spelling, it suppresses the "
-            "numbers of its country that end with the same seven digits. Look for typing errors",
+            "%d %s too long or too short today. Taken for a former spelling, each suppresses the numbers of its "
+            "country that end with the same seven digits. Look for typing errors",
             former,
-            by_count(former, "row of suppress has", "rows of suppress have"),
+            by_count(former, "number of suppress is", "numbers of suppress are"),
         )
     return suppressed
 

@@ -17,8 +17,8 @@ from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
-from airflow_provider_sms.planning.integers_on_disk import are_in
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
+from airflow_provider_sms.planning.sorted_integers import are_in
 from airflow_provider_sms.recipients.columns import mask, valid_rows
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class CheckedTable:
             self._decide(rows, duplicates, suppressed, preview)
             self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
             self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
-        if preview is not None and preview.has_others:
+        if preview is not None:
             self.repeats = count_repeats(preview, self.spool, stop)
 
     def require_sendable(self, *, skip_invalid: bool) -> None:

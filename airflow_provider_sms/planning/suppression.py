@@ -12,8 +12,8 @@ from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.planning.integers_on_disk import IntegersOnDisk
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
+from airflow_provider_sms.planning.sorted_integers import are_in, distinct
 from airflow_provider_sms.recipients.columns import alike, chosen, column_of, constant, integers, names_of, type_words
 from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from airflow_provider_sms.recipients.batches import Source
+    from airflow_provider_sms.recipients.numbers import CleanDestinations
 
 _USED_BY = "suppress"
 _NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
@@ -44,14 +45,12 @@ class SuppressedNumbers:
 
     rows: int = 0
     """Rows that were read."""
-    numbers: int = 0
-    """Different numbers."""
     unreadable: InvalidRows = field(default_factory=InvalidRows)
     """Rows with a number that cannot be read."""
-    digits: IntegersOnDisk = field(default_factory=IntegersOnDisk)
-    """The numbers, as many times as they were read."""
-    former: IntegersOnDisk = field(default_factory=IntegersOnDisk)
-    """The country code and the last seven digits of numbers that are not possible today."""
+    digits: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """The different numbers, in ascending order."""
+    former: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """The country code and the last seven digits of numbers that are not possible today, in ascending order."""
 
     def mask(self, destinations: pa.Array) -> npt.NDArray[np.bool_]:
         """Return which destinations must not be texted.
@@ -63,7 +62,7 @@ class SuppressedNumbers:
         :param destinations: digits with country code, of type ``string``, without nulls.
         """
         numbers = _as_integers(destinations)
-        return self.digits.contains(numbers) | self.former.contains(_endings(numbers))
+        return are_in(self.digits, numbers) | are_in(self.former, _endings(numbers))
 
     def explain(self, advice: str = "") -> str:
         """Return how many rows cannot be read and why, and the first of them, one per line; numbers are masked.
@@ -82,21 +81,27 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
 
     They are in the column of the recipients' name or, without one, in the only column; in a row report in its own.
 
-    This takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
-    suppresses nobody: the caller decides what to do about it.
+    This takes 8 bytes of memory for each different number, and thrice as much while it is read. A number that cannot be
+    read is counted and suppresses nobody: the caller decides what to do about it.
 
     :raises ColumnError: no column, or more than one, could be that of the numbers.
     :raises SourceError: the source cannot be read.
     :raises InputError: the region is unknown.
     """
     found = SuppressedNumbers()
+    digits: list[npt.NDArray[np.int64]] = []
+    former: list[npt.NDArray[np.int64]] = []
     for batch in source.batches(check=lambda schema: _require_column(schema, destination_column)):
         name = _column_of_numbers(batch.schema, destination_column)
         column = column_of(batch, name, _USED_BY)
         if _is_report(batch.schema):
             column = _with_plus(column.cast(pa.string()), column_of(batch, _STATUS, _USED_BY))
-        _add(found, column, name, default_region)
-    found.numbers = found.digits.count_distinct()
+        cleaned = clean_destinations(column, default_region)
+        digits.append(_as_integers(pc.coalesce(cleaned.digits, cleaned.former).drop_null()))
+        former.append(_endings(_as_integers(cleaned.former.filter(pc.is_null(cleaned.digits)).drop_null())))
+        _add_unreadable(found, cleaned, name, column)
+        found.rows += len(column)
+    found.digits, found.former = distinct(digits), distinct(former)
     return found
 
 
@@ -136,17 +141,13 @@ def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:
     return pc.if_else(is_used, pc.binary_join_element_wise(constant("+"), numbers, constant("")), numbers)
 
 
-def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: str | None) -> None:
-    cleaned = clean_destinations(column, default_region)
-    former = cleaned.former.filter(pc.is_null(cleaned.digits)).drop_null()
-    found.digits.add(_as_integers(pc.coalesce(cleaned.digits, cleaned.former).drop_null()))
-    found.former.add(_endings(_as_integers(former)))
-    if cleaned.digits.null_count:
-        unreadable = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
-        reasons, numbers = (each.filter(unreadable).to_pylist() for each in (cleaned.reasons, column))
-        for row, reason, number in zip(np.flatnonzero(chosen(unreadable)).tolist(), reasons, numbers, strict=True):
-            found.unreadable.add(found.rows + row, name, reason, number)
-    found.rows += len(column)
+def _add_unreadable(found: SuppressedNumbers, cleaned: CleanDestinations, name: str, column: pa.Array) -> None:
+    if not cleaned.digits.null_count:
+        return
+    unreadable = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
+    reasons, numbers = (each.filter(unreadable).to_pylist() for each in (cleaned.reasons, column))
+    for row, reason, number in zip(np.flatnonzero(chosen(unreadable)).tolist(), reasons, numbers, strict=True):
+        found.unreadable.add(found.rows + row, name, reason, number)
 
 
 def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:

@@ -37,10 +37,11 @@ def keys_of(rows, key_columns=None):
 class Preview:
     """What a ledger would say: some messages are held."""
 
-    has_others = False
-
     def __init__(self, held):
         self._held = held
+
+    def has_others(self):
+        return False
 
     def held(self, keys):
         return {key: status for key, status in self._held.items() if key in keys}

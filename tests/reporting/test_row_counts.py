@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from support.planning import checked
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.preview import CampaignPreview
@@ -20,7 +20,7 @@ def table(store):
     """Check ten messages, a duplicate and an invalid row, as an attempt does, once others have claimed."""
 
     def table(ledger=None, *, resends=False):
-        preview = ledger and CampaignPreview(store, "c", ledger.claimants, resends=resends)
+        preview = ledger and CampaignPreview(store, "c", ledger.claimants, who=claimant(), resends=resends)
         rows = [{"destination": each.destination, "text": "Hi"} for each in people(10)]
         return checked([*rows, rows[0], {"destination": None, "text": "Hi"}], preview=preview)
 

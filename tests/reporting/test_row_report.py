@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.composed import composed
-from support.sending import failing
+from support.sending import claimant, failing
 
 from airflow_provider_sms.exceptions import (
     LedgerError,
@@ -78,7 +78,7 @@ class Campaign:
     def check(self, ledger=None, on_unknown="fail"):
         """Decide the status of each row, as it is in the ledger now."""
         claimants = () if ledger is None else ledger.claimants
-        self.seen = CampaignPreview(self._store, "c", claimants, resends=on_unknown == "resend")
+        self.seen = CampaignPreview(self._store, "c", claimants, who=claimant(), resends=on_unknown == "resend")
         self.table.counts.clear()
         self.table.decide(StopFlag(), None, self.seen)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError, LedgerLostError, ServiceError, SmsError
@@ -20,6 +21,7 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.request_queries import sent_after
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
@@ -62,6 +64,9 @@ def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str
         table = stack.enter_context(read_table(source, options, run.stop))
         resends = options.on_unknown == "resend"
         preview = CampaignPreview(run.store, run.campaign, run.ledger.claimants, resends=resends, who=run.who)
+        approved, sent = options.approved_plan, (0, Decimal(0))
+        if approved is not None:  # before the check: what another process of the task claims meanwhile counts once
+            sent = sent_after(run.store, run.who, approved.last_request, resends=resends)
         decide_rows(table, options, run.stop, preview)
         result = _Result(context, run.campaign, table, report, run)
         result.count(counts_of_check(table.counts), add_up(run.ledger.sent_requests()))
@@ -70,8 +75,8 @@ def text_table(task: TableTask, context: Context, event: Any = None) -> dict[str
             plan = plan_send(context, run.campaign, table, options, store=run.store, balance=_balance_of(run))
             run.progress.planned(plan)
             options.limits.check(plan)
-            if options.approved_plan is not None:
-                options.approved_plan.require(PlanId.of(plan, options.send_options))
+            if approved is not None:
+                approved.require(PlanId.of(plan, options.send_options), *sent)
             if not plan.is_settled:
                 refuse_changed_texts(messages_of(table.spool), run.ledger, run.stop)
             balance = wait_before(run, plan)

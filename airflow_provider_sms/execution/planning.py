@@ -11,6 +11,7 @@ from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.xcom import PLAN, push
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.ledger.request_queries import last_request
 from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.planning.approved_plan import PlanId
@@ -98,7 +99,7 @@ def plan_send(
     if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
         words = repeats_in_words(plan.repeats, campaign)
         log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
-    plan_id = str(PlanId.of(plan, options.send_options))
+    plan_id = str(PlanId.of(plan, options.send_options, 0 if store is None else last_request(store)))
     push(context, PLAN, {**plan.as_json(), "id": plan_id, "markdown": plan_in_markdown(plan, options)})
     return plan
 

@@ -76,7 +76,7 @@ def require_sendable(table: CheckedTable, options: BulkOptions) -> None:
     options.limits.check_invalid(table)
     table.require_sendable(skip_invalid=options.on_invalid == "skip")
     if table.invalid.total:
-        log.warning("Left out: %s", table.explain_invalid())
+        log.warning("Left out: %s", table.invalid.in_words())
 
 
 def plan_send(
@@ -126,13 +126,13 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     suppressed = read_suppressed(opened, options.destination_column, options.default_region)
     if suppressed.unreadable.total and options.on_invalid == "fail":
         raise InvalidRowsError(
-            suppressed.explain(
+            suppressed.unreadable.in_words(
                 "Nothing was sent, since people on the list could be texted. Correct these rows, or set "
                 "on_invalid='skip' to pass over them"
             )
         )
     if suppressed.unreadable.total:
-        log.warning("Passed over: %s", suppressed.explain())
+        log.warning("Passed over: %s", suppressed.unreadable.in_words())
     count = len(suppressed.digits)
     numbers, are = by_count(count, "number"), by_count(count, "is", "are")
     log.info("%d %s of %s %s not texted", count, numbers, opened.description, are)

@@ -10,22 +10,21 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import InvalidRowsError, StoppedError
-from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, key_halves, keys_with_texts
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
 from airflow_provider_sms.planning.sorted_integers import are_in
-from airflow_provider_sms.recipients.columns import mask, valid_rows
+from airflow_provider_sms.recipients.columns import constant, text, valid_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.compose import Composer
@@ -46,9 +45,7 @@ class CheckedTable:
     """
 
     def __init__(self, composer: Composer, prices: Prices) -> None:
-        self.rows = 0
-        """Rows of the source that were read."""
-        self.invalid = InvalidRows()
+        self.invalid = InvalidRows("cannot be texted")
         """Rows that cannot be texted."""
         self.spool = CheckedSpool()
         """The rows that were checked."""
@@ -62,14 +59,9 @@ class CheckedTable:
         self._fingerprint = Fingerprint()
 
     @property
-    def valid(self) -> int:
-        """Rows that can be texted."""
-        return self.rows - self.invalid.total
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether each row has its status."""
-        return sum(self.counts.values()) == self.rows
+    def rows(self) -> int:
+        """Rows of the source that were read."""
+        return self.invalid.rows
 
     @property
     def to_send(self) -> int:
@@ -99,8 +91,9 @@ class CheckedTable:
             self.spool.add(rows)
             if stop.is_set():
                 raise StoppedError(_STOPPED)
-            self._add_invalid(rows)
-            self.rows += len(rows)
+            columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
+            of_number = pc.equal(columns, text(self._composer.columns[0]))
+            self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
             check_rows(self.rows)
         self.spool.finish()
 
@@ -136,31 +129,13 @@ class CheckedTable:
         """
         if self.invalid.total and not skip_invalid:
             advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
-            raise InvalidRowsError(self.explain_invalid(advice))
-        if self.invalid.total and not self.valid:
-            raise InvalidRowsError(self.explain_invalid("Nothing was sent, since no row is valid"))
-
-    def explain_invalid(self, advice: str = "") -> str:
-        """Return how many rows are invalid and why, and the first of them, one per line; numbers are masked.
-
-        :param advice: sentences to put before these rows, without the last full stop.
-        """
-        rows = by_count(self.rows, "row")
-        return self.invalid.in_words(f"{self.invalid.total} of {self.rows} {rows} cannot be texted", advice)
+            raise InvalidRowsError(self.invalid.in_words(advice))
+        if self.invalid.total == self.rows > 0:
+            raise InvalidRowsError(self.invalid.in_words("Nothing was sent, since no row is valid"))
 
     def close(self) -> None:
         """Release the room on disk; the counts stay."""
         self.spool.close()
-
-    def _add_invalid(self, rows: pa.RecordBatch) -> None:
-        is_invalid = valid_rows(rows.column("reason"))
-        if not is_invalid.any():
-            return
-        invalid = rows.select(["column", "reason", "destination"]).filter(mask(is_invalid)).to_pylist()
-        for place, each in zip(np.flatnonzero(is_invalid).tolist(), invalid, strict=True):
-            is_number = each["column"] == self._composer.columns[0]
-            number = each["destination"] if is_number else None
-            self.invalid.add(self.rows + place, each["column"], each["reason"], number)
 
     def _decide(
         self,

@@ -125,7 +125,7 @@ class Limits(Arguments):
         is_share = isinstance(self.max_invalid, Decimal)
         if table.invalid.total > (self.max_invalid * table.rows if is_share else self.max_invalid):
             raise InvalidRowsError(
-                table.explain_invalid(
+                table.invalid.in_words(
                     f"Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
                     f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
                 )

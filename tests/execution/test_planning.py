@@ -217,7 +217,7 @@ def test_a_suppressed_number_that_cannot_be_read_stops_the_task(send, people, sa
     listed = [{"destination": "27820000001"}, {"destination": "2782-abc-99"}]
     ran = send(people(3), suppress=listed)
     assert (ran.state, sent(sandbox)) == ("failed", [])
-    assert "1 of 2 rows of suppress has a number that cannot be read" in ran.log
+    assert "1 of 2 rows of suppress cannot be read" in ran.log
     ran = send(people(3), suppress=listed, on_invalid="skip")
     assert counts(ran) == {"accepted": 2, "suppressed": 1}
 

@@ -50,7 +50,7 @@ class Preview:
 def test_every_row_is_looked_at():
     """Rows, invalid rows and their reasons are counted over all batches."""
     table = checked_numbers(*map(number, range(25_000)), None, "x", None)
-    assert (table.rows, table.invalid.total, table.valid, table.to_send) == (25_003, 3, 25_000, 25_000)
+    assert (table.rows, table.invalid.total, table.to_send) == (25_003, 3, 25_000)
     assert [example.split(",")[0] for example in table.invalid.examples] == ["row 25000", "row 25001", "row 25002"]
 
 
@@ -107,7 +107,7 @@ def test_few_of_many_invalid_rows_are_kept():
     """A table without one good row costs no memory: only the first are remembered."""
     table = checked_numbers(*["x"] * 30_000)
     assert (table.invalid.total, len(table.invalid.examples)) == (30_000, 10)
-    first, *lines, more = table.explain_invalid("Nothing was sent").splitlines()
+    first, *lines, more = table.invalid.in_words("Nothing was sent").splitlines()
     assert first.startswith("30000 of 30000 rows cannot be texted: 30000 times ")
     assert first.endswith(". Nothing was sent. Rows count from 0:")
     assert [line.partition(":")[0] for line in lines] == [f"  row {row}, column destination" for row in range(10)]
@@ -116,7 +116,7 @@ def test_few_of_many_invalid_rows_are_kept():
 
 def test_one_invalid_row_is_said_in_the_singular():
     """Neither its count nor its reason is a plural, and no others are left out."""
-    words = checked_numbers("x").explain_invalid()
+    words = checked_numbers("x").invalid.in_words()
     assert words.startswith("1 of 1 row cannot be texted: 1 time ")
     assert (len(words.splitlines()), " more" in words) == (2, False)
 
@@ -138,7 +138,7 @@ def test_one_invalid_row_is_said_in_the_singular():
 def test_the_explanation_masks_numbers(column, end):
     """The number of an invalid row shows its first four and last two digits, or nothing where there is none."""
     table = checked(pa.table({"destination": column}), message="Hi")
-    assert table.explain_invalid().endswith(end)
+    assert table.invalid.in_words().endswith(end)
 
 
 def test_a_fault_of_another_column_shows_no_number():

@@ -73,8 +73,7 @@ def decide_rows(table: CheckedTable, options: BulkOptions, stop: StopFlag, previ
 
 def require_sendable(table: CheckedTable, options: BulkOptions) -> None:
     """Refuse a table with rows that cannot be texted, as far as the options do not allow them."""
-    options.limits.check_invalid(table)
-    table.require_sendable(skip_invalid=options.on_invalid == "skip")
+    options.limits.check_invalid(table.invalid, skip_invalid=options.on_invalid == "skip")
     if table.invalid.total:
         log.warning("Left out: %s", table.invalid.in_words())
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import InvalidRowsError, StoppedError
+from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, key_halves, keys_with_texts
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
@@ -55,8 +55,9 @@ class CheckedTable:
         """The estimate of the messages to send."""
         self.repeats = 0
         """People among the recipients of the messages to send who have had another text of the campaign."""
+        self.fingerprint = Fingerprint()
+        """Identifies the messages, whatever the order of the rows. Of rows with the same key, only the first counts."""
         self._composer = composer
-        self._fingerprint = Fingerprint()
 
     @property
     def rows(self) -> int:
@@ -67,14 +68,6 @@ class CheckedTable:
     def to_send(self) -> int:
         """Messages to send."""
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]
-
-    @property
-    def plan_id(self) -> str:
-        """A digest of the messages: 12 hexadecimal digits, whatever the order of the rows.
-
-        Of rows with the same values in the key columns the first is sent, so it alone counts.
-        """
-        return self._fingerprint.hexdigest()
 
     def read(self, source: Source, stop: StopFlag, check_rows: Callable[[int], None] = lambda _: None) -> None:
         """Read and compose every row; anything found before an error is kept.
@@ -121,18 +114,6 @@ class CheckedTable:
         if preview is not None:
             self.repeats = count_repeats(preview, self.spool, stop)
 
-    def require_sendable(self, *, skip_invalid: bool) -> None:
-        """Refuse a table with invalid rows, or with none that is valid.
-
-        :param skip_invalid: leave invalid rows out, where at least one row is valid.
-        :raises InvalidRowsError: names the count, the reasons and the first rows.
-        """
-        if self.invalid.total and not skip_invalid:
-            advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
-            raise InvalidRowsError(self.invalid.in_words(advice))
-        if self.invalid.total == self.rows > 0:
-            raise InvalidRowsError(self.invalid.in_words("Nothing was sent, since no row is valid"))
-
     def close(self) -> None:
         """Release the room on disk; the counts stay."""
         self.spool.close()
@@ -152,7 +133,7 @@ class CheckedTable:
         _, messages = rows.where(first)
         keys = key_bytes(messages.column("key"))
         by_text = self._composer.keyed_by_text
-        self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
+        self.fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
         if preview is not None and (held := preview.held(_listed(keys))):
             statuses[first] = [held.get(key, Status.FREE) for key in _listed(keys)]
         if suppressed is not None:

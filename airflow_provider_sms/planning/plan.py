@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.estimate import Estimate
     from airflow_provider_sms.service.responses import Balance
 
-MAX_CHARACTERS = 5
-"""Characters that the table in the log names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -85,6 +82,7 @@ class Plan:
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of a name and a value, for people to read."""
+        estimate = self.estimate
         yield "rows", str(self.rows)
         reasons = f" ({reasons_in_words(self.invalid)})" if self.invalid else ""
         yield "invalid", f"{sum(self.invalid.values())}{reasons}"
@@ -99,8 +97,17 @@ class Plan:
         if self.repeats:
             have, get = by_count(self.repeats, "person has", "people have"), by_count(self.repeats, "gets", "get")
             yield "repeats", f"{self.repeats} {have} had another text of this campaign, and {get} one more"
-        yield from _text_lines(self.estimate)
-        price = ", at 1 a part" if self.estimate.prices.are_default else ""
+        yield "SMS parts", str(estimate.parts)
+        if estimate.ucs2_messages:
+            texts = by_count(estimate.ucs2_messages, "message")
+            yield "  in UCS-2", f"{estimate.ucs2_parts} of {estimate.ucs2_messages} {texts}"
+        for each in estimate.forcing():
+            texts = by_count(each["messages"], "message")
+            yield "  UCS-2 because of", f"{each['code']} {each['name']} in {each['messages']} {texts}"
+        if estimate.messages:
+            parts = f"{estimate.most_parts} {by_count(estimate.most_parts, 'part')}"
+            yield "longest message", f"{parts}, row {estimate.most_parts_row}"
+        price = ", at 1 a part" if estimate.prices.are_default else ""
         yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
         if self.balance is not None:
             yield "balance", _balance_words(self.balance, self.cost)
@@ -130,7 +137,7 @@ def make_plan(
     """
     counts, requests = table.counts, -(-table.to_send // chunk_size)
     return Plan(
-        id=table.plan_id,
+        id=table.fingerprint.hexdigest(),
         campaign=campaign,
         rows=table.rows,
         invalid=dict(table.invalid.reasons.most_common()),
@@ -151,19 +158,3 @@ def _balance_words(balance: Balance, cost: Decimal) -> str:
     if balance.post_paid:
         return "post-paid"
     return f"{balance.amount:f}{', less than the cost' if balance.amount < cost else ''}"
-
-
-def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    yield "SMS parts", str(estimate.parts)
-    if estimate.ucs2_messages:
-        messages = by_count(estimate.ucs2_messages, "message")
-        yield "  in UCS-2", f"{estimate.ucs2_parts} of {estimate.ucs2_messages} {messages}"
-    characters = estimate.forcing()
-    for each in characters[:MAX_CHARACTERS]:
-        messages = f"{each['messages']} {by_count(each['messages'], 'message')}"
-        yield "  UCS-2 because of", f"{each['code']} {each['name']} in {messages}"
-    if (more := len(characters) - MAX_CHARACTERS) > 0:
-        yield "  UCS-2 because of", f"{more} more {by_count(more, 'character')}"
-    if estimate.messages:
-        parts = f"{estimate.most_parts} {by_count(estimate.most_parts, 'part')}"
-        yield "longest message", f"{parts}, row {estimate.most_parts_row}"

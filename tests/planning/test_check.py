@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.composed import composed
 from support.planning import checked, number, texted
 
-from airflow_provider_sms.exceptions import ColumnError, InvalidRowsError, LedgerError, StoppedError
+from airflow_provider_sms.exceptions import ColumnError, LedgerError, StoppedError
 from airflow_provider_sms.messages import spool
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -151,16 +151,6 @@ def test_a_missing_column_is_named_before_any_row_is_read():
     """The error lists the columns that there are."""
     with pytest.raises(ColumnError, match="phone"):
         checked(pa.table({"phone": ["27820000000"]}), message="Hi")
-
-
-def test_invalid_rows_stop_everything_or_are_left_out():
-    """By default one invalid row is too many; asked for, invalid rows are left out, but not all of them."""
-    mixed, bad = checked_numbers("27820000000", None), checked_numbers(None)
-    with pytest.raises(InvalidRowsError, match="on_invalid='skip'"):
-        mixed.require_sendable(skip_invalid=False)
-    mixed.require_sendable(skip_invalid=True)
-    with pytest.raises(InvalidRowsError, match="no row is valid"):
-        bad.require_sendable(skip_invalid=True)
 
 
 def test_a_check_can_be_stopped():

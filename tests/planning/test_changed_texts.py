@@ -69,13 +69,6 @@ def test_changed_texts_stop_the_later_try(enter):
         look(enter(2), changed(4), [*changed(5)[4:], *people(3, 5)])
 
 
-def test_one_changed_text_among_many_is_found(enter):
-    """It is enough that one row has changed."""
-    send(enter(1), people(500))
-    with pytest.raises(InputError, match=r"^1 message to a recipient that .* has another text"):
-        look(enter(2), people(499), [outgoing(27_820_000_499, "other")])
-
-
 def test_a_recipient_may_have_two_messages(enter):
     """A table with two texts for a number is no changed text: the one that was claimed is still there."""
     send(enter(1), people(5))
@@ -147,13 +140,6 @@ def test_the_same_text_in_another_campaign_is_a_second_one(enter):
     send(enter(1), people(5))
     with pytest.raises(InputError, match=r"^3 messages .* campaign's name"):
         look(enter(2, campaign="other"), people(3), people(4, 10))
-
-
-def test_another_run_may_send_the_same_text_in_another_campaign(enter):
-    """Only attempts of one run are compared."""
-    send(enter(1), people(5))
-    send(enter(1, run_id="next"), people(1, 100))
-    look(enter(2, run_id="next", campaign="c"), [*people(5), *people(1, 100)])
 
 
 def test_a_group_whose_text_changed(enter):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.composed import composed
 from support.planning import checked, number, texted
 
-from airflow_provider_sms.exceptions import ColumnError, LedgerError, StoppedError
+from airflow_provider_sms.exceptions import LedgerError, StoppedError
 from airflow_provider_sms.messages import spool
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -145,12 +145,6 @@ def test_a_fault_of_another_column_shows_no_number():
     """The number is not to blame."""
     table = checked(pa.table({"destination": [number(1)], "text": pa.nulls(1, pa.string())}))
     assert table.invalid.examples == ["row 0, column text: no value"]
-
-
-def test_a_missing_column_is_named_before_any_row_is_read():
-    """The error lists the columns that there are."""
-    with pytest.raises(ColumnError, match="phone"):
-        checked(pa.table({"phone": ["27820000000"]}), message="Hi")
 
 
 def test_a_check_can_be_stopped():

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sms.exceptions import ColumnError, InputError
+from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.planning.invalid_rows import MAX_EXAMPLES
 from airflow_provider_sms.planning.suppression import read_suppressed
-from airflow_provider_sms.recipients.numbers import clean_destinations
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import SCHEMA
 
@@ -80,13 +79,6 @@ def test_an_argentine_mobile_is_one_line_with_and_without_its_9(read):
         assert masked(read(rows(f"+{each}")), *numbers, "5491123456788") == [True, True, False]
 
 
-@pytest.mark.parametrize(("today", "former"), [("5511987654321", "551187654321"), ("525512345678", "5215512345678")])
-def test_a_former_spelling_in_the_table_is_nobodys_number(today, former):
-    """So nobody on the list is texted under it."""
-    cleaned = clean_destinations(pa.array([f"+{today}", f"+{former}"]), None)
-    assert cleaned.digits.to_pylist() == [today, None]
-
-
 def test_a_number_that_may_be_of_a_new_range_suppresses_itself_alone(read):
     """It is as long as mobiles are there, and no library knows it yet."""
     new = "27559991234"
@@ -129,13 +121,6 @@ def test_valid_numbers_suppress_themselves_alone(listed, other):
     """Where all numbers are valid today, another number of the same country is texted."""
     found = read_suppressed(open_source(rows(*(f"+2782{each:07}" for each in listed))), "destination", None)
     assert masked(found, f"2782{other:07}", f"2783{listed[0]:07}") == [other in listed, False]
-
-
-@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.large_string()])
-def test_a_column_may_have_any_type_of_numbers(read, kind):
-    """It does not matter how the column of numbers is stored."""
-    table = pa.table({"to": pa.array([27821234567]).cast(pa.string() if kind == pa.large_string() else kind)})
-    assert masked(read(table, "to"), "27821234567") == [True]
 
 
 @pytest.mark.parametrize("form", [lambda report: report, lambda report: report.to_pylist()], ids=["table", "rows"])
@@ -225,12 +210,6 @@ def test_a_list_may_name_its_numbers_otherwise(read, table):
     """Numbers are in the column of the recipients' name, however it is written, in a report's, or in the only one."""
     wanted = "cell" if "row" in table else "destination"
     assert masked(read(pa.table(table), wanted), "27821234567", "27829999999") == [True, False]
-
-
-def test_an_unknown_region_is_an_error(read):
-    """A region that is none is an error, as it is for recipients."""
-    with pytest.raises(InputError):
-        read(rows("27821234567"), default_region="XX")
 
 
 def test_no_number_shows(read):

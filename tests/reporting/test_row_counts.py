@@ -9,7 +9,6 @@ from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.reporting.row_counts import (
     COUNTS,
-    RowCounts,
     count_rows,
     counts_of_check,
 )
@@ -103,10 +102,3 @@ def test_without_the_ledger_no_row_is_called_unsent(table):
     known = {"invalid": 1, "duplicate": 1}
     assert counts(counts_of_check(found)) == {"not_sent": 10, **known}
     assert counts(counts_of_check(found).in_doubt()) == {"unknown": 10, **known}
-
-
-def test_counts_are_added():
-    """Those of the batches of a table."""
-    some = RowCounts(1, 2, 3, 4, 5, 6, 7, {8: 2}, frozenset({8}))
-    found = some + RowCounts(unknown=3, unsettled={8: 1, 9: 2})
-    assert found == RowCounts(1, 5, 3, 4, 5, 6, 7, {8: 3, 9: 2}, frozenset({8}))

@@ -17,7 +17,6 @@ from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
-from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
@@ -58,8 +57,7 @@ def read_table(source: Any, options: BulkOptions, stop: StopFlag) -> Iterator[Ch
     opened = open_source(located(source), column=options.destination_column)
     log.info("Checking every row of %s", opened.description)
     with closing(CheckedTable(composer, Prices(options.cost_per_part))) as table:
-        table.read(opened, stop, options.limits.check_rows)
-        options.limits.check_enough(table.rows)
+        table.read(opened, stop, options.limits)
         yield table
 
 
@@ -93,7 +91,7 @@ def plan_send(
     :param balance: the balance now; None if it was not read.
     """
     seconds = _seconds_per_request(options, store)
-    plan = make_plan(campaign, table, chunk_size=options.chunk_size, balance=balance, seconds_per_request=seconds)
+    plan = table.plan(campaign, chunk_size=options.chunk_size, balance=balance, seconds_per_request=seconds)
     log.info("%s", plan.table())
     if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
         words = repeats_in_words(plan.repeats, campaign)

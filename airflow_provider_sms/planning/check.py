@@ -18,20 +18,21 @@ from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
+from airflow_provider_sms.planning.plan import Plan
 from airflow_provider_sms.planning.sorted_integers import are_in
 from airflow_provider_sms.recipients.columns import constant, text, valid_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.compose import Composer
     from airflow_provider_sms.messages.spool import CheckedRows
+    from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
     from airflow_provider_sms.recipients.batches import Source
+    from airflow_provider_sms.service.responses import Balance
     from airflow_provider_sms.stop_flag import StopFlag
 
 _STOPPED = "Told to stop while the rows were checked; nothing was sent"
@@ -53,10 +54,8 @@ class CheckedTable:
         """Rows by status, once they are decided."""
         self.estimate = Estimate(prices)
         """The estimate of the messages to send."""
-        self.repeats = 0
-        """People among the recipients of the messages to send who have had another text of the campaign."""
-        self.fingerprint = Fingerprint()
-        """Identifies the messages, whatever the order of the rows. Of rows with the same key, only the first counts."""
+        self._repeats = 0
+        self._fingerprint = Fingerprint()
         self._composer = composer
 
     @property
@@ -69,11 +68,11 @@ class CheckedTable:
         """Messages to send."""
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]
 
-    def read(self, source: Source, stop: StopFlag, check_rows: Callable[[int], None] = lambda _: None) -> None:
+    def read(self, source: Source, stop: StopFlag, limits: Limits | None = None) -> None:
         """Read and compose every row; anything found before an error is kept.
 
         :param stop: ends the check early.
-        :param check_rows: called after each batch with the number of rows read so far; it raises to end the check.
+        :raises LimitError: the source has too few or too many rows, beyond which none is read.
         :raises StoppedError: the check was stopped.
         :raises ColumnError: a column is missing.
         :raises SourceError: the source cannot be read.
@@ -87,7 +86,10 @@ class CheckedTable:
             columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
             of_number = pc.equal(columns, text(self._composer.columns[0]))
             self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
-            check_rows(self.rows)
+            if limits is not None:
+                limits.check_rows(self.rows)
+        if limits is not None:
+            limits.check_enough(self.rows)
         self.spool.finish()
 
     def decide(
@@ -112,7 +114,32 @@ class CheckedTable:
             self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
             self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
         if preview is not None:
-            self.repeats = count_repeats(preview, self.spool, stop)
+            self._repeats = count_repeats(preview, self.spool, stop)
+
+    def plan(
+        self, campaign: str, *, chunk_size: int, balance: Balance | None, seconds_per_request: float | None
+    ) -> Plan:
+        """Return the plan of the table, each row of which is decided.
+
+        :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
+        """
+        counts, requests = self.counts, -(-self.to_send // chunk_size)
+        return Plan(
+            id=self._fingerprint.hexdigest(),
+            campaign=campaign,
+            rows=self.rows,
+            invalid=dict(self.invalid.reasons.most_common()),
+            duplicate=counts[Status.DUPLICATE],
+            suppressed=counts[Status.SUPPRESSED],
+            already_sent=counts[Status.ALREADY_SENT] + counts[Status.ACCEPTED],
+            unknown=counts[Status.UNKNOWN],
+            to_send=self.to_send,
+            repeats=self._repeats,
+            requests=requests,
+            estimate=self.estimate,
+            balance=balance,
+            seconds=None if seconds_per_request is None else requests * seconds_per_request,
+        )
 
     def close(self) -> None:
         """Release the room on disk; the counts stay."""
@@ -133,7 +160,7 @@ class CheckedTable:
         _, messages = rows.where(first)
         keys = key_bytes(messages.column("key"))
         by_text = self._composer.keyed_by_text
-        self.fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
+        self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
         if preview is not None and (held := preview.held(_listed(keys))):
             statuses[first] = [held.get(key, Status.FREE) for key in _listed(keys)]
         if suppressed is not None:

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.formatting import by_count, duration
-from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from decimal import Decimal
 
-    from airflow_provider_sms.planning.check import CheckedTable
     from airflow_provider_sms.planning.estimate import Estimate
     from airflow_provider_sms.service.responses import Balance
 
@@ -40,11 +38,11 @@ class Plan:
     already_sent: int
     unknown: int
     to_send: int
+    repeats: int
     requests: int
     estimate: Estimate
     balance: Balance | None
     seconds: float | None
-    repeats: int = 0
 
     @property
     def cost(self) -> Decimal:
@@ -120,38 +118,6 @@ class Plan:
         return "\n".join(
             [f"Plan {self.id} of campaign {self.campaign}", *(f"  {name:<{width}}  {value}" for name, value in lines)]
         )
-
-
-def make_plan(
-    campaign: str,
-    table: CheckedTable,
-    *,
-    chunk_size: int,
-    balance: Balance | None = None,
-    seconds_per_request: float | None = None,
-) -> Plan:
-    """Return the plan of a table.
-
-    :param table: every row of which is decided.
-    :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
-    """
-    counts, requests = table.counts, -(-table.to_send // chunk_size)
-    return Plan(
-        id=table.fingerprint.hexdigest(),
-        campaign=campaign,
-        rows=table.rows,
-        invalid=dict(table.invalid.reasons.most_common()),
-        duplicate=counts[Status.DUPLICATE],
-        suppressed=counts[Status.SUPPRESSED],
-        already_sent=counts[Status.ALREADY_SENT] + counts[Status.ACCEPTED],
-        unknown=counts[Status.UNKNOWN],
-        to_send=table.to_send,
-        requests=requests,
-        estimate=table.estimate,
-        balance=balance,
-        seconds=None if seconds_per_request is None else requests * seconds_per_request,
-        repeats=table.repeats,
-    )
 
 
 def _balance_words(balance: Balance, cost: Decimal) -> str:

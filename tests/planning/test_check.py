@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.composed import composed
 from support.planning import checked, number, texted
 
-from airflow_provider_sms.exceptions import LedgerError, StoppedError
+from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.messages import spool
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -45,13 +45,6 @@ class Preview:
 
     def held(self, keys):
         return {key: status for key, status in self._held.items() if key in keys}
-
-
-def test_every_row_is_looked_at():
-    """Rows, invalid rows and their reasons are counted over all batches."""
-    table = checked_numbers(*map(number, range(25_000)), None, "x", None)
-    assert (table.rows, table.invalid.total, table.to_send) == (25_003, 3, 25_000)
-    assert [example.split(",")[0] for example in table.invalid.examples] == ["row 25000", "row 25001", "row 25002"]
 
 
 def test_a_source_is_read_once():
@@ -157,17 +150,3 @@ def test_a_check_can_be_stopped():
     table.read(open_source(table_of(number(1))), running)
     with pytest.raises(StoppedError, match="nothing was sent"):
         table.decide(stop)
-
-
-def test_a_ledger_that_cannot_be_read_decides_nothing():
-    """What was read stays for the counts."""
-
-    class Broken(Preview):
-        def held(self, keys):
-            raise LedgerError("gone")
-
-    table = CheckedTable(Composer("Hi", None), Prices())
-    table.read(open_source(table_of(number(1), "x")), StopFlag())
-    with pytest.raises(LedgerError, match="gone"):
-        table.decide(StopFlag(), None, Broken({}))
-    assert (table.rows, table.invalid.total, table.to_send) == (2, 1, 0)

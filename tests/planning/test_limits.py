@@ -65,7 +65,7 @@ def test_too_many_rows_are_not_read_to_their_end():
 
     table = CheckedTable(Composer(None, "text"), Prices())
     with pytest.raises(LimitError):
-        table.read(Source("endless", endless), StopFlag(), Limits(max_rows=5).check_rows)
+        table.read(Source("endless", endless), StopFlag(), Limits(max_rows=5))
     assert len(read) == 6
 
 

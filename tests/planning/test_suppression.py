@@ -45,12 +45,6 @@ def test_a_number_is_suppressed_however_it_is_written(read):
     assert (found.unreadable.rows, len(found.digits)) == (3, 2)
 
 
-def test_national_numbers_are_completed(read):
-    """With a region, national numbers are read as those of recipients."""
-    found = read(rows("082 123 4567"), default_region="ZA")
-    assert masked(found, "27821234567") == [True]
-
-
 @pytest.mark.parametrize(
     ("former", "region", "today"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, closing, contextmanager
+from decimal import Decimal
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.request_queries import last_request, sent_after
 from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
@@ -28,7 +30,6 @@ from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.changed_texts import messages_of, refuse_changed_texts
 from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
-from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
@@ -65,6 +66,9 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
         table, report = stack.enter_context(_read_table(task, context, options))
         resends = options.on_unknown == "resend"
         preview = CampaignPreview(run.store, run.campaign, run.ledger.claimants, resends=resends, who=run.who)
+        approved, sent = options.approved_plan, (0, Decimal(0))
+        if approved is not None:  # before the check: what another process of the task claims meanwhile counts once
+            sent = sent_after(run.store, run.who, approved.last_request, resends=resends)
         table.decide(run.stop, _read_suppressed(options), preview)
         result = _Result(context, run.campaign, table, report, run)
         result.count(counts_of_check(table.counts), add_up(run.ledger.sent_requests()))
@@ -73,10 +77,10 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
             plan = _plan(context, run.campaign, table, options, store=run.store, balance=_balance_of(run))
             run.progress.planned(plan)
             options.limits.check(plan)
-            if options.approved_plan is not None:
-                options.approved_plan.require(PlanId.of(plan, options.send_options))
+            if approved is not None:
+                approved.require(PlanId.of(plan, options.send_options), *sent)
             if not plan.is_settled:
-                refuse_changed_texts(messages_of(table.spool), run.ledger.earlier(), run.stop)
+                refuse_changed_texts(messages_of(table.spool), run.ledger, run.stop)
             balance = wait_before(run, plan)
         except Exception as error:
             push_responses(context, run.ledger)
@@ -193,8 +197,7 @@ def _read_table(task: Any, context: Context, options: BulkOptions) -> Iterator[t
     opened = open_source(located(source), column=options.destination_column)
     log.info("Checking every row of %s", opened.description)
     with closing(CheckedTable(composer, Prices(options.cost_per_part))) as table:
-        table.read(opened, task.stop_signal, options.limits.check_rows)
-        options.limits.check_enough(table.rows)
+        table.read(opened, task.stop_signal, options.limits)
         yield table, report
 
 
@@ -206,31 +209,31 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers | None:
     suppressed = read_suppressed(opened, options.destination_column, options.default_region)
     if suppressed.unreadable.total and options.on_invalid == "fail":
         raise InvalidRowsError(
-            suppressed.explain(
+            suppressed.unreadable.in_words(
                 "Nothing was sent, since people on the list could be texted. Correct these rows, or set "
                 "on_invalid='skip' to pass over them"
             )
         )
     if suppressed.unreadable.total:
-        log.warning("Passed over: %s", suppressed.explain())
-    count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
-    log.info("%d %s of %s %s not texted", count, by_count(count, "number"), opened.description, are)
+        log.warning("Passed over: %s", suppressed.unreadable.in_words())
+    count = len(suppressed.digits)
+    numbers, are = by_count(count, "number"), by_count(count, "is", "are")
+    log.info("%d %s of %s %s not texted", count, numbers, opened.description, are)
     if former := len(suppressed.former):
         log.warning(
-            "%d %s a number that is too long or too short today. Taken for a former spelling, it suppresses the "
-            "numbers of its country that end with the same seven digits. Look for typing errors",
+            "%d %s too long or too short today. Taken for a former spelling, each suppresses the numbers of its "
+            "country that end with the same seven digits. Look for typing errors",
             former,
-            by_count(former, "row of suppress has", "rows of suppress have"),
+            by_count(former, "number of suppress is", "numbers of suppress are"),
         )
     return suppressed
 
 
 def _require_sendable(table: CheckedTable, options: BulkOptions) -> None:
     """Refuse a table with rows that cannot be texted, as far as the options do not allow them."""
-    options.limits.check_invalid(table)
-    table.require_sendable(skip_invalid=options.on_invalid == "skip")
+    options.limits.check_invalid(table.invalid, skip_invalid=options.on_invalid == "skip")
     if table.invalid.total:
-        log.warning("Left out: %s", table.explain_invalid())
+        log.warning("Left out: %s", table.invalid.in_words())
 
 
 def _plan(
@@ -252,12 +255,12 @@ def _plan(
         seconds = 1 / options.max_requests_per_second
     elif seconds is not None:
         seconds /= options.concurrency
-    plan = make_plan(campaign, table, chunk_size=options.chunk_size, balance=balance, seconds_per_request=seconds)
+    plan = table.plan(campaign, chunk_size=options.chunk_size, balance=balance, seconds_per_request=seconds)
     log.info("%s", plan.table())
     if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
         words = repeats_in_words(plan.repeats, campaign)
         log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
-    plan_id = str(PlanId.of(plan, options.send_options))
+    plan_id = str(PlanId.of(plan, options.send_options, 0 if store is None else last_request(store)))
     push(context, PLAN, {**plan.as_json(), "id": plan_id, "markdown": _in_markdown(plan, options)})
     return plan
 

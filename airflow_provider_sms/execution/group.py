@@ -50,7 +50,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
         run.progress.begin(checked, to_send)
         end = End()
         if to_send:
-            refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger.earlier(), run.stop)
+            refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger, run.stop)
             run.progress.summary = summarise(run.campaign, checked.in_doubt(), Sums())  # until it is counted
             end = _send(run, key, checked.unsettled)
         counts, sums, end = _count(run, key, end)

@@ -1,8 +1,8 @@
 """The attempts of a task: each is registered before it claims anything, and reports how far it is.
 
 Each process of an attempt has a row of its own, which no other process writes: one that hung and reports late reports
-only about itself. What it reports never decides whether a message goes out. Two rules read it: a purge keeps the
-campaign of an attempt that began or is deferred, and a later attempt is compared with the plans of earlier ones.
+only about itself. What it reports never decides whether a message goes out. One rule reads it: a purge keeps the
+campaign of an attempt that began or is deferred.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from airflow_provider_sms.ledger.model import (
     Holder,
     Outcome,
 )
-from airflow_provider_sms.ledger.preview import EarlierClaims
+from airflow_provider_sms.ledger.preview import claims_of_task
 from airflow_provider_sms.ledger.request_queries import (
     KeptResponses,
     read_records,
@@ -63,7 +63,7 @@ from airflow_provider_sms.ledger.transitions import (
 from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
     from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.ledger.model import Chunk, TextedTwice
+    from airflow_provider_sms.ledger.preview import HeldBlock
     from airflow_provider_sms.ledger.request_queries import RequestRow, SentRequest
 
 REQUESTS_AT_ONCE = 20
@@ -449,6 +450,6 @@ class CampaignLedger:
         """Return which messages a superseded request had: they may have been sent."""
         return self._store.fetch(lambda connection: superseded_keys(connection, self._campaign_id, keys))
 
-    def earlier(self) -> EarlierClaims:
-        """Return what earlier attempts of this task instance hold."""
-        return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
+    def earlier(self) -> Generator[HeldBlock, None, None]:
+        """Return what attempts of this task instance hold, or may have sent: before this one claims, earlier ones."""
+        return claims_of_task(self._store, self._campaign_id, self._who)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, func, or_, select, true
 
+from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.campaigns import require_campaign
-from airflow_provider_sms.ledger.model import CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Claimant, RequestState
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Claimant, RequestState
 from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -249,6 +251,26 @@ def sent_requests(store: LedgerBackend, campaign_id: int, claimants: Collection[
         if not rows:
             return
         last = rows[-1].id
+
+
+def last_request(store: LedgerBackend) -> int:
+    """Return the id of the last request that was claimed; 0 where there is none."""
+    return store.fetch(lambda connection: connection.scalar(select(func.max(request.c.id))) or 0)
+
+
+def sent_after(store: LedgerBackend, who: Claimant, request_id: int, *, resends: bool) -> tuple[int, Decimal]:
+    """Return how many messages a task instance has sent, or may have, and the credits that these were to cost.
+
+    :param request_id: only later requests count.
+    :param resends: whether unknown messages are sent again, so that the plan has them.
+    """
+    states = (ACCEPTED, CLAIMED, *(() if resends else (UNKNOWN,)))
+    which = and_(of_task(who), request.c.id > request_id, request.c.state.in_(states))
+    by_cost = select(request.c.planned_cost, func.count(), func.sum(request.c.submitted)).join(attempt).where(which)
+    rows = store.fetch(lambda connection: connection.execute(by_cost.group_by(request.c.planned_cost)).all())
+    with own_decimals():
+        cost = sum((Decimal(each or 0) * requests for each, requests, _ in rows), Decimal(0))
+    return sum(int(messages) for *_, messages in rows), cost
 
 
 def superseded_keys(connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> set[bytes]:

@@ -20,25 +20,31 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.planning.plan import Plan
 
-_FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,40}(?:\.[0-9]{1,40})?)", re.ASCII)
+_FORM = re.compile(
+    r"([0-9a-f]{12})-([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,40}(?:\.[0-9]{1,40})?)-([0-9]{1,18})", re.ASCII
+)
 
 
 class PlanId(NamedTuple):
     """What a person approves: digests of the table's messages and of campaign and options, and the figures shown.
 
-    The ledger plays no part: nothing changes when people are texted or opt out, but for fewer messages.
+    Nothing but these figures changes when people are texted or opt out.
+
+    :param last_request: the last request of the ledger when the plan was made; what the task sends later counts
+        against the figures. 0 where no ledger was read.
     """
 
     table: str
     options: str
     messages: int
     cost: Decimal
+    last_request: int
 
     @classmethod
-    def of(cls, plan: Plan, send_options: Mapping[str, Any] | None) -> PlanId:
+    def of(cls, plan: Plan, send_options: Mapping[str, Any] | None, last_request: int = 0) -> PlanId:
         """Return the id of a plan."""
         options = orjson.dumps([plan.campaign, send_options or {}], option=orjson.OPT_SORT_KEYS)
-        return cls(plan.id, blake2b(options, digest_size=4).hexdigest(), plan.to_send, plan.cost)
+        return cls(plan.id, blake2b(options, digest_size=4).hexdigest(), plan.to_send, plan.cost, last_request)
 
     @classmethod
     def read(cls, written: object) -> PlanId:
@@ -52,24 +58,28 @@ class PlanId(NamedTuple):
                 "approved_plan must be the id of a plan, such as \"{{ ti.xcom_pull('plan', key='plan')['id'] }}\" "
                 "after a task 'plan' with dry_run=True. Nothing was sent"
             )
-        return cls(found[1], found[2], int(found[3]), Decimal(found[4]))
+        return cls(found[1], found[2], int(found[3]), Decimal(found[4]), int(found[5]))
 
     def __str__(self) -> str:
-        return f"{self.table}-{self.options}-{self.messages}-{self.cost:f}"
+        return f"{self.table}-{self.options}-{self.messages}-{self.cost:f}-{self.last_request}"
 
-    def require(self, plan: PlanId) -> None:
+    def require(self, plan: PlanId, sent: int, sent_cost: Decimal) -> None:
         """Refuse a plan that is not the approved one: of another table, with more messages, or dearer.
 
+        :param sent: messages that the task has sent since the approved plan was made, or may have.
+        :param sent_cost: credits that these were expected to cost.
         :raises InputError: says what differs.
         """
+        messages, cost = plan.messages + sent, plan.cost + sent_cost
+        beside = f" with {counted(sent, 'message')} that this task has sent since" if sent else ""
         if plan.table != self.table:
             differs = "the recipients or their texts have changed since"
         elif plan.options != self.options:
             differs = "the campaign or send_options have another value"
-        elif plan.messages > self.messages:
-            differs = f"{counted(plan.messages, 'message')} would be sent now, and {self.messages} were approved"
-        elif plan.cost > self.cost:
-            differs = f"it would cost about {plan.cost:f} now, and {self.cost:f} was approved"
+        elif messages > self.messages:
+            differs = f"{counted(messages, 'message')} would be sent now{beside}, and {self.messages} were approved"
+        elif cost > self.cost:
+            differs = f"it would cost about {cost:f} now{beside}, and {self.cost:f} was approved"
         else:
             return
         raise InputError(

@@ -10,29 +10,29 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import InvalidRowsError, StoppedError
-from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, key_halves, keys_with_texts
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
-from airflow_provider_sms.planning.integers_on_disk import are_in
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
-from airflow_provider_sms.recipients.columns import mask, valid_rows
+from airflow_provider_sms.planning.plan import Plan
+from airflow_provider_sms.planning.sorted_integers import are_in
+from airflow_provider_sms.recipients.columns import constant, text, valid_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
-    import pyarrow as pa
 
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.compose import Composer
     from airflow_provider_sms.messages.spool import CheckedRows
+    from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
     from airflow_provider_sms.recipients.batches import Source
+    from airflow_provider_sms.service.responses import Balance
     from airflow_provider_sms.stop_flag import StopFlag
 
 _STOPPED = "Told to stop while the rows were checked; nothing was sent"
@@ -46,9 +46,7 @@ class CheckedTable:
     """
 
     def __init__(self, composer: Composer, prices: Prices) -> None:
-        self.rows = 0
-        """Rows of the source that were read."""
-        self.invalid = InvalidRows()
+        self.invalid = InvalidRows("cannot be texted")
         """Rows that cannot be texted."""
         self.spool = CheckedSpool()
         """The rows that were checked."""
@@ -56,39 +54,25 @@ class CheckedTable:
         """Rows by status, once they are decided."""
         self.estimate = Estimate(prices)
         """The estimate of the messages to send."""
-        self.repeats = 0
-        """People among the recipients of the messages to send who have had another text of the campaign."""
-        self._composer = composer
+        self._repeats = 0
         self._fingerprint = Fingerprint()
+        self._composer = composer
 
     @property
-    def valid(self) -> int:
-        """Rows that can be texted."""
-        return self.rows - self.invalid.total
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether each row has its status."""
-        return sum(self.counts.values()) == self.rows
+    def rows(self) -> int:
+        """Rows of the source that were read."""
+        return self.invalid.rows
 
     @property
     def to_send(self) -> int:
         """Messages to send."""
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]
 
-    @property
-    def plan_id(self) -> str:
-        """A digest of the messages: 12 hexadecimal digits, whatever the order of the rows.
-
-        Of rows with the same values in the key columns the first is sent, so it alone counts.
-        """
-        return self._fingerprint.hexdigest()
-
-    def read(self, source: Source, stop: StopFlag, check_rows: Callable[[int], None] = lambda _: None) -> None:
+    def read(self, source: Source, stop: StopFlag, limits: Limits | None = None) -> None:
         """Read and compose every row; anything found before an error is kept.
 
         :param stop: ends the check early.
-        :param check_rows: called after each batch with the number of rows read so far; it raises to end the check.
+        :raises LimitError: the source has too few or too many rows, beyond which none is read.
         :raises StoppedError: the check was stopped.
         :raises ColumnError: a column is missing.
         :raises SourceError: the source cannot be read.
@@ -99,9 +83,13 @@ class CheckedTable:
             self.spool.add(rows)
             if stop.is_set():
                 raise StoppedError(_STOPPED)
-            self._add_invalid(rows)
-            self.rows += len(rows)
-            check_rows(self.rows)
+            columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
+            of_number = pc.equal(columns, text(self._composer.columns[0]))
+            self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
+            if limits is not None:
+                limits.check_rows(self.rows)
+        if limits is not None:
+            limits.check_enough(self.rows)
         self.spool.finish()
 
     def decide(
@@ -125,42 +113,37 @@ class CheckedTable:
             self._decide(rows, duplicates, suppressed, preview)
             self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
             self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
-        if preview is not None and preview.has_others:
-            self.repeats = count_repeats(preview, self.spool, stop)
+        if preview is not None:
+            self._repeats = count_repeats(preview, self.spool, stop)
 
-    def require_sendable(self, *, skip_invalid: bool) -> None:
-        """Refuse a table with invalid rows, or with none that is valid.
+    def plan(
+        self, campaign: str, *, chunk_size: int, balance: Balance | None, seconds_per_request: float | None
+    ) -> Plan:
+        """Return the plan of the table, each row of which is decided.
 
-        :param skip_invalid: leave invalid rows out, where at least one row is valid.
-        :raises InvalidRowsError: names the count, the reasons and the first rows.
+        :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
         """
-        if self.invalid.total and not skip_invalid:
-            advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
-            raise InvalidRowsError(self.explain_invalid(advice))
-        if self.invalid.total and not self.valid:
-            raise InvalidRowsError(self.explain_invalid("Nothing was sent, since no row is valid"))
-
-    def explain_invalid(self, advice: str = "") -> str:
-        """Return how many rows are invalid and why, and the first of them, one per line; numbers are masked.
-
-        :param advice: sentences to put before these rows, without the last full stop.
-        """
-        rows = by_count(self.rows, "row")
-        return self.invalid.in_words(f"{self.invalid.total} of {self.rows} {rows} cannot be texted", advice)
+        counts, requests = self.counts, -(-self.to_send // chunk_size)
+        return Plan(
+            id=self._fingerprint.hexdigest(),
+            campaign=campaign,
+            rows=self.rows,
+            invalid=dict(self.invalid.reasons.most_common()),
+            duplicate=counts[Status.DUPLICATE],
+            suppressed=counts[Status.SUPPRESSED],
+            already_sent=counts[Status.ALREADY_SENT] + counts[Status.ACCEPTED],
+            unknown=counts[Status.UNKNOWN],
+            to_send=self.to_send,
+            repeats=self._repeats,
+            requests=requests,
+            estimate=self.estimate,
+            balance=balance,
+            seconds=None if seconds_per_request is None else requests * seconds_per_request,
+        )
 
     def close(self) -> None:
         """Release the room on disk; the counts stay."""
         self.spool.close()
-
-    def _add_invalid(self, rows: pa.RecordBatch) -> None:
-        is_invalid = valid_rows(rows.column("reason"))
-        if not is_invalid.any():
-            return
-        invalid = rows.select(["column", "reason", "destination"]).filter(mask(is_invalid)).to_pylist()
-        for place, each in zip(np.flatnonzero(is_invalid).tolist(), invalid, strict=True):
-            is_number = each["column"] == self._composer.columns[0]
-            number = each["destination"] if is_number else None
-            self.invalid.add(self.rows + place, each["column"], each["reason"], number)
 
     def _decide(
         self,

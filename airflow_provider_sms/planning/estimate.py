@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.prices import Prices
 
 MOST_SHOWN = 10
-"""Characters that an XCom names."""
+"""Characters that a plan names."""
 
 _SEPTETS = f"[{re.escape(BASIC + EXTENSION)}]"
 
@@ -81,7 +81,7 @@ class Estimate:
         :returns: each with ``messages``, the number of those that contain it. The character itself may be one that no
             terminal shows and no database stores.
         """
-        ordered = sorted(self.characters.items(), key=lambda counted: (-counted[1], counted[0]))
+        ordered = sorted(self.characters.items(), key=lambda counted: (-counted[1], counted[0]))[:MOST_SHOWN]
         return [
             {"code": f"U+{ord(each):04X}", "name": unicodedata.name(each, "no name"), "messages": count}
             for each, count in ordered
@@ -94,5 +94,5 @@ class Estimate:
             "ucs2_parts": self.ucs2_parts,
             "most_parts": self.most_parts,
             "most_parts_row": self.most_parts_row,
-            "forcing": self.forcing()[:MOST_SHOWN],
+            "forcing": self.forcing(),
         }

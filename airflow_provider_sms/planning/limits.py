@@ -16,7 +16,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import quoted
 
 if TYPE_CHECKING:
-    from airflow_provider_sms.planning.check import CheckedTable
+    from airflow_provider_sms.planning.invalid_rows import InvalidRows
     from airflow_provider_sms.planning.plan import Plan
 
 
@@ -115,21 +115,28 @@ class Limits(Arguments):
                 "sent. Is it the right source, and is it complete? If so, lower min_rows"
             )
 
-    def check_invalid(self, table: CheckedTable) -> None:
-        """Refuse too many rows that cannot be texted.
+    def check_invalid(self, invalid: InvalidRows, *, skip_invalid: bool) -> None:
+        """Refuse rows that cannot be texted: any or, where they are left out, all, and more than ``max_invalid``.
 
         :raises InvalidRowsError: names the count, the reasons and the first rows.
         """
-        if not isinstance(self.max_invalid, (int, Decimal)):
+        limit = self.max_invalid
+        if not invalid.total:
             return
-        is_share = isinstance(self.max_invalid, Decimal)
-        if table.invalid.total > (self.max_invalid * table.rows if is_share else self.max_invalid):
-            raise InvalidRowsError(
-                table.explain_invalid(
-                    f"Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
-                    f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
-                )
+        if not skip_invalid:
+            advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
+        elif isinstance(limit, int) and invalid.total > limit:
+            advice = f"Nothing was sent, since max_invalid={limit} allows fewer. Correct the rows, or raise max_invalid"
+        elif isinstance(limit, Decimal) and invalid.total > limit * invalid.rows:
+            advice = (
+                f"Nothing was sent, since max_invalid={limit:g} allows fewer (a share of the rows). Correct the rows, "
+                "or raise max_invalid"
             )
+        elif invalid.total == invalid.rows:
+            advice = "Nothing was sent, since no row is valid"
+        else:
+            return
+        raise InvalidRowsError(invalid.in_words(advice))
 
     def check(self, plan: Plan) -> None:
         """Refuse a plan that texts too many people again, costs too much, or has too long a text.

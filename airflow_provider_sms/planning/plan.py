@@ -6,19 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.formatting import by_count, duration
-from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from decimal import Decimal
 
-    from airflow_provider_sms.planning.check import CheckedTable
     from airflow_provider_sms.planning.estimate import Estimate
     from airflow_provider_sms.service.responses import Balance
-
-MAX_CHARACTERS = 5
-"""Characters that the table in the log names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +38,11 @@ class Plan:
     already_sent: int
     unknown: int
     to_send: int
+    repeats: int
     requests: int
     estimate: Estimate
     balance: Balance | None
     seconds: float | None
-    repeats: int = 0
 
     @property
     def cost(self) -> Decimal:
@@ -85,6 +80,7 @@ class Plan:
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of a name and a value, for people to read."""
+        estimate = self.estimate
         yield "rows", str(self.rows)
         reasons = f" ({reasons_in_words(self.invalid)})" if self.invalid else ""
         yield "invalid", f"{sum(self.invalid.values())}{reasons}"
@@ -99,8 +95,17 @@ class Plan:
         if self.repeats:
             have, get = by_count(self.repeats, "person has", "people have"), by_count(self.repeats, "gets", "get")
             yield "repeats", f"{self.repeats} {have} had another text of this campaign, and {get} one more"
-        yield from _text_lines(self.estimate)
-        price = ", at 1 a part" if self.estimate.prices.are_default else ""
+        yield "SMS parts", str(estimate.parts)
+        if estimate.ucs2_messages:
+            texts = by_count(estimate.ucs2_messages, "message")
+            yield "  in UCS-2", f"{estimate.ucs2_parts} of {estimate.ucs2_messages} {texts}"
+        for each in estimate.forcing():
+            texts = by_count(each["messages"], "message")
+            yield "  UCS-2 because of", f"{each['code']} {each['name']} in {each['messages']} {texts}"
+        if estimate.messages:
+            parts = f"{estimate.most_parts} {by_count(estimate.most_parts, 'part')}"
+            yield "longest message", f"{parts}, row {estimate.most_parts_row}"
+        price = ", at 1 a part" if estimate.prices.are_default else ""
         yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
         if self.balance is not None:
             yield "balance", _balance_words(self.balance, self.cost)
@@ -115,55 +120,7 @@ class Plan:
         )
 
 
-def make_plan(
-    campaign: str,
-    table: CheckedTable,
-    *,
-    chunk_size: int,
-    balance: Balance | None = None,
-    seconds_per_request: float | None = None,
-) -> Plan:
-    """Return the plan of a table.
-
-    :param table: every row of which is decided.
-    :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
-    """
-    counts, requests = table.counts, -(-table.to_send // chunk_size)
-    return Plan(
-        id=table.plan_id,
-        campaign=campaign,
-        rows=table.rows,
-        invalid=dict(table.invalid.reasons.most_common()),
-        duplicate=counts[Status.DUPLICATE],
-        suppressed=counts[Status.SUPPRESSED],
-        already_sent=counts[Status.ALREADY_SENT] + counts[Status.ACCEPTED],
-        unknown=counts[Status.UNKNOWN],
-        to_send=table.to_send,
-        requests=requests,
-        estimate=table.estimate,
-        balance=balance,
-        seconds=None if seconds_per_request is None else requests * seconds_per_request,
-        repeats=table.repeats,
-    )
-
-
 def _balance_words(balance: Balance, cost: Decimal) -> str:
     if balance.post_paid:
         return "post-paid"
     return f"{balance.amount:f}{', less than the cost' if balance.amount < cost else ''}"
-
-
-def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    yield "SMS parts", str(estimate.parts)
-    if estimate.ucs2_messages:
-        messages = by_count(estimate.ucs2_messages, "message")
-        yield "  in UCS-2", f"{estimate.ucs2_parts} of {estimate.ucs2_messages} {messages}"
-    characters = estimate.forcing()
-    for each in characters[:MAX_CHARACTERS]:
-        messages = f"{each['messages']} {by_count(each['messages'], 'message')}"
-        yield "  UCS-2 because of", f"{each['code']} {each['name']} in {messages}"
-    if (more := len(characters) - MAX_CHARACTERS) > 0:
-        yield "  UCS-2 because of", f"{more} more {by_count(more, 'character')}"
-    if estimate.messages:
-        parts = f"{estimate.most_parts} {by_count(estimate.most_parts, 'part')}"
-        yield "longest message", f"{parts}, row {estimate.most_parts_row}"

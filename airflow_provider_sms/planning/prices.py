@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from airflow_provider_sms.arguments import number
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import InputError
 
@@ -74,7 +75,7 @@ class Prices:
         """
         least, known = min(self._prices.values()), [count or 1 for count in parts] or [1] * len(destinations)
         each = zip(destinations, known, strict=True)
-        return sum((least if number is None else self.of(number, count) for number, count in each), Decimal(0))
+        return sum((least if to is None else self.of(to, count) for to, count in each), Decimal(0))
 
     @own_decimals()
     def total(self, destinations: pa.Array, parts: npt.NDArray[np.integer]) -> Decimal:
@@ -109,10 +110,9 @@ def _prefix(key: Any) -> str:
 
 def _price(value: Any, name: str) -> Decimal:
     try:
-        # By its text: the float 0.1 means a tenth.
-        price = None if isinstance(value, bool) else Decimal(str(value))
-    except InvalidOperation:
-        price = None
-    if price is None or not price.is_finite() or price < 0:
+        price = Decimal(number(value))
+    except ValueError:
+        price = Decimal(-1)
+    if price < 0:
         raise InputError(f"{name} is {value!r}: credits for one SMS part are a number, 0 or more")
     return price

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.planning.integers_on_disk import IntegersOnDisk
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
-from airflow_provider_sms.recipients.columns import alike, chosen, column_of, constant, integers, names_of, type_words
+from airflow_provider_sms.planning.sorted_integers import are_in, distinct
+from airflow_provider_sms.recipients.columns import alike, column_of, constant, integers, names_of, text, type_words
 from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.recipients.batches import Source
 
 _USED_BY = "suppress"
-_NUMBER, _STATUS, _INVALID = "destination", "status", "invalid"
-_OF_REPORT = {"row", _NUMBER, _STATUS, "reason", "request_id", "event_id", "sent_at"}
+_NUMBER = "destination"
+_OF_REPORT = {"row", _NUMBER, "status", "reason", "request_id", "event_id", "sent_at"}
 """The columns of a row report."""
 
 _ENDING = 10**7
@@ -38,20 +37,18 @@ _CODE_LENGTHS = np.array(
 """Digits of the country code of a number, by its first three digits."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SuppressedNumbers:
-    """Numbers that must not be texted, as :func:`read_suppressed` finds them."""
+    """Numbers that must not be texted, as :func:`read_suppressed` finds them.
 
-    rows: int = 0
-    """Rows that were read."""
-    numbers: int = 0
-    """Different numbers."""
-    unreadable: InvalidRows = field(default_factory=InvalidRows)
-    """Rows with a number that cannot be read."""
-    digits: IntegersOnDisk = field(default_factory=IntegersOnDisk)
-    """The numbers, as many times as they were read."""
-    former: IntegersOnDisk = field(default_factory=IntegersOnDisk)
-    """The country code and the last seven digits of numbers that are not possible today."""
+    :param digits: the different numbers, in ascending order.
+    :param former: the country code and the last seven digits of numbers that are not possible today, in the same way.
+    :param unreadable: rows with a number that cannot be read.
+    """
+
+    digits: npt.NDArray[np.int64]
+    former: npt.NDArray[np.int64]
+    unreadable: InvalidRows
 
     def mask(self, destinations: pa.Array) -> npt.NDArray[np.bool_]:
         """Return which destinations must not be texted.
@@ -63,45 +60,37 @@ class SuppressedNumbers:
         :param destinations: digits with country code, of type ``string``, without nulls.
         """
         numbers = _as_integers(destinations)
-        return self.digits.contains(numbers) | self.former.contains(_endings(numbers))
-
-    def explain(self, advice: str = "") -> str:
-        """Return how many rows cannot be read and why, and the first of them, one per line; numbers are masked.
-
-        :param advice: sentences to put before these rows, without the last full stop.
-        """
-        count, rows = self.unreadable.total, by_count(self.rows, "row")
-        have = by_count(count, "has", "have")
-        return self.unreadable.in_words(
-            f"{count} of {self.rows} {rows} of {_USED_BY} {have} a number that cannot be read", advice
-        )
+        return are_in(self.digits, numbers) | are_in(self.former, _endings(numbers))
 
 
 def read_suppressed(source: Source, destination_column: str, default_region: str | None) -> SuppressedNumbers:
     """Read numbers that must not be texted, and clean them like those of recipients.
 
-    They are in the column of the recipients' name or, without one, in the only column; in a row report in its own.
+    They are in the column of the recipients' name or, without one, in ``destination``, as in a row report, or in the
+    only column.
 
-    This takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
-    suppresses nobody: the caller decides what to do about it.
+    This takes 8 bytes of memory for each different number, and thrice as much while it is read. A number that cannot be
+    read is counted and suppresses nobody: the caller decides what to do about it.
 
     :raises ColumnError: no column, or more than one, could be that of the numbers.
     :raises SourceError: the source cannot be read.
     :raises InputError: the region is unknown.
     """
-    found = SuppressedNumbers()
+    unreadable = InvalidRows("of suppress cannot be read")
+    digits: list[npt.NDArray[np.int64]] = []
+    former: list[npt.NDArray[np.int64]] = []
     for batch in source.batches(check=lambda schema: _require_column(schema, destination_column)):
         name = _column_of_numbers(batch.schema, destination_column)
         column = column_of(batch, name, _USED_BY)
-        if _is_report(batch.schema):
-            column = _with_plus(column.cast(pa.string()), column_of(batch, _STATUS, _USED_BY))
-        _add(found, column, name, default_region)
-    found.numbers = found.digits.count_distinct()
-    return found
-
-
-def _is_report(schema: pa.Schema) -> bool:
-    return set(schema.names) >= _OF_REPORT
+        # A report has country codes without a plus: a number from abroad could be read as one of the region's own.
+        is_report = set(batch.schema.names) >= _OF_REPORT
+        cleaned = clean_destinations(column, None if is_report else default_region)
+        digits.append(_as_integers(pc.coalesce(cleaned.digits, cleaned.former).drop_null()))
+        former.append(_endings(_as_integers(cleaned.former.filter(pc.is_null(cleaned.digits)).drop_null())))
+        is_lost = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
+        reasons = pc.if_else(is_lost, cleaned.reasons, constant(None))
+        unreadable.add(pa.repeat(text(name), len(column)), reasons, column)
+    return SuppressedNumbers(distinct(digits), distinct(former), unreadable)
 
 
 def _column_of_numbers(schema: pa.Schema, wanted: str) -> str:
@@ -109,7 +98,7 @@ def _column_of_numbers(schema: pa.Schema, wanted: str) -> str:
 
     :raises ColumnError: there is none, or more than one: from a wrong column nobody would be suppressed.
     """
-    found = [_NUMBER] if _is_report(schema) else alike(schema.names, wanted) or schema.names
+    found = alike(schema.names, wanted) or alike(schema.names, _NUMBER) or schema.names
     if len(found) == 1:
         return str(found[0])
     raise ColumnError(
@@ -124,29 +113,6 @@ def _require_column(schema: pa.Schema, wanted: str) -> None:
     name = _column_of_numbers(schema, wanted)
     if not can_hold_numbers(kind := schema.field(name).type):
         raise ColumnError(f"{_USED_BY}: {name!r} is of type {type_words(kind)}; phone numbers are text or numbers")
-
-
-def _with_plus(numbers: pa.Array, statuses: pa.Array) -> pa.Array:
-    """Return the numbers of a row report, with a plus before those that it has as they were used.
-
-    Without it, a number from another country could be read as one of the region's own. A number of an invalid row is
-    there as it was written.
-    """
-    is_used = pc.fill_null(pc.not_equal(statuses, constant(_INVALID)), constant(False))  # noqa: FBT003 - a value, and no switch
-    return pc.if_else(is_used, pc.binary_join_element_wise(constant("+"), numbers, constant("")), numbers)
-
-
-def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: str | None) -> None:
-    cleaned = clean_destinations(column, default_region)
-    former = cleaned.former.filter(pc.is_null(cleaned.digits)).drop_null()
-    found.digits.add(_as_integers(pc.coalesce(cleaned.digits, cleaned.former).drop_null()))
-    found.former.add(_endings(_as_integers(former)))
-    if cleaned.digits.null_count:
-        unreadable = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
-        reasons, numbers = (each.filter(unreadable).to_pylist() for each in (cleaned.reasons, column))
-        for row, reason, number in zip(np.flatnonzero(chosen(unreadable)).tolist(), reasons, numbers, strict=True):
-            found.unreadable.add(found.rows + row, name, reason, number)
-    found.rows += len(column)
 
 
 def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:

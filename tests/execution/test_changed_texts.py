@@ -91,14 +91,6 @@ def test_a_group_is_not_texted_again_under_another_name(sms_default, ledger_path
 
 
 @pytest.mark.slow
-def test_partitions_in_another_order_with_another_text_text_nobody_twice(run_mapped, parts, texts):
-    """What one mapped copy claimed, another one does not text again with another text at the next try."""
-    source = f"{parts}/part-{{{{ (ti.map_index + ti.try_number) % 2 }}}}.parquet"
-    copies = run_mapped(source, "Hello, try {{ ti.try_number }}")
-    assert (copies, texts()) == ([("failed", 2)] * 2, {1: 200})
-
-
-@pytest.mark.slow
 def test_partitions_in_another_order_with_the_same_text_go_on(run_mapped, parts, texts):
     """Copies share a campaign, so whoever has a row texts nobody twice."""
     source = f"{parts}/part-{{{{ (ti.map_index + ti.try_number) % 2 }}}}.parquet"

@@ -2,13 +2,20 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pandas as pd
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException
+from support.airflow import run_task
 
 from airflow_provider_sms.exceptions import InputError, LedgerBusyError
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import NOT_SENT
 from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.request_queries import unknown_requests
+from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
 SENDS = ("bulk", "group")
@@ -210,7 +217,7 @@ def test_a_suppressed_number_that_cannot_be_read_stops_the_task(send, people, sa
     listed = [{"destination": "27820000001"}, {"destination": "2782-abc-99"}]
     ran = send(people(3), suppress=listed)
     assert (ran.state, sent(sandbox)) == ("failed", [])
-    assert "1 of 2 rows of suppress has a number that cannot be read" in ran.log
+    assert "1 of 2 rows of suppress cannot be read" in ran.log
     ran = send(people(3), suppress=listed, on_invalid="skip")
     assert counts(ran) == {"accepted": 2, "suppressed": 1}
 
@@ -288,6 +295,33 @@ def test_more_messages_than_were_approved_are_refused(send, people, sandbox):
     ran = send(people(20), campaign="c", approved_plan=approved)
     assert (ran.state, len(sandbox.state.accepted)) == ("failed", 0)
     assert "20 messages would be sent now, and 15 were approved" in ran.log
+
+
+class Freed(BulkSmsOperator):
+    """Fails at first, on what another task lost; a person calls that not sent, and lets the task try again."""
+
+    def execute(self, context):
+        if context["ti"].try_number > 1:
+            return super().execute(context)
+        with suppress(AirflowException):
+            super().execute(context)
+        with closing(open_ledger(None)) as store:
+            (lost,) = unknown_requests(store)
+            resolve(store, lost.request_id, NOT_SENT, "ann")
+        raise AirflowException("once more")
+
+
+def test_the_attempts_of_a_task_send_no_more_than_was_approved(send, people, sandbox, witnessed):
+    """What an earlier one has sent counts, where as many messages as were approved have become free since."""
+    sandbox.state.set_faults([{"kind": "drop_before"}])
+    assert counts(send(pd.read_parquet(people(20)).head(10), campaign="c")) == {"unknown": 10}
+    arguments = {"source": people(20), "message": "Hi {first_name}", "campaign": "c"}
+    approved = planned_id(send, people(20))
+    ran = run_task(lambda: Freed(task_id="send", approved_plan=approved, **arguments), retries=2)
+    assert (ran.state, ran.tries, len(witnessed())) == ("failed", 2, 10)
+    assert "20 messages would be sent now with 10 messages that this task has sent since, and 10 were" in ran.log
+    again = send(people(20), campaign="c", approved_plan=planned_id(send, people(20)))
+    assert (again.state, len(witnessed())) == ("success", 20)
 
 
 @pytest.mark.parametrize("given", ["", "None", "{{ none }}", "0123456789ab", 5], ids=repr)

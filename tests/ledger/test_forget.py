@@ -99,6 +99,5 @@ def test_a_retry_of_the_same_table_finds_nothing_changed(enter, forget):
     """What an earlier attempt holds is compared by key; a forgotten number equals that of no row."""
     send(enter(), [PERSON, *OTHERS])
     forget()
-    earlier = enter(2).earlier()
-    (block,) = earlier.own_blocks()
-    assert sorted(block.destinations.tolist()) == [0, *(int(m.destination) for m in OTHERS)]
+    ((_, destinations, _),) = enter(2).earlier()
+    assert sorted(destinations.tolist()) == [0, *(int(m.destination) for m in OTHERS)]

@@ -53,7 +53,7 @@ READS = {
     "pause": lambda store, ledger: pause_of(store, "c"),
     "trace": lambda store, ledger: has_trace(store, claimant()),
     "events": lambda store, ledger: ledger.known_events({1: 5}),
-    "earlier": lambda store, ledger: ledger.earlier().any(),
+    "earlier": lambda store, ledger: [len(halves) for halves, *_ in ledger.earlier()],
 }
 
 

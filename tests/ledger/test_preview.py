@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.preview import CampaignPreview
@@ -28,7 +28,7 @@ def test_a_look_says_what_is_not_free(store, enter, hold):
     hold(enter(), messages[1:2], UNKNOWN)
     hold(enter(), messages[2:3])
     hold(enter(campaign="other"), messages[3:4], ACCEPTED)
-    look = CampaignPreview(store, "c")
+    look = CampaignPreview(store, "c", who=claimant())
     held = look.held([m.key for m in messages])
     states = (Status.ALREADY_SENT, Status.UNKNOWN, Status.UNKNOWN)
     assert held == dict(zip([m.key for m in messages], states, strict=False))
@@ -38,7 +38,7 @@ def test_a_new_campaign_holds_nothing(store, enter):
     """Then nothing is looked up; the look makes no campaign."""
     enter()
     for name in ("c", "never seen"):
-        look = CampaignPreview(store, name)
+        look = CampaignPreview(store, name, who=claimant())
         assert look.held([people(1)[0].key]) == {}
 
 
@@ -47,5 +47,5 @@ def test_what_is_sent_again_is_free(store, enter, hold):
     messages = people(2)
     hold(enter(), messages[:1], ACCEPTED)
     hold(enter(), messages[1:], UNKNOWN)
-    look = CampaignPreview(store, "c", resends=lambda *_: True)
+    look = CampaignPreview(store, "c", who=claimant(), resends=True)
     assert look.held([m.key for m in messages]) == {messages[0].key: Status.ALREADY_SENT, messages[1].key: Status.AGAIN}

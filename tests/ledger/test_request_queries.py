@@ -1,14 +1,24 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 
 import pytest
 from support.reported import counts
-from support.sending import chunk_of, people
+from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.account import Account
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.request_queries import named_requests, texted, unknown_requests
+from airflow_provider_sms.ledger.request_queries import (
+    last_request,
+    named_requests,
+    sent_after,
+    texted,
+    unknown_requests,
+)
+from airflow_provider_sms.planning.prices import Prices
 
 EVENT = 9_007_199_254_740_993
 
@@ -190,3 +200,20 @@ def test_requests_are_written_while_those_of_an_attempt_are_read(enter):
     next(requests)
     sent(ledger, people(1, 500))
     assert len(list(requests)) >= 149
+
+
+@pytest.mark.parametrize(("resends", "expected"), [(False, (6, Decimal("0.6"))), (True, (4, Decimal("0.4")))])
+def test_what_a_task_sent_after_a_plan_is_added_up(store, enter, resends, expected):
+    """By all its attempts; what is sent again is part of the next plan, and counts there."""
+    account = Account("a" * 32, Prices("0.1").of_request)
+    first, second = (CampaignLedger(store, "c", claimant(number), account=account) for number in (1, 2))
+    assert (last_request(store), sent_after(store, claimant(), 0, resends=False)) == (0, (0, Decimal(0)))
+    accept(first, people(5))
+    plan = last_request(store)
+    accept(first, people(1, 10))
+    for place, state in enumerate((UNKNOWN, NOT_SENT, ACCEPTED)):
+        sent(second, people(2, 20 + 2 * place), state)
+    claim(second, people(1, 30))
+    accept(enter(task_id="other"), people(1, 40))
+    second.supersede([sent(second, people(1, 50), UNKNOWN)])
+    assert sent_after(store, claimant(3), plan, resends=resends) == expected

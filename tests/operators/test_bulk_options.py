@@ -34,7 +34,7 @@ REFUSED = [
     ({"limits": {"max_invalid": "{{ params.share }}"}}, "limits: max_invalid needs on_invalid='skip'"),
     ({"report": " "}, "report must be the path or URI"),
     ({"on_low_balance": True}, "on_low_balance must be 'send', 'fail' or 'wait', not True"),
-    ({"approved_plan": "0123456789ab-01234567-1-1"}, "approved_plan needs campaign"),
+    ({"approved_plan": "0123456789ab-01234567-1-1-0"}, "approved_plan needs campaign"),
     ({"approved_plan": "5", "campaign": "c"}, "approved_plan must be the id of a plan"),
     ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
     ({"content_column": "text"}, "exactly one of message and content_column"),

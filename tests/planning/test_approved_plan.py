@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.planning.approved_plan import PlanId
 
 
@@ -18,7 +19,7 @@ def plan(cost):
 )
 def test_an_id_is_read_as_it_was_written(cost):
     """Whatever the price, with as many digits as it has."""
-    written = PlanId.of(plan(cost), None)
+    written = PlanId.of(plan(cost), None, 12)
     assert PlanId.read(str(written)) == written
 
 
@@ -27,3 +28,21 @@ def test_send_options_are_those_that_can_be_posted():
     at = datetime(2026, 3, 1, tzinfo=timezone.utc)
     one, other = PlanId.of(plan("1"), {"a": at, "b": 1}), PlanId.of(plan("1"), {"b": 1, "a": at})
     assert (one == other, one == PlanId.of(plan("1"), {"b": 1})) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("sent", "cost", "words"),
+    [
+        (1, "1", None),
+        (2, "1", "4 messages would be sent now with 2 messages that this task has sent since, and 3 were approved"),
+        (1, "1.5", "it would cost about 3.5 now with 1 message that this task has sent since, and 3 was approved"),
+    ],
+)
+def test_what_was_sent_since_counts_against_an_approval(sent, cost, words):
+    """The messages and their cost, whether others became free meanwhile or prices rose."""
+    approved = PlanId.of(plan("3"), None)._replace(messages=3)
+    if words is None:
+        approved.require(PlanId.of(plan("2"), None), sent, Decimal(cost))
+        return
+    with pytest.raises(InputError, match=words):
+        approved.require(PlanId.of(plan("2"), None), sent, Decimal(cost))

@@ -5,11 +5,9 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.prices import Prices
@@ -48,39 +46,12 @@ def test_messages_parts_and_cost_add_up():
     assert (estimate.ucs2_messages, estimate.ucs2_parts) == (1, 3)
 
 
-def test_the_first_message_with_the_most_parts_is_named():
-    """The row is that of the source, of the first message with so many parts, and other texts may be longer."""
-    estimate = estimated(["a" * 140, "ç" * 71, "a" * 161], first_row=10)
-    estimated(["ç" * 80, "a"], estimate, first_row=20)
-    assert (estimate.most_parts, estimate.most_parts_row) == (2, 11)
-
-
-def test_nothing_estimated():
-    """A table without messages comes to nothing, and has no row with the most parts."""
-    estimate = estimated([])
-    assert (estimate.messages, estimate.parts, estimate.cost) == (0, 0, 0)
-    assert (estimate.most_parts, estimate.most_parts_row) == (0, None)
-
-
 def test_no_figure_holds_a_nul():
     """Airflow keeps XComs in PostgreSQL as jsonb, which takes no NUL: one in a text would fail the task."""
     estimate = estimated(["Ann\0", "Bob\0\0"])
     (character,) = estimate.as_json()["forcing"]
     assert character == {"code": "U+0000", "name": "no name", "messages": 2}
     assert "\\u0000" not in json.dumps(estimate.as_json())
-
-
-def test_empty_texts_are_estimated():
-    """An empty text, which no table gives, is one part of no characters."""
-    estimate = estimated(["", ""])
-    assert (estimate.messages, estimate.parts, estimate.most_parts_row) == (2, 2, 0)
-
-
-def test_characters_that_force_ucs2_are_named():
-    """Each is counted once for a message."""
-    estimate = estimated(["don\u2019t \u2019", "Hi 😀 \u2019", "plain é€", "\t"])
-    assert estimate.forcing()[0] == {"code": "U+2019", "name": "RIGHT SINGLE QUOTATION MARK", "messages": 2}
-    assert counts(estimate) == {"\u2019": 2, "😀": 1, "\t": 1}
 
 
 def test_the_most_frequent_come_first():
@@ -121,9 +92,3 @@ def test_no_text_and_no_number_shows():
     for shown in (repr(estimate), json.dumps(estimate.as_json())):
         assert "secret" not in shown
         assert NUMBER not in shown
-
-
-def test_a_number_without_a_price_ends_it():
-    """A number that the prices do not know is an error of the argument."""
-    with pytest.raises(InputError, match="cost_per_part"):
-        estimated(["Hi"], prices=Prices({"44": 1}))

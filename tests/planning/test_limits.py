@@ -65,7 +65,7 @@ def test_too_many_rows_are_not_read_to_their_end():
 
     table = CheckedTable(Composer(None, "text"), Prices())
     with pytest.raises(LimitError):
-        table.read(Source("endless", endless), StopFlag(), Limits(max_rows=5).check_rows)
+        table.read(Source("endless", endless), StopFlag(), Limits(max_rows=5))
     assert len(read) == 6
 
 
@@ -88,9 +88,19 @@ def test_without_a_limit_no_rows_are_too_few():
 @pytest.mark.parametrize(("limit", "refused"), [(2, True), (3, False), (0.29, True), (0.3, False), (None, False)])
 def test_invalid_rows_are_limited_by_number_or_share(limit, refused):
     """A float is a share of all rows, a whole number a number of them."""
-    scan = checked(texted([*map(number, range(7)), "x", "y", "z"]))
+    invalid = checked(texted([*map(number, range(7)), "x", "y", "z"])).invalid
     if refused:
-        with pytest.raises(InvalidRowsError, match="3 of 10 rows cannot be texted"):
-            Limits(max_invalid=limit).check_invalid(scan)
+        with pytest.raises(InvalidRowsError, match=f"3 of 10 rows cannot be texted.* max_invalid={limit} allows"):
+            Limits(max_invalid=limit).check_invalid(invalid, skip_invalid=True)
     else:
-        Limits(max_invalid=limit).check_invalid(scan)
+        Limits(max_invalid=limit).check_invalid(invalid, skip_invalid=True)
+
+
+def test_invalid_rows_stop_everything_or_are_left_out():
+    """By default one invalid row is too many; asked for, invalid rows are left out, but not all of them."""
+    mixed, bad = (checked(texted(numbers)).invalid for numbers in ([number(1), None], [None]))
+    with pytest.raises(InvalidRowsError, match="on_invalid='skip'"):
+        Limits().check_invalid(mixed, skip_invalid=False)
+    Limits().check_invalid(mixed, skip_invalid=True)
+    with pytest.raises(InvalidRowsError, match="no row is valid"):
+        Limits().check_invalid(bad, skip_invalid=True)

@@ -25,11 +25,6 @@ def test_one_price_is_for_all(price):
     assert Decimal(6) == Prices(price).of(NUMBERS[0], 3)
 
 
-def test_a_part_is_a_credit():
-    """Without a price, a part costs one credit."""
-    assert Decimal(3) == total(Prices(), NUMBERS[:2], [1, 2])
-
-
 def test_the_longest_prefix_counts():
     """Of prefixes that fit a number the longest has its price, and '' is for those that none fits."""
     prices = Prices({"": 7, "27": 1, "+2782": "0.5", "44": 2.5})
@@ -42,16 +37,6 @@ def test_cents_add_up_exactly():
     """Sums are those of decimals: a float is taken as it reads."""
     assert Decimal("100000.0") == total(Prices(0.1), NUMBERS[:1] * 1_000_000, [1] * 1_000_000)
     assert Decimal("0.3") == total(Prices({"27": 0.1}), NUMBERS[:1] * 3, [1] * 3)
-
-
-def test_no_messages_cost_nothing():
-    """No messages cost nothing, with one price and with several."""
-    assert [Decimal(0)] * 2 == [total(Prices(), [], []), total(Prices({"27": 1, "44": 2}), [], [])]
-
-
-def test_nothing_may_be_free():
-    """A price of nothing is a price."""
-    assert Decimal(0) == total(Prices({"": 0}), NUMBERS, [1] * 4)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import pytest
 from support.planning import checked
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.reporting.row_counts import (
     COUNTS,
-    RowCounts,
     count_rows,
     counts_of_check,
 )
@@ -20,7 +19,7 @@ def table(store):
     """Check ten messages, a duplicate and an invalid row, as an attempt does, once others have claimed."""
 
     def table(ledger=None, *, resends=False):
-        preview = ledger and CampaignPreview(store, "c", ledger.claimants, resends=resends)
+        preview = ledger and CampaignPreview(store, "c", ledger.claimants, who=claimant(), resends=resends)
         rows = [{"destination": each.destination, "text": "Hi"} for each in people(10)]
         return checked([*rows, rows[0], {"destination": None, "text": "Hi"}], preview=preview)
 
@@ -103,10 +102,3 @@ def test_without_the_ledger_no_row_is_called_unsent(table):
     known = {"invalid": 1, "duplicate": 1}
     assert counts(counts_of_check(found)) == {"not_sent": 10, **known}
     assert counts(counts_of_check(found).in_doubt()) == {"unknown": 10, **known}
-
-
-def test_counts_are_added():
-    """Those of the batches of a table."""
-    some = RowCounts(1, 2, 3, 4, 5, 6, 7, {8: 2}, frozenset({8}))
-    found = some + RowCounts(unknown=3, unsettled={8: 1, 9: 2})
-    assert found == RowCounts(1, 5, 3, 4, 5, 6, 7, {8: 3, 9: 2}, frozenset({8}))

@@ -3,8 +3,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import threading
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -13,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.composed import composed
-from support.sending import failing
+from support.sending import claimant, failing
 
 from airflow_provider_sms.exceptions import (
     LedgerError,
@@ -42,9 +40,7 @@ from airflow_provider_sms.reporting.row_report import (
     status_of,
     write_row_report,
 )
-from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sending.attempt_loop import send
-from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import parse_send_response
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -78,7 +74,7 @@ class Campaign:
     def check(self, ledger=None, on_unknown="fail"):
         """Decide the status of each row, as it is in the ledger now."""
         claimants = () if ledger is None else ledger.claimants
-        self.seen = CampaignPreview(self._store, "c", claimants, resends=on_unknown == "resend")
+        self.seen = CampaignPreview(self._store, "c", claimants, who=claimant(), resends=on_unknown == "resend")
         self.table.counts.clear()
         self.table.decide(StopFlag(), None, self.seen)
 
@@ -224,23 +220,6 @@ def test_a_request_of_which_nothing_was_taken_is_not_sent(campaign, service):
     assert {row["request_id"] for row in rows} == {None}
 
 
-def test_a_report_of_what_went_through_a_socket(campaign, sandbox):
-    """With the client and the service's own answers: counts and event ids are all there."""
-    answer = json.dumps({"cost": 1, "remainingBalance": 9, "eventId": -EVENT, "messages": 9, "parts": 9})
-    sandbox.state.set_faults([Fault("none"), Fault("drop_after"), Fault("status", status=200, body=answer)])
-
-    def post(messages):
-        return client.send_bulk([{"Content": m.content, "Destination": m.destination} for m in messages])
-
-    send = campaign(table_of(numbers(35)))
-    with SmsClient(sandbox.base_url, token=TOKEN, connect_timeout=1, timeout=4) as client:
-        send.send(post=post, concurrency=1)
-    rows = send.report()
-    assert counts(rows) == send.counts == {"accepted": 25, "unknown": 10}
-    assert rows[20]["event_id"] == -EVENT
-    assert len({row["event_id"] for row in rows if row["status"] == "accepted"}) == 3
-
-
 def in_pieces(table, chance):
     """The same table, in as many chunks as chance has it: so it is read in small blocks."""
     cuts = sorted(chance.sample(range(1, len(table)), chance.randint(0, 9)))
@@ -281,57 +260,6 @@ def test_every_report_counts_as_the_summary_does(campaign, service, seed):
         on_unknown = chance.choice(["fail", "fail", "resend"])
         send.send(try_number, stop=stop, concurrency=chance.randint(1, 3), on_unknown=on_unknown, chunk_size=7)
         assert counts(send.report()) == send.counts
-
-
-def test_what_another_live_process_holds_at_the_end_is_unknown(campaign, service, enter):
-    """A try that is stopped before the other one has recorded an outcome knows none."""
-    stop = StopFlag()
-    service.before_each = lambda messages: stop.set()
-    send = campaign(table_of(numbers(15)))
-    enter(1).commit(chunks=[chunk_of(send, numbers(5))], claim_seconds=60)
-    send.send(2, stop=stop)
-    assert counts(send.report()) == send.counts == {"unknown": 5, "accepted": 10}
-
-
-def test_two_tries_at_once_are_told_apart(campaign, service, enter, open_store):
-    """Each report has under ``accepted`` what its own try sent, and under ``already_sent`` what the other one did."""
-    table = pa.concat_tables([table_of(numbers(150, 50 * piece)) for piece in range(6)])
-    tries = [campaign(table), campaign(table)]
-    ledgers = [enter(1, clock=time.time), enter(2, into=open_store(), clock=time.time)]
-    both = threading.Barrier(2, timeout=30)
-    lost = iter([LOST])
-
-    def before_each(messages):
-        # The first two posts wait for each other, so that each try makes one of them; the next one fails.
-        if not service.requests:
-            both.wait()
-        elif error := next(lost, None):
-            raise error
-
-    service.before_each = before_each
-    threads = [
-        threading.Thread(target=send.send, kwargs={"ledger": ledger, "concurrency": 1})
-        for send, ledger in zip(tries, ledgers, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    reports = [send.report() for send in tries]
-    assert [counts(rows) for rows in reports] == [send.counts for send in tries]
-    assert all(counts(rows)["accepted"] > 0 for rows in reports)
-    accepted = [{row["destination"] for row in rows if row["status"] == "accepted"} for rows in reports]
-    assert (len(accepted[0] | accepted[1]), accepted[0] & accepted[1]) == (390, set())
-
-
-def test_what_was_to_be_sent_again_and_was_not_is_unknown(campaign, service):
-    """A try that is stopped before it posts its own lost request once more leaves it unknown."""
-    stop = StopFlag()
-    service.before_each = lambda messages: stop.set()
-    service.script = [failing(LOST)]
-    send = campaign(table_of(numbers(10)))
-    send.send(stop=stop, on_unknown="resend")
-    assert counts(send.report()) == send.counts == {"unknown": 10}
 
 
 def test_a_try_that_waited_counts_what_it_sent_before(campaign, enter):
@@ -399,14 +327,6 @@ def test_a_dry_run_reports_rows_as_they_were_checked(campaign):
     statuses = [row["status"] for row in send.write(ledger=None, ended="a dry run sends nothing")]
     assert statuses[:5] == ["not_sent", "unknown", "unknown", "already_sent", "suppressed"]
     assert statuses[5:] == ["not_sent", "duplicate", "invalid"]
-
-
-def test_what_earlier_tries_sent_is_seen_by_one_that_sends_nothing(campaign, enter):
-    """With the ledger to ask, a try that failed at once does not call unsent what another one sent."""
-    send = campaign(table_of(numbers(10)))
-    send.send(1)
-    found = send.write(ledger=enter(2), ended="no")
-    assert counts(found) == {"already_sent": 10}
 
 
 @pytest.mark.parametrize("rows", [[], [{"destination": None}] * 3], ids=["no rows", "no numbers"])

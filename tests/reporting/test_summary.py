@@ -195,23 +195,6 @@ def test_the_processes_of_an_attempt_add_up(process, service):
     assert service.duplicates == 0
 
 
-def test_what_other_attempts_sent_is_sent_already(process):
-    """Another try of the task, or another task; their requests are in no sum."""
-    process(people(10), run_id="other")
-    process(people(10, 10))
-    found = process(people(30), try_number=2)
-    assert (counts(found), found.sums.requests) == ({"accepted": 10, "already_sent": 20}, 1)
-
-
-def test_a_response_that_was_lost_before_a_wait_stays_unknown(process, service):
-    """Each message once; a repeat of it is a repeat, in another block, too."""
-    service.script = [failing(LOST)]
-    process(people(20))
-    found = process(people(30), people(5))
-    assert counts(found) == {"accepted": 20, "unknown": 10, "duplicate": 5}
-    assert found.sums.requests == 3
-
-
 def test_messages_whose_rows_are_gone_are_in_no_count(process, service):
     """The counts are of the source as it is: they add up to its rows, whatever was sent of others."""
     service.script = [failing(LOST), lambda service, messages, number: service.take(messages, number, 4)]
@@ -235,11 +218,3 @@ def test_what_was_found_out_during_a_wait_is_accepted(process, service, store, t
     assert (counts(found), found.sums.requests) == ({"accepted": 20}, 2)
     expected = (10, 15) if told == "by a person" else (20, Decimal("27.5"))
     assert (found.sums.parts, found.sums.cost) == expected
-
-
-def test_rows_of_a_request_that_was_taken_in_part_are_accepted(process, service):
-    """Who was left out is not known; how many is, also after a wait."""
-    service.script = [lambda service, messages, number: service.take(messages, number, 3)]
-    for rows in (10, 20):
-        found = process(people(rows))
-        assert (counts(found), found.sums.left_out) == ({"accepted": rows}, 3)

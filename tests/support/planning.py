@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.planning.check import CheckedTable
-from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
@@ -28,7 +27,7 @@ def checked(rows, *, message=None, suppress=None, preview=None, key_columns=None
     listed = None if suppress is None else read_suppressed(open_source(suppress), "destination", None)
     composer = Composer(message, "text" if message is None else None, key_columns=key_columns)
     table, stop = CheckedTable(composer, Prices(cost_per_part)), StopFlag()
-    table.read(open_source(rows), stop, *([] if limits is None else [limits.check_rows]))
+    table.read(open_source(rows), stop, limits)
     table.decide(stop, listed, preview)
     return table
 
@@ -36,4 +35,4 @@ def checked(rows, *, message=None, suppress=None, preview=None, key_columns=None
 def planned(rows, *, chunk_size=100, balance=None, seconds_per_request=None, **how):
     """Return the plan of such a table."""
     table = checked(rows, **how)
-    return make_plan("c", table, chunk_size=chunk_size, balance=balance, seconds_per_request=seconds_per_request)
+    return table.plan("c", chunk_size=chunk_size, balance=balance, seconds_per_request=seconds_per_request)

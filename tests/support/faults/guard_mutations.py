@@ -41,8 +41,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a second text to a recipient counts as a changed one",
         "planning/changed_texts.py",
-        "yield held.destinations[~(held.is_here & table.contains(held.halves))]",
-        "yield held.destinations",
+        "yield destinations[~(is_here & are_in(table, halves))]",
+        "yield destinations",
         (CHANGED_TEXTS,),
     ),
     Mutation(

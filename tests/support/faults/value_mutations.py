@@ -26,7 +26,7 @@ VALUE_MUTATIONS = (
     Mutation(
         "a former spelling suppresses nobody",
         "planning/suppression.py",
-        " | self.former.contains(_endings(numbers))",
+        " | are_in(self.former, _endings(numbers))",
         "",
         ("tests/planning/test_suppression.py",),
         first="test_a_former_spelling_suppresses_the_line",

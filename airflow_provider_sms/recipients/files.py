@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.batches import Source
+from airflow_provider_sms.recipients.batches import Source, batch_without_rows
 from airflow_provider_sms.recipients.columns import stored_names
 from airflow_provider_sms.recipients.paths import safe_cause
 
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HEADERS_AT_ONCE = 16
-"""Headers that are read from an object store at the same time, since each takes the time of a request."""
-
-
 Table = tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]
 """The columns of an open file, none where it is empty, and a function that yields its rows in order: with the named
 columns at least, and in memory that does not grow with the file."""
@@ -36,36 +31,28 @@ columns at least, and in memory that does not grow with the file."""
 def open_files(
     opened_table: Callable[[DataFile], AbstractContextManager[Table]], files: Sequence[DataFile], description: str
 ) -> Source:
-    """Return the source of files of one format, whose headers are read here.
+    """Return the source of files of one format, each of which is opened once.
 
     :param opened_table: opens a file of the format.
-    :raises SourceError: names a file that is not of the format, or says that all are empty.
     """
 
-    def read_schema(file: DataFile) -> pa.Schema:
-        with opened_table(file) as (schema, _):
-            return schema
-
-    if all(getattr(file.filesystem, "async_impl", False) for file in files):
-        with ThreadPoolExecutor(min(_HEADERS_AT_ONCE, len(files))) as pool:
-            schemas = list(pool.map(read_schema, files))
-    else:  # others, such as FTP, may have one connection that cannot be shared
-        schemas = list(map(read_schema, files))
-    # Writers of many parts leave empty files.
-    headers = [(file, schema) for file, schema in zip(files, schemas, strict=True) if schema.names]
-    if not headers:
-        raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
-    if len(headers) < len(files):
-        log.warning("%d of %d files of %s hold no rows", len(files) - len(headers), len(files), description)
-
     def read(columns: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        for file, schema in headers:
-            with opened_table(file) as (now, rows):
-                if now != schema:
-                    raise SourceError(f"{file.name}: its columns have changed since they were checked")
-                yield from rows(stored_names(schema, columns))
+        empty = 0
+        for file in files:
+            source.part = file.name
+            with opened_table(file) as (schema, rows):
+                if schema.names:
+                    yield batch_without_rows(schema)
+                    yield from rows(stored_names(schema, columns))
+                else:  # writers of many parts leave empty files
+                    empty += 1
+        if empty == len(files):
+            raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
+        if empty:
+            log.warning("%d of %d files of %s hold no rows", empty, len(files), description)
 
-    return Source(description, read, [(file.name, schema) for file, schema in headers])
+    source = Source(description, read)
+    return source
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import pyarrow as pa
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, check_names
+from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, batch_without_rows, check_names
 from airflow_provider_sms.recipients.columns import strings
 from airflow_provider_sms.recipients.values import NULLS, value_text
 
@@ -57,7 +57,8 @@ def from_stream(stream: Any) -> Source:
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         try:
             with pa.RecordBatchReader.from_stream(stream) as reader:
-                yield from batches_of_reader(reader)
+                yield batch_without_rows(reader.schema)
+                yield from reader
         except (pa.ArrowException, NotImplementedError, OSError, TypeError, ValueError) as error:
             # The producer's words may quote values.
             raise SourceError(
@@ -103,12 +104,6 @@ def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], descrip
     """
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return _batch(dict(zip(names, map(list, columns), strict=True)), description)
-
-
-def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a reader, after one without rows that gives the columns: there may be no other."""
-    yield pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in reader.schema], schema=reader.schema)
-    yield from reader
 
 
 def _batch(columns: Mapping[str, Any], description: str) -> pa.RecordBatch:

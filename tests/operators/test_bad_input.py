@@ -557,7 +557,7 @@ CASES: dict[str, Case] = {
         {"suppress": "FOLDER/numbers.csv"},
         FAILS,
         AirflowFailException,
-        "suppress: the list has no column 'destination'; it has 'mobile', 'landline'. Name the "
+        "FOLDER/numbers.csv: suppress: the list has no column 'destination'; it has 'mobile', 'landline'. Name the "
         "column with the numbers 'destination', or pass it alone",
     ),
     "more rows than allowed": Case(

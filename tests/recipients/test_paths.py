@@ -98,7 +98,7 @@ def test_a_link_to_nowhere_is_named(tmp_path):
     write(tmp_path / "a.parquet", a=[1])
     (tmp_path / "b.parquet").symlink_to("nowhere")
     with pytest.raises(SourceError, match=r"/b\.parquet: there is no such file"):
-        open_source(str(tmp_path))
+        read(tmp_path)
 
 
 def test_a_link_to_a_directory_is_not_passed_over(tmp_path):

@@ -18,11 +18,10 @@ from airflow_provider_sms.execution.redaction import Rows, is_to_be_rendered, re
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.arguments import check_characters, check_columns, check_message, check_one_text
+from airflow_provider_sms.messages.arguments import Field as ColumnField
+from airflow_provider_sms.messages.arguments import check_columns, check_message
 from airflow_provider_sms.messages.group_names import read_groups
 from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.messages.template_syntax import Field as ColumnField
-from airflow_provider_sms.messages.template_syntax import parse_template
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
@@ -145,20 +144,14 @@ def _limits(value: Any) -> Limits:
 
 def _group_message(message: str) -> str:
     """Return the text, tidied; it has the syntax of ``BulkSmsOperator``, without columns."""
-    if not isinstance(message, str) or not tidy_text(message).strip():
-        raise InputError("message must be a text, and not empty")
-    check_characters(message)
-    pieces = parse_template(message)
+    pieces = check_message(message)
     for piece in pieces:
         if isinstance(piece, ColumnField):
             raise InputError(
                 f"message: {mask_numbers_in(f'{{{piece.column}}}')} names a column, and the text goes to groups, which "
                 "have none: use BulkSmsOperator with a table of the people. Write a literal brace twice"
             )
-    text = tidy_text("".join(map(str, pieces)))
-    if is_missing(text.strip()):
-        raise InputError(f"message is {text!r}: was there no value to render it from?")
-    return text
+    return tidy_text("".join(map(str, pieces)))
 
 
 SmsConnection: TypeAlias = Annotated[
@@ -188,7 +181,7 @@ class TableOptions(Arguments):
     """The arguments that say whom to text, and what: those of the operator, and of the sensor with a source."""
 
     source: Annotated[Any, AfterValidator(_source)]
-    message: Annotated[Any, _checked(check_message), BeforeValidator(_text)]
+    message: Annotated[Any, _checked(_optional(check_message)), BeforeValidator(_text)]
     content_column: Any
     destination_column: Any
     default_region: Annotated[Any, _checked(_optional(read_region))]
@@ -196,7 +189,8 @@ class TableOptions(Arguments):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        check_one_text(self.message, self.content_column)
+        if (self.message is None) == (self.content_column is None):
+            raise InputError("exactly one of message and content_column is needed")
         columns = (self.destination_column, self.content_column, getattr(self, "key_columns", None))
         if LATER not in columns:
             check_columns(*columns)

@@ -1,41 +1,69 @@
 """The arguments that turn rows into messages, as far as they can be checked without a row.
 
-They are checked when a DAG is loaded, hence without Arrow, and again once templates are rendered, before a table is
-read.
+They are checked when a DAG is loaded, every few seconds and hence without Arrow, and again once templates are rendered,
+before a table is read.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from string import Formatter
+from typing import Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.messages.template_syntax import parse_template
 from airflow_provider_sms.recipients.values import is_missing
 
+USED_BY = "message"
+_DIGITS = 4
+"""The most digits of a number in a format, such as a width: wider texts are no text messages, and fill the memory."""
+_TOO_WIDE = re.compile(rf"[0-9]{{{_DIGITS + 1}}}")
 
-def check_message(message: Any) -> None:
-    """Refuse a message that could not be written for any row.
 
-    :param message: the template; None means that the texts are in a column.
-    :raises TemplateError: it is not a valid template, is blank, or is a word for a missing value.
+class Field(NamedTuple):
+    """A place in the text for the value of a column."""
+
+    column: str
+    spec: str
+
+
+def parse_template(text: Any) -> list[str | Field]:
+    """Return the pieces of a template, in order.
+
+    :param text: the template, in the syntax of :meth:`str.format`.
+    :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
-    if message is None:
-        return
-    parse_template(message)
-    check_characters(message)
-    text = tidy_text(message)
-    if not text.strip():
-        raise TemplateError("message is empty")
-    if is_missing(text.strip()):
-        raise TemplateError(f"message is {message!r}: was there no value to render it from?")
+    if not isinstance(text, str):
+        raise TemplateError(f"{USED_BY} must be a text, not {type(text).__name__}")
+    pieces: list[str | Field] = []
+    try:
+        parsed = list(Formatter().parse(text))
+    except ValueError as error:
+        raise TemplateError(f"{USED_BY} is not a template: {error}. Write a literal brace twice") from None
+    for literal, column, spec, conversion in parsed:
+        if literal:
+            pieces.append(literal)
+        if column is None:
+            continue
+        if not column:
+            raise TemplateError(f"{USED_BY}: a field has no name; write the name of a column in it: {{first_name}}")
+        if conversion:
+            raise TemplateError(f"{USED_BY}: {{{column}!{conversion}}} has a conversion; only a format is allowed")
+        if spec and ("{" in spec or "}" in spec):
+            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a field in it; only a fixed one is allowed")
+        if spec and _TOO_WIDE.search(spec):
+            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a number above {10**_DIGITS - 1}")
+        pieces.append(Field(column, spec or ""))
+    return pieces
 
 
-def check_characters(message: str) -> None:
-    """Refuse a text that contains half a character, as one cut in the middle of a character does.
+def check_message(message: Any) -> list[str | Field]:
+    """Return the pieces of a message, and refuse one that could not be written for any row.
 
-    :raises TemplateError: names the half and its position, counted from 1.
+    :raises TemplateError: it is not a valid template, is blank, has half a character, as a text that was cut within one
+        does, or is a word for a missing value.
     """
+    pieces = parse_template(message)
     try:
         message.encode()
     except UnicodeEncodeError as error:
@@ -43,15 +71,12 @@ def check_characters(message: str) -> None:
             f"message has half a character (U+{ord(message[error.start]):04X}) at position {error.start + 1}, which "
             "cannot be sent: was it cut from a longer text?"
         ) from None
-
-
-def check_one_text(message: Any, content_column: Any) -> None:
-    """Require exactly one of the two sources of texts.
-
-    :raises InputError: both or neither of them is given.
-    """
-    if (message is None) == (content_column is None):
-        raise InputError("exactly one of message and content_column is needed")
+    text = tidy_text(message).strip()
+    if not text:
+        raise TemplateError("message is empty")
+    if is_missing(text):
+        raise TemplateError(f"message is {message!r}: was there no value to render it from?")
+    return pieces
 
 
 def check_columns(destination_column: Any, content_column: Any, key_columns: Any) -> None:

@@ -13,7 +13,7 @@ from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.keys import is_binary, key_column, message_keys
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.messages.spool import SCHEMA
-from airflow_provider_sms.messages.template import Fault, Template, TextColumn, is_value, too_large
+from airflow_provider_sms.messages.template import Fault, Template, TextColumn, is_value, too_large, without_too_large
 from airflow_provider_sms.messages.texts import tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     column_of,
@@ -23,7 +23,6 @@ from airflow_provider_sms.recipients.columns import (
     is_text,
     mask,
     strings,
-    text,
     type_words,
     valid_rows,
     value_type,
@@ -97,7 +96,7 @@ class Composer:
         numbers = column_of(batch, self._destination_column, "destination_column")
         cleaned, texts = clean_destinations(numbers, self._default_region), self._text.render(batch)
         reasons = cleaned.reasons
-        columns = pc.if_else(pc.is_null(reasons), constant(None), text(self._destination_column))
+        columns = pc.if_else(pc.is_null(reasons), constant(None), constant(self._destination_column))
         if faults := [*self._faults_of_texts(batch, texts), *self._faults_of_keys(batch)]:
             reasons = pc.coalesce(reasons, first_reason(*((fault.rows, fault.reason) for fault in faults)))
             columns = pc.coalesce(columns, first_reason(*((fault.rows, fault.column) for fault in faults)))
@@ -138,18 +137,14 @@ class Composer:
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return a key column, null for empty texts and for words such as NULL: another export may write none at all."""
-    column = column_of(batch, name, "key_columns")
-    if (found := too_large(column)) is not None:
-        column = pc.if_else(found[0], pa.nulls(1, column.type)[0], column)  # its row is invalid
+    column = without_too_large(column_of(batch, name, "key_columns"))
     return without_missing(tidy(column)) if is_text(column.type) else column
 
 
 def _or_as_written(digits: pa.Array, numbers: pa.Array) -> pa.Array:
     """Return digits, and in place of null the number as it is written; null where there is none."""
     left = pc.is_null(digits)
-    return pc.replace_with_mask(
-        digits, left, strings([_as_text(number) for number in numbers.filter(left).to_pylist()])
-    )
+    return pc.replace_with_mask(digits, left, strings(list(map(_as_text, numbers.filter(left).to_pylist()))))
 
 
 def _as_text(number: object) -> str | None:

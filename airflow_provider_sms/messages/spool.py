@@ -174,10 +174,8 @@ def naming_folder() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        try:
-            folder = tempfile.gettempdir()
-        except OSError:  # again: a folder without room is not accepted for temporary files
-            folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - it is named in an error alone
+        # Without a folder that has room for a file, tempfile knows of none.
+        folder = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - it is named in an error alone
         raise SourceUnavailableError(
             f"The checked rows cannot be kept in {folder}, the folder for temporary files: "
             f"{error.strerror or type(error).__name__}. Nothing was sent. Make room there, about 50 bytes a row, or "

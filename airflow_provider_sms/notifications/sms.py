@@ -27,9 +27,9 @@ from airflow_provider_sms.execution.templates import RendersTexts
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
+from airflow_provider_sms.messages.arguments import Field, parse_template
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import truncate
-from airflow_provider_sms.messages.template_syntax import Field, parse_template
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.sending.outcomes import Backoff

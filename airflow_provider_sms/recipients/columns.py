@@ -212,20 +212,13 @@ def integers(column: pa.Array) -> npt.NDArray[Any]:
     return values[column.offset : column.offset + len(column)]
 
 
-def text(value: str) -> pa.Scalar:
-    """Return a text as a scalar, which stands for a value in every row."""
-    return strings([value])[0]
-
-
-@lru_cache(maxsize=None, typed=True)
+@lru_cache(maxsize=1000, typed=True)
 def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a value, and no switch
-    """Return a value as a scalar, made once: a text, a 64-bit number, a boolean, or the null of a text."""
-    if value is None:
-        return pa.nulls(1, pa.string())[0]
+    """Return a value as a scalar, which stands for it in every row: a text or its null, a 64-bit number, a boolean."""
+    if value is None or isinstance(value, str):
+        return strings([value])[0]
     if isinstance(value, bool):
         return mask(np.array([value]))[0]
-    if isinstance(value, str):
-        return text(value)
     kind, values = (pa.int64(), np.int64(value)) if isinstance(value, int) else (pa.float64(), np.float64(value))
     return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(values.tobytes())])[0]
 

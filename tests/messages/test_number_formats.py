@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.messages.number_formats import write_numbers
+from airflow_provider_sms.messages.template import write_numbers
 from airflow_provider_sms.recipients.values import write
 
 FORMATS = [f"{comma}.{decimals}f" for comma in ("", ",") for decimals in range(7)]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.composed import composed
+from support.parts import encoding
 
 from airflow_provider_sms.exceptions import TemplateError
 from airflow_provider_sms.messages.arguments import check_message
 from airflow_provider_sms.messages.compose import Composer
-from airflow_provider_sms.messages.parts import count_parts, encoding
+from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.messages.plain_text import tidy_text, tidy_value
 from airflow_provider_sms.messages.texts import _UNTIDY, tidy, without_missing
 from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing

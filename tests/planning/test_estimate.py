@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parts import encoding
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
+from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.prices import Prices
 

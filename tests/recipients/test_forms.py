@@ -17,29 +17,23 @@ class Stream:
     def __arrow_c_stream__(self, requested_schema=None): ...
 
 
+STREAMS = (pd.DataFrame, pa.Table, pa.RecordBatch, pa.RecordBatchReader, Stream)
 IN_MEMORY = [ROWS, tuple(ROWS), [], iter(ROWS), (row for row in ROWS), pd.DataFrame(ROWS)]
 IN_MEMORY += [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), Stream()]
-
-
-@pytest.mark.parametrize("source", IN_MEMORY, ids=lambda source: type(source).__name__)
-def test_rows_are_told_by_their_type(source):
-    """Whatever holds or yields rows may be recipients; nobody looks into it."""
-    assert is_rows(source)
+OTHERS = [None, "a.csv", b"a.csv", 5, 5.5, {5}, {"destination": []}, np.array([5]), Stream, len]
+OTHERS += [SimpleNamespace(__arrow_c_stream__=len)]
 
 
 @pytest.mark.parametrize(
-    "other", [None, "a.csv", b"a.csv", 5, 5.5, {5}, {"destination": []}, np.array([5]), Stream, len], ids=repr
+    ("source", "are_rows"), [(each, True) for each in IN_MEMORY] + [(each, False) for each in OTHERS]
 )
-def test_other_objects_are_no_rows(other):
-    """A class is not what it makes, and a path is where rows are."""
-    assert not is_rows(other)
-
-
-def test_a_stream_is_told_by_its_type():
-    """An object may take any name for one of its columns. A DataFrame is told apart, whatever it offers."""
-    assert is_stream(Stream())
-    assert not is_stream(SimpleNamespace(__arrow_c_stream__=len))
-    assert [is_dataframe(each) for each in (pd.DataFrame(), TABLE, ROWS)] == [True, False, False]
+def test_rows_are_told_by_their_type(source, are_rows):
+    """Nobody looks into it: a class is not what it makes, a path is where rows are, and any name may be a column's."""
+    assert is_rows(source) == are_rows
+    assert is_dataframe(source) == isinstance(source, pd.DataFrame)
+    assert is_stream(source) == isinstance(
+        source, (pd.DataFrame, pa.Table, pa.RecordBatch, pa.RecordBatchReader, Stream)
+    )
 
 
 @pytest.mark.parametrize(

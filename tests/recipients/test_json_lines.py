@@ -85,25 +85,6 @@ def test_lines_that_are_no_rows(tmp_path, content, line):
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress)])
-def test_a_compressed_file_that_was_cut_to_nothing(tmp_path, suffix, compress):
-    """No compression makes it: taken for a file without rows, a list of opt-outs would suppress nobody."""
-    path = tmp_path / f"a.jsonl.{suffix}"
-    path.write_bytes(compress(b""))
-    assert read(path) == {}
-    path.write_bytes(b"")
-    with pytest.raises(SourceError, match=rf"a\.jsonl\.{suffix}: .* damaged or cut short"):
-        read(path)
-
-
-def test_a_file_that_is_not_compressed_as_its_name_says(tmp_path):
-    """It is named, and nothing in it is quoted."""
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(TEXT)
-    with pytest.raises(SourceError, match=r"a\.jsonl\.gz: is not a valid JSON Lines file, or is damaged or cut short"):
-        read(path)
-
-
 @pytest.mark.parametrize("name", ["people.json", "people.JSON.gz", "people.txt", "people.xlsx", "27820000001.xls"])
 @pytest.mark.parametrize("in_folder", [False, True])
 def test_files_that_are_not_read(tmp_path, name, in_folder):

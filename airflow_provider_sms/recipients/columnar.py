@@ -1,4 +1,4 @@
-"""Files that hold columns: Parquet, and Arrow IPC, which is Feather, too."""
+"""Files that hold columns: Parquet, and Arrow's file format, which is Feather, too."""
 
 from __future__ import annotations
 
@@ -23,11 +23,6 @@ _REMOTE_STEP = 16 << 20
 _INT96_UNIT = "us"
 """The unit of times that are stored in 96 bits, as by Spark and Hive. In nanoseconds, which Arrow would read them in, a
 time before 1677 or after 2262, such as the end of the year 9999, turns into another one without an error."""
-_MAGIC = b"ARROW1"
-"""The first bytes of the file format; the stream format has none."""
-_END = b"\xff\xff\xff\xff\0\0\0\0"
-"""The last bytes of a stream. The format allows a writer to leave them out, but a file that was cut between two batches
-looks the same."""
 
 
 @contextmanager
@@ -53,21 +48,5 @@ def opened_arrow(file: DataFile) -> Iterator[Table]:
 
     :raises SourceError: it is of another format, damaged or cannot be read.
     """
-    with opened(file) as content:
-        is_file = content.read(len(_MAGIC)) == _MAGIC
-        content.seek(0)
-        with (pa.ipc.open_file if is_file else pa.ipc.open_stream)(content) as reader:
-            yield reader.schema, lambda _: _of_file(reader) if is_file else _of_stream(reader, content)
-
-
-def _of_file(reader: pa.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
-    for number in range(reader.num_record_batches):
-        yield reader.get_batch(number)
-
-
-def _of_stream(reader: pa.RecordBatchReader, content: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-    yield from reader
-    end = content.tell()
-    content.seek(max(0, end - len(_END)))
-    if content.read(len(_END)) != _END or end < content.size():
-        raise pa.ArrowInvalid("no end mark, or more than one stream")  # rows would be missing
+    with opened(file) as content, pa.ipc.open_file(content) as reader:
+        yield reader.schema, lambda _: map(reader.get_batch, range(reader.num_record_batches))

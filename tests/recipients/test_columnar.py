@@ -153,11 +153,6 @@ TABLE = pa.table(
 VALUES = {"a": ["x", None, "y"], "b": [1.5, None, 0.1], "c": ["27820000001", "27820000002", None]}
 
 
-def write_stream(table, path):
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-        stream.write_table(table)
-
-
 def write_file(table, path):
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
@@ -166,8 +161,6 @@ def write_file(table, path):
 WRITERS = {
     "a.arrow": write_file,
     "a.ipc": write_file,
-    "a.arrows": write_stream,
-    "b.arrow": write_stream,
     "a.feather": lambda table, path: feather.write_feather(table, path, compression="zstd"),
     "A.FEATHER": lambda table, path: feather.write_feather(table, path, compression="uncompressed"),
 }
@@ -175,32 +168,13 @@ WRITERS = {
 
 @pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("name", WRITERS)
-def test_arrow_files_and_streams(tmp_path, name, is_local):
-    """Arrow's file format, which is Feather, and its stream format are read under each of their names, anywhere."""
+def test_arrow_files(tmp_path, name, is_local):
+    """Arrow's file format, which is Feather, is read under each of its names, anywhere."""
     WRITERS[name](TABLE, tmp_path / name)
     source = tmp_path / name if is_local else SimpleNamespace(fs=CountingFilesystem(), path=str(tmp_path / name))
     assert read(source) == VALUES
     assert read(source, ["c", "a"]) == {"c": VALUES["c"], "a": VALUES["a"]}
     assert open_source(tmp_path / name).description == f"{tmp_path / name} (1 Arrow file)"
-
-
-@pytest.mark.parametrize("names", [None, ["n"]])
-@pytest.mark.parametrize("change", ["whole", "cut short", "put together"])
-def test_a_stream_is_read_whole_or_refused(tmp_path, change, names):
-    """A stream that was cut between two batches, or has another one after it, would lose people."""
-    path, table = tmp_path / "a.arrows", pa.table({"n": list(range(200)), "text": ["x"] * 200})
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-        first, second = table.to_batches(max_chunksize=100)
-        stream.write_batch(first)
-        end = file.tell()
-        stream.write_batch(second)
-    if change == "whole":
-        assert len(read(path, names)["n"]) == 200
-        return
-    content = path.read_bytes()
-    path.write_bytes(content[:end] if change == "cut short" else content * 2)
-    with pytest.raises(SourceError, match=r"a\.arrows: is not a valid Arrow file, or is damaged or cut short"):
-        read(path, names)
 
 
 def test_a_damaged_arrow_file(tmp_path):

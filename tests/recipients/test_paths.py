@@ -78,15 +78,6 @@ def test_a_table_with_a_log_is_refused(tmp_path, log, kind):
             read(source)
 
 
-@pytest.mark.parametrize("source", ["b.csv", "*", ".", "notes.bin"])
-def test_a_pipe_is_no_file(tmp_path, source):
-    """To open one waits for a writer, and it could be read only once; a device is the same."""
-    for name in ("b.csv", "notes.bin"):
-        os.mkfifo(tmp_path / name)
-    with pytest.raises(SourceError, match=r"is a pipe, a socket or a device\. Write its rows to a file"):
-        open_source(str(tmp_path / source))
-
-
 @pytest.mark.parametrize("glob", ["*/*.parquet", "m*/**/*.parquet", "*/*", "*", "march", "march/july.*"])
 def test_links_that_a_path_or_a_glob_matches_are_followed(tmp_path, glob):
     """People behind a link to a directory would be left out, or texted although they are on a list there."""
@@ -133,14 +124,13 @@ def unlisted(monkeypatch):
 
 @pytest.mark.parametrize("source", ["", "*", "*/*.parquet", "**/*.parquet", "j*/**/*.parquet", "jun[e]/*"])
 @pytest.mark.parametrize(
-    ("number", "transient", "why"),
-    [(errno.EACCES, False, "Permission denied"), (errno.EIO, True, "Input/output error")],
+    ("number", "transient", "why"), [(errno.EACCES, False, "PermissionError"), (errno.EIO, True, "OSError")]
 )
 def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path, unlisted, source, number, transient, why):
     """Its people would be left out, or texted although they are on a list there; a disk may answer later."""
     write(tmp_path / "july" / "a.parquet", a=[1])
     unlisted(tmp_path / "june", number)
-    with pytest.raises(SourceError, match=rf"the folder .*/june cannot be listed, .*: {why}\. Let the") as raised:
+    with pytest.raises(SourceError, match=rf"cannot be looked up: {why} at .*/june$") as raised:
         open_source(f"{tmp_path}/{source}")
     assert isinstance(raised.value, SourceUnavailableError) == transient
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.enter import Run
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.planning.check import CheckedTable
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Balance, SendResponse

@@ -19,8 +19,7 @@ from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import Field as ColumnField
-from airflow_provider_sms.messages.arguments import check_columns, check_message
-from airflow_provider_sms.messages.group_names import read_groups
+from airflow_provider_sms.messages.arguments import check_columns, check_message, read_groups
 from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from airflow_provider_sms.execution.enter import Run
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.reporting.summary import Sums
     from airflow_provider_sms.sending.stop_conditions import StopConditions, StopReason

@@ -1,4 +1,4 @@
-"""The arguments that turn rows into messages, as far as they can be checked without a row.
+"""The arguments that say what is texted, and to which groups, as far as they can be checked without a row.
 
 They are checked when a DAG is loaded, every few seconds and hence without Arrow, and again once templates are rendered,
 before a table is read.
@@ -7,17 +7,23 @@ before a table is read.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from string import Formatter
 from typing import Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
-from airflow_provider_sms.messages.plain_text import tidy_text
+from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.messages.plain_text import plain_text, tidy_text
 from airflow_provider_sms.recipients.values import is_missing
 
 USED_BY = "message"
 _DIGITS = 4
 """The most digits of a number in a format, such as a width: wider texts are no text messages, and fill the memory."""
 _TOO_WIDE = re.compile(rf"[0-9]{{{_DIGITS + 1}}}")
+
+
+_RENDERED_LIST = re.compile(r"""[\[({]\s*['"].*['"]\s*,?\s*[\])}]|\[\]|\(\)""", re.DOTALL)
+"""A list of names as a template renders it to text. A name in brackets, such as ``[VIP]``, has no quotes there."""
 
 
 class Field(NamedTuple):
@@ -101,3 +107,36 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
     for argument, names in columns.items():
         if any("{{" in name for name in names):
             raise InputError(f"{argument} takes no template: write the name of the column itself")
+
+
+def read_groups(given: Any) -> list[str]:
+    """Return the names of groups as a list, as they are written, each once.
+
+    :param given: one name, or several.
+    :raises InputError: there is no name, or one is empty, has blanks around it, is the text of a list, or differs from
+        another only in its capitals: it could miss the group that is meant, or reach one group twice.
+    """
+    groups = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
+        raise InputError("groups must be at least one group's name, and no name may be empty")
+    known: dict[str, tuple[str, str]] = {}
+    for name in groups:
+        spelt = plain_text(name)
+        if is_missing(spelt):
+            raise InputError(f"groups: a name is {name!r}: was there no value to render it from?")
+        if _RENDERED_LIST.fullmatch(spelt.strip()):
+            raise InputError(
+                "groups: a list was rendered into the text of one name. Pass the upstream task's output itself "
+                "(groups=task.output), or set render_template_as_native_obj=True on the DAG"
+            )
+        if spelt != spelt.strip():
+            given, wanted = (repr(mask_numbers_in(each)) for each in (name, spelt.strip()))
+            raise InputError(f"groups: there are blanks around the name {given}; write {wanted}")
+        other, _ = known.setdefault(spelt.casefold(), (spelt, name))
+        if other != spelt:
+            both = " and ".join(repr(mask_numbers_in(each)) for each in (other, spelt))
+            raise InputError(
+                f"groups: {both} differ in capitals alone. If they are one group at the service, its people would get "
+                "the text twice. Name the group once, as the service does"
+            )
+    return [name for _, name in known.values()]

@@ -49,9 +49,6 @@ _END_OF_TIME = r"(?:(?: 00:00:00)?(?:\.0+)?|(\.[0-9]*[1-9])0+)(Z?)$"
 """A time of midnight and the zeros of a fraction, which do not count, as in :func:`key_text`."""
 
 
-# Messages
-
-
 def message_keys(
     destinations: Sequence[str], contents: Sequence[str], key_values: Sequence[pa.Array] | None = None
 ) -> list[bytes]:
@@ -128,9 +125,6 @@ def key_halves(keys: bytes | memoryview) -> npt.NDArray[np.int64]:
     return np.frombuffer(keys, np.int64).reshape(-1, 2)
 
 
-# Texts to groups
-
-
 def group_key(message: str, groups: Iterable[str]) -> bytes:
     """Return the key of a text to groups; the order of the groups and repeated names do not matter.
 
@@ -138,9 +132,6 @@ def group_key(message: str, groups: Iterable[str]) -> bytes:
     """
     identity = json.dumps([sorted({plain_text(name) for name in groups}), message])
     return blake2b(identity.encode(), digest_size=KEY_BYTES, person=b"sms: groups").digest()
-
-
-# Fingerprint of a plan
 
 
 class Fingerprint:

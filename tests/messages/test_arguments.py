@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.group_names import read_groups
+from airflow_provider_sms.messages.arguments import read_groups
 
 
 @pytest.mark.parametrize(

@@ -23,33 +23,20 @@ def test_other_characters_are_sent_in_ucs2(character):
     assert count_parts("a" * 150 + character) == 3
 
 
+BY_PARTS = {
+    1: ["", "a" * 160, "€" * 80, "ç" * 70, "😀" * 35],
+    2: ["a" * 161, "a" * 306, "€" * 80 + "a", "ç" * 71, "ç" * 134, "😀" * 35 + "a"],
+    3: ["a" * 307, "ç" * 135, "\ud83d" * 135],  # halves, which no table holds but a caller may
+}
+BESIDE_A_LIMIT = {
+    2: ["a" * 151 + "€" + "a" * 153, "€" * 152, "ç" * 65 + "😀" + "ç" * 67, "😀" * 66],
+    3: ["a" * 152 + "€" + "a" * 152, "€" * 153, "ç" * 66 + "😀" + "ç" * 66, "😀" * 67],
+}
+"""A character of two septets or units is never split across two parts."""
+
+
 @pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("", 1),
-        ("a" * 160, 1),
-        ("a" * 161, 2),
-        ("a" * 306, 2),
-        ("a" * 307, 3),
-        ("€" * 80, 1),
-        ("€" * 80 + "a", 2),
-        ("ç" * 70, 1),
-        ("ç" * 71, 2),
-        ("ç" * 134, 2),
-        ("ç" * 135, 3),
-        ("😀" * 35, 1),
-        ("😀" * 35 + "a", 2),
-        # A character of two septets or units is never split across two parts.
-        ("a" * 152 + "€" + "a" * 152, 3),
-        ("a" * 151 + "€" + "a" * 153, 2),
-        ("€" * 153, 3),
-        ("€" * 152, 2),
-        ("ç" * 66 + "😀" + "ç" * 66, 3),
-        ("ç" * 65 + "😀" + "ç" * 67, 2),
-        ("😀" * 67, 3),
-        ("😀" * 66, 2),
-        ("\ud83d" * 135, 3),  # halves, which no table holds but a caller may
-    ],
+    ("text", "parts"), [(text, n) for some in (BY_PARTS, BESIDE_A_LIMIT) for n in some for text in some[n]]
 )
 def test_parts_at_the_limits(text, parts):
     """One SMS holds 160 septets or 70 units; the parts of a longer text hold 153 or 67."""

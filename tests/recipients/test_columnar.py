@@ -4,13 +4,12 @@ import datetime as dt
 import os
 from types import SimpleNamespace
 
-import fsspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
-from support.tables import read, write
+from support.tables import Storage, read, write
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.sources import open_source
@@ -49,51 +48,18 @@ def test_times_in_96_bits_keep_their_year(tmp_path):
     assert read(tmp_path / "a.parquet") == {"a": times, "b": ["x", "y", "z", None]}
 
 
-class CountingFile:
-    """A file that knows how much of it was read."""
-
-    def __init__(self, file, counts):
-        self.file, self.counts = file, counts
-
-    def read(self, *args):
-        data = self.file.read(*args)
-        self.counts.append(len(data))
-        return data
-
-    def __getattr__(self, name):
-        return getattr(self.file, name)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.file.close()
-
-
-class CountingFilesystem:
-    """The local filesystem, as one that is not local, counting bytes."""
-
-    def __init__(self):
-        self.local, self.counts = fsspec.filesystem("file"), []
-
-    def open(self, path, mode):
-        return CountingFile(self.local.open(path, mode), self.counts)
-
-    def __getattr__(self, name):
-        return getattr(self.local, name)
-
-
 def test_only_what_is_needed_is_read(tmp_path):
     """Columns that are not needed are not read, nor are row groups before it is their turn."""
     rows, path = 20_000, tmp_path / "a.parquet"
     wide = pa.array([os.urandom(300) for _ in range(rows)])
     pq.write_table(pa.table({"a": range(rows), "wide": wide}), path, row_group_size=1000, compression="none")
-    filesystem = CountingFilesystem()
-    batches = open_source(SimpleNamespace(fs=filesystem, path=str(path))).batches(["a"])
+    storage = Storage()
+    batches = open_source(SimpleNamespace(fs=storage, path=str(path))).batches(["a"])
     assert len(next(batches)) == 10_000
-    early = sum(filesystem.counts)
+    (file,) = storage.opened
+    early = file.count
     assert sum(1 for _ in batches) == 1
-    assert early < sum(filesystem.counts) < path.stat().st_size / 8
+    assert early < file.count < path.stat().st_size / 8
 
 
 def test_names_with_dots(tmp_path):
@@ -171,7 +137,7 @@ WRITERS = {
 def test_arrow_files(tmp_path, name, is_local):
     """Arrow's file format, which is Feather, is read under each of its names, anywhere."""
     WRITERS[name](TABLE, tmp_path / name)
-    source = tmp_path / name if is_local else SimpleNamespace(fs=CountingFilesystem(), path=str(tmp_path / name))
+    source = tmp_path / name if is_local else SimpleNamespace(fs=Storage(), path=str(tmp_path / name))
     assert read(source) == VALUES
     assert read(source, ["c", "a"]) == {"c": VALUES["c"], "a": VALUES["a"]}
     assert open_source(tmp_path / name).description == f"{tmp_path / name} (1 Arrow file)"

@@ -4,11 +4,10 @@ import datetime as dt
 from decimal import Decimal
 from types import SimpleNamespace
 
-import fsspec
 import pandas as pd
 import pyarrow as pa
 import pytest
-from support.tables import read, write
+from support.tables import Storage, read, write
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.recipients.columns import field_of
@@ -20,20 +19,6 @@ def test_many_small_files(tmp_path):
     for n in range(100):
         write(tmp_path / f"{n:03}.parquet", a=[f"{n}.{row}" for row in range(n % 4)])
     assert read(tmp_path, ["a"])["a"] == [f"{n}.{row}" for n in range(100) for row in range(n % 4)]
-
-
-class Storage:
-    """The local filesystem as one that is not local, which keeps what it opened."""
-
-    def __init__(self):
-        self.opened = []
-
-    def open(self, path, mode):
-        self.opened.append(fsspec.filesystem("file").open(path, mode))
-        return self.opened[-1]
-
-    def __getattr__(self, name):
-        return getattr(fsspec.filesystem("file"), name)
 
 
 @pytest.mark.parametrize("end", ["early", "whole", "error"])

@@ -83,13 +83,3 @@ def test_lines_that_are_no_rows(tmp_path, content, line):
         "that is one JSON array is not read"
     )
     assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("name", ["people.json", "people.JSON.gz", "people.txt", "people.xlsx", "27820000001.xls"])
-@pytest.mark.parametrize("in_folder", [False, True])
-def test_files_that_are_not_read(tmp_path, name, in_folder):
-    """Passed over, its people would be left out, or texted although they are on a list; the error says what to do."""
-    (tmp_path / name).write_bytes(b"27820000001")
-    with pytest.raises(SourceError, match=r"the ending of its name is none that is read: .* jsonl, ndjson\.") as caught:
-        open_source(tmp_path if in_folder else tmp_path / name)
-    assert "27820" not in str(caught.value)

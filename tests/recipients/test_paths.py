@@ -56,15 +56,17 @@ def test_what_a_directory_holds_beside_data(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "other", ["june.xlsx", "july.json", "may.csv.xz", "old/april.CSV.bak", "part-0.c000", "README.md"]
+    "other",
+    ["june.xlsx", "july.json", "a.JSON.gz", "may.csv.xz", "old/april.CSV.bak", "part-0.c000", "README.md", "a.arrows"],
 )
-def test_a_directory_with_a_file_that_is_not_read_is_refused(tmp_path, other):
+def test_a_file_that_is_not_read_is_refused(tmp_path, other):
     """Passed over, its people would be left out, or texted although they are on a list, and nobody would notice."""
     write(tmp_path / "a.parquet", a=[1])
     (tmp_path / other).parent.mkdir(exist_ok=True)
     (tmp_path / other).write_bytes(b"x")
-    with pytest.raises(SourceError, match=rf"{tmp_path / other}: the ending of its name is none that is read"):
-        read(tmp_path)
+    for source in (tmp_path, tmp_path / other):
+        with pytest.raises(SourceError, match=rf"{tmp_path / other}: the ending of its name is none that is read"):
+            read(source)
     assert read(f"{tmp_path}/*.parquet") == {"a": [1]}
 
 

@@ -61,13 +61,6 @@ def test_a_key_digests_the_length_of_the_number_the_number_and_the_text(rows):
     assert expected == message_keys([row[0] for row in rows], [row[1] for row in rows])
 
 
-@given(st.tuples(st.text(), st.text()), st.tuples(st.text(), st.text()))
-def test_destination_and_text_do_not_run_together(one, other):
-    """Two messages have one key only if both their destinations and their texts are the same."""
-    first, second = message_keys([one[0], other[0]], [one[1], other[1]])
-    assert (one == other) == (first == second)
-
-
 texts = st.one_of(st.none(), st.text(st.sampled_from("1:-a€"), max_size=4))
 
 

@@ -249,15 +249,6 @@ def test_decimals_of_several_scales(tmp_path):
     assert texts(read(files(tmp_path / "e", whole, cents, pa.array([0.5])), "{x:.2f}")) == ["10.00", "12.50", "0.50"]
 
 
-@pytest.mark.parametrize("keys", [None, ["x"]], ids=["text", "key"])
-def test_short_floats_beside_long_ones(tmp_path, keys):
-    """A float of 32 bits is the number that it was written as, alone and beside a file with longer ones."""
-    short, long = pa.array([0.1], pa.float32()), pa.array([0.1])
-    for name, columns in {"a": (short, long), "b": (long, short)}.items():
-        found = read(files(tmp_path / name, *columns), key_columns=keys)
-        assert found == each_alone(people([0.1, 0.1]), "{x}", keys)
-
-
 def test_a_number_in_a_short_float_is_not_texted_beside_a_long_one(tmp_path):
     """A phone number that a short float has lost is refused, also where another file or row has long ones."""
     long, short = 27820000001.0, 27820000123.0

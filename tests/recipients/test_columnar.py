@@ -4,7 +4,6 @@ import datetime as dt
 import os
 from types import SimpleNamespace
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,13 +14,6 @@ from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.sources import open_source
 
 ROWS = 400_000
-
-
-@pytest.mark.parametrize("row_group_size", [1, 7, 1000])
-def test_row_groups_of_any_size(tmp_path, row_group_size):
-    """How the rows lie in row groups does not show."""
-    pq.write_table(pa.table({"a": range(1000)}), tmp_path / "a.parquet", row_group_size=row_group_size)
-    assert read(tmp_path) == {"a": list(range(1000))}
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
@@ -55,10 +47,11 @@ def test_only_what_is_needed_is_read(tmp_path):
     pq.write_table(pa.table({"a": range(rows), "wide": wide}), path, row_group_size=1000, compression="none")
     storage = Storage()
     batches = open_source(SimpleNamespace(fs=storage, path=str(path))).batches(["a"])
-    assert len(next(batches)) == 10_000
+    values = next(batches)["a"].to_pylist()
     (file,) = storage.opened
     early = file.count
-    assert sum(1 for _ in batches) == 1
+    values += [value for batch in batches for value in batch["a"].to_pylist()]
+    assert values == list(range(rows))
     assert early < file.count < path.stat().st_size / 8
 
 
@@ -67,13 +60,6 @@ def test_names_with_dots(tmp_path):
     path = write(tmp_path / "a.parquet", pa.table({"a": [{"b": 1}], "a.c": [2], "x": [3]}))
     assert read(path, ["a.c"]) == {"a.c": [2]}
     assert read(path, ["a"]) == {"a": [{"b": 1}]}
-
-
-def test_text_is_text(tmp_path):
-    """Categories and wide text, which pandas and others write, are read as plain text."""
-    frame = pd.DataFrame({"a": pd.Categorical(["x", None]), "b": pd.array(["y", None], dtype="string")})
-    frame.to_parquet(tmp_path / "a.parquet")
-    assert read(tmp_path) == {"a": ["x", None], "b": ["y", None]}
 
 
 @pytest.mark.parametrize(("name", "kind"), [("a.parquet", "Parquet"), ("part-0", "Parquet"), ("a.arrow", "Arrow")])

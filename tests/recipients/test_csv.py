@@ -55,12 +55,6 @@ def test_values_are_text_as_written(tmp_path, value):
     assert read(write(tmp_path / "a.csv", rows.encode()), ["a"]) == {"a": [value, value]}
 
 
-def test_missing_values(tmp_path):
-    """A field without anything in it is null, quoted or not: a writer that quotes everything quotes nothing, too."""
-    path = write(tmp_path / "a.csv", b'a,b,c\n,"",x\n"",x,\n')
-    assert read(path) == {"a": [None, None], "b": [None, "x"], "c": ["x", None]}
-
-
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("beginning", [b"", b"\xef\xbb\xbf", b"\n\n"], ids=["", "BOM", "blank"])
 def test_lines(tmp_path, line_end, beginning):

@@ -14,13 +14,6 @@ from airflow_provider_sms.recipients.columns import field_of
 from airflow_provider_sms.recipients.sources import open_source
 
 
-def test_many_small_files(tmp_path):
-    """Files of a few rows each are read in the order of their names."""
-    for n in range(100):
-        write(tmp_path / f"{n:03}.parquet", a=[f"{n}.{row}" for row in range(n % 4)])
-    assert read(tmp_path, ["a"])["a"] == [f"{n}.{row}" for n in range(100) for row in range(n % 4)]
-
-
 @pytest.mark.parametrize("end", ["early", "whole", "error"])
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow", "jsonl"])
 def test_each_file_is_opened_once_and_closed(tmp_path, suffix, end):

@@ -18,41 +18,38 @@ from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnava
 from airflow_provider_sms.recipients.paths import require_parquet_name, without_secrets
 from airflow_provider_sms.recipients.sources import open_source
 
-
-@pytest.fixture
-def memory():
-    """Give a filesystem that is not the local one, empty."""
-    filesystem = fsspec.filesystem("memory")
-    filesystem.store.clear()
-    filesystem.pseudo_dirs[:] = [""]
-    yield filesystem
-    filesystem.store.clear()
-    filesystem.pseudo_dirs[:] = [""]
+TREE = ["p1.parquet", "p2.PARQUET", "part-0", "q.pq", "day/b.parquet", "day/a1.parquet", "day/a[1].parquet"]
+HIDDEN = ["_p.parquet", "_temporary/0/x.parquet", ".ipynb_checkpoints/x.parquet", "day/.staging/x.parquet"]
+MARKERS = ["_SUCCESS", ".a.parquet.crc", "day/_SUCCESS"]
 
 
-def remember(filesystem, path, **columns):
-    with filesystem.open(path, "wb") as file:
-        pq.write_table(pa.table(columns), file)
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        *((each, sorted(TREE)) for each in ("", "/", "*")),
+        ("p?.*", TREE[:2]),
+        ("**/*.parquet", ["day/a1.parquet", "day/a[1].parquet", "day/b.parquet", "p1.parquet"]),
+        ("**/b.parquet", ["day/b.parquet"]),
+        ("*/*.parquet", ["day/a1.parquet", "day/a[1].parquet", "day/b.parquet"]),
+        ("day/a[1].parquet", ["day/a[1].parquet"]),  # a file whose name has the signs of a glob
+        *((each, [each]) for each in HIDDEN),
+        ("*/.staging/*.parquet", ["day/.staging/x.parquet"]),
+        ("_temporary/*/x.parquet", ["_temporary/0/x.parquet"]),
+    ],
+)
+def test_directories_and_globs(tmp_path, source, names):
+    """Files at any depth, sorted by path; a name without an ending is taken for Parquet.
 
-
-def test_a_directory(tmp_path):
-    """A directory is all files in it, at any depth, sorted by path; a name without an ending is taken for Parquet."""
-    write(tmp_path / "b" / "2.parquet", a=[3])
-    write(tmp_path / "a.PARQUET", a=[1])
-    write(tmp_path / "b" / "1.pq", a=[2])
-    write(tmp_path / "c" / "part-0", a=[4])
-    source = open_source(str(tmp_path))
-    assert source.description == f"{tmp_path} (4 Parquet files)"
-    assert read(tmp_path) == read(f"{tmp_path}/") == {"a": [1, 2, 3, 4]}
-
-
-def test_what_a_directory_holds_beside_data(tmp_path):
-    """Markers, hidden and temporary files, and directories of these are passed over."""
-    write(tmp_path / "a.parquet", a=[1])
-    for name in ("_SUCCESS", ".a.parquet.crc", "_temporary/0/b.parquet", ".staging/c.parquet"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(b"x")
-    assert read(tmp_path) == {"a": [1]}
+    Markers, copies and unfinished tables are passed over, and so are folders of these: they hold people who are not
+    meant. What the source names is meant, and so is what lies below a folder that it names.
+    """
+    folder = tmp_path / ".cache" / "_out"
+    for name in TREE + HIDDEN:
+        write(folder / name, name=[name])
+    for name in MARKERS:
+        (folder / name).write_bytes(b"x")
+    assert read(f"{folder}/{source}") == {"name": names}
+    assert open_source(f"{folder}/").description == f"{folder}/ ({len(TREE)} Parquet files)"
 
 
 @pytest.mark.parametrize(
@@ -155,40 +152,13 @@ def test_a_folder_in_which_nothing_is_looked_for_need_not_be_listed(tmp_path, un
     assert read(f"{tmp_path}/{source}") == {"a": [1]}
 
 
-def test_a_glob(tmp_path):
-    """A glob is the files that match, sorted, and the files in the directories that match."""
-    for name in ("p2.parquet", "p1.parquet", "q.parquet", "_p.parquet", "part/x.parquet"):
-        write(tmp_path / name, name=[name])
-    assert read(f"{tmp_path}/p?.parquet") == {"name": ["p1.parquet", "p2.parquet"]}
-    assert read(f"{tmp_path}/*") == {"name": ["p1.parquet", "p2.parquet", "part/x.parquet", "q.parquet"]}
-    assert read(f"{tmp_path}/**/x.parquet") == {"name": ["part/x.parquet"]}
-
-
-def test_names_count_within_a_source_alone(tmp_path):
-    """Those of the way to it hide nothing, and a file whose name has the signs of a glob is itself."""
-    write(tmp_path / ".cache" / "_out" / "a1.parquet", a=[1])
-    path = write(tmp_path / ".cache" / "_out" / "a[1].parquet", a=[2])
-    assert read(tmp_path / ".cache" / "_out") == {"a": [1, 2]}
-    assert read(path) == {"a": [2]}
-
-
-def test_a_glob_looks_into_no_hidden_folder(tmp_path):
-    """Copies and unfinished tables there hold people who are not meant; a folder that the glob names is meant."""
-    for name in ("a", "day/b", "_temporary/0/x", ".ipynb_checkpoints/x", "day/.staging/x"):
-        write(tmp_path / f"{name}.parquet", name=[name])
-    assert read(f"{tmp_path}/**/*.parquet") == {"name": ["a", "day/b"]}
-    assert read(f"{tmp_path}/*/*.parquet") == {"name": ["day/b"]}
-    assert read(f"{tmp_path}/*/.staging/*.parquet") == {"name": ["day/.staging/x"]}
-    assert read(f"{tmp_path}/_temporary/*/x.parquet") == {"name": ["_temporary/0/x"]}
-
-
-def test_other_filesystems(memory, tmp_path):
+def test_other_filesystems(tmp_path):
     """A URI of any protocol that fsspec knows, or an object with a filesystem and a path, is a file there, or several.
 
     Airflow's ObjectStoragePath is such an object.
     """
-    remember(memory, "/data/b.parquet", a=[2])
-    remember(memory, "/data/year=2024/a.parquet", a=[1])
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/data/b.parquet": parquet(a=[2]), "/data/year=2024/a.parquet": parquet(a=[1])})
     for make in (str, UPath):
         assert read(make("memory://data/b.parquet")) == {"a": [2]}
         assert read(make("memory://data"), ["a"]) == {"a": [2, 1]}
@@ -198,6 +168,7 @@ def test_other_filesystems(memory, tmp_path):
     assert open_source("memory://data").description == "memory://data (2 Parquet files)"
     write(tmp_path / "a.parquet", a=[1])
     assert read(UPath(tmp_path / "a.parquet")) == read(UPath(f"file://{tmp_path}")) == {"a": [1]}
+    memory.rm("/data", recursive=True)
 
 
 class ObjectStore(AbstractFileSystem):

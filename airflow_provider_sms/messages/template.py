@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import USED_BY, Field, parse_template
-from airflow_provider_sms.messages.plain_text import BLANKS, plain_text, tidy_text
+from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.messages.texts import by_value, missing_words, tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     beyond_calendar,
@@ -22,13 +22,13 @@ from airflow_provider_sms.recipients.columns import (
     field_of,
     is_float,
     is_text,
-    lost_digits,
     mask,
     type_words,
     value_type,
     whole_floats,
 )
 from airflow_provider_sms.recipients.values import (
+    LOST_FROM,
     fits_text,
     fits_value_in_text,
     format_value_in,
@@ -85,7 +85,7 @@ class Template:
     def __init__(self, text: str) -> None:
         pieces = parse_template(text)
         self._joins = _joins_values(pieces)
-        self._pieces = pieces if self._joins else _tidied(pieces)
+        self._pieces = pieces if self._joins else parse_template(tidy_text(text))
         self._fields = [piece for piece in self._pieces if isinstance(piece, Field)]
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
 
@@ -181,10 +181,11 @@ def is_value(kind: pa.DataType) -> bool:
 
 def too_large(column: pa.Array) -> tuple[pa.Array, str] | None:
     """Return which values neither a text nor a key can hold, and why; None where there are none."""
-    for rows, reason in ((lost_digits(column), LOST_DIGITS), (beyond_calendar(column), NO_CALENDAR)):
-        if rows is not None and pc.any(rows).as_py():
-            return rows, reason
-    return None
+    if is_float(column.type):
+        rows, reason = pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64]))), LOST_DIGITS
+    else:
+        rows, reason = beyond_calendar(column), NO_CALENDAR
+    return None if rows is None or not pc.any(rows).as_py() else (rows, reason)
 
 
 def without_too_large(column: pa.Array) -> pa.Array:
@@ -197,16 +198,6 @@ def _joins_values(pieces: list[str | Field]) -> bool:
     """Return whether a character beside a field joins the value, such as U+200C before the plural of a Persian word."""
     edges = [character for piece in pieces if isinstance(piece, str) for character in (piece[:1], piece[-1:])]
     return len(pieces) > 1 and any(unicodedata.category(each) in {"Cf", "Mn", "Mc", "Me"} for each in edges if each)
-
-
-def _tidied(pieces: list[str | Field]) -> list[str | Field]:
-    """Tidy the text between the fields, and strip the blanks at both ends."""
-    tidied = [piece if isinstance(piece, Field) else plain_text(piece) for piece in pieces]
-    if tidied and isinstance(tidied[0], str):
-        tidied[0] = tidied[0].lstrip(BLANKS)
-    if tidied and isinstance(tidied[-1], str):
-        tidied[-1] = tidied[-1].rstrip(BLANKS)
-    return [piece for piece in tidied if piece != ""]
 
 
 def _fits(kind: pa.DataType, spec: str) -> bool:

@@ -77,14 +77,6 @@ def whole_floats(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.and_(exact, whole), column, pa.nulls(1, pa.float64())[0]).cast(pa.int64())
 
 
-def lost_digits(column: pa.Array) -> pa.Array | None:
-    """Return which values are floats too large to tell which integer they were; None where the type holds none.
-
-    :param column: plain.
-    """
-    return pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64]))) if is_float(column.type) else None
-
-
 def beyond_calendar(column: pa.Array) -> pa.Array | None:
     """Return which values are dates or times outside the years 1 to 9999; None where the type holds none.
 

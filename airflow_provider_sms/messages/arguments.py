@@ -36,7 +36,6 @@ class Field(NamedTuple):
 def parse_template(text: Any) -> list[str | Field]:
     """Return the pieces of a template, in order.
 
-    :param text: the template, in the syntax of :meth:`str.format`.
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
     if not isinstance(text, str):
@@ -86,10 +85,7 @@ def check_message(message: Any) -> list[str | Field]:
 
 
 def check_columns(destination_column: Any, content_column: Any, key_columns: Any) -> None:
-    """Refuse values that cannot be the names of columns.
-
-    :raises InputError: names the argument.
-    """
+    """Refuse values that cannot be the names of columns."""
     if not isinstance(destination_column, str) or not destination_column:
         raise InputError("destination_column must be the name of a column, such as 'destination'")
     if content_column is not None and not isinstance(content_column, str):
@@ -112,7 +108,6 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
 def read_groups(given: Any) -> list[str]:
     """Return the names of groups as a list, as they are written, each once.
 
-    :param given: one name, or several.
     :raises InputError: there is no name, or one is empty, has blanks around it, is the text of a list, or differs from
         another only in its capitals: it could miss the group that is meant, or reach one group twice.
     """

@@ -45,7 +45,6 @@ class Composer:
         as ``"ZA"``; None means that every number carries its country code.
     :param key_columns: columns that identify a message together with its destination; None means that its text does,
         and an empty list that the destination alone does.
-    :raises TemplateError: the template is wrong.
     """
 
     def __init__(
@@ -66,11 +65,7 @@ class Composer:
         """The columns that are read, each once, the destination first."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that all columns exist and have usable types, before any row is read.
-
-        :raises ColumnError: names the column and the argument that names it.
-        :raises TemplateError: a format does not fit its column.
-        """
+        """Check that all columns exist and have usable types, before any row is read."""
         if not schema.names:
             return  # an empty list of rows has no columns, and lacks none
         kind = field_of(schema, self._destination_column, "destination_column").type
@@ -89,10 +84,7 @@ class Composer:
                 )
 
     def compose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch as :data:`~airflow_provider_sms.messages.spool.SCHEMA` has them.
-
-        :param batch: rows with :attr:`columns`.
-        """
+        """Return the rows of a batch as :data:`~airflow_provider_sms.messages.spool.SCHEMA` has them."""
         numbers = column_of(batch, self._destination_column, "destination_column")
         cleaned, texts = clean_destinations(numbers, self._default_region), self._text.render(batch)
         reasons = cleaned.reasons

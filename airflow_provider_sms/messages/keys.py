@@ -55,10 +55,8 @@ def message_keys(
     """Return the key of each message: a digest of its destination and text, or of its destination and key values.
 
     :param destinations: digits with country code.
-    :param contents: the texts; not used when there are key values.
     :param key_values: the key columns, each with a value for every message. None means that the text identifies a
         message, and an empty list that the destination alone does.
-    :returns: a BLAKE2b digest of 16 bytes for each message.
     """
     base, identities = _BY_TEXT, contents
     if key_values is not None:
@@ -126,10 +124,7 @@ def key_halves(keys: bytes | memoryview) -> npt.NDArray[np.int64]:
 
 
 def group_key(message: str, groups: Iterable[str]) -> bytes:
-    """Return the key of a text to groups; the order of the groups and repeated names do not matter.
-
-    :returns: a BLAKE2b digest of 16 bytes.
-    """
+    """Return the key of a text to groups; the order of the groups and repeated names do not matter."""
     identity = json.dumps([sorted({plain_text(name) for name in groups}), message])
     return blake2b(identity.encode(), digest_size=KEY_BYTES, person=b"sms: groups").digest()
 

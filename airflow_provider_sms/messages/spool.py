@@ -97,19 +97,13 @@ class CheckedSpool:
         self._writer = pa.ipc.new_stream(self._file, SCHEMA, options=pa.ipc.IpcWriteOptions(compression=_COMPRESSION))
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows after those that were added before.
-
-        :raises SourceUnavailableError: as when it is made.
-        """
+        """Add rows after those that were added before."""
         with naming_folder():
             self._writer.write_batch(rows)
         self._rows += len(rows)
 
     def finish(self) -> None:
-        """End writing.
-
-        :raises SourceUnavailableError: as when it is made.
-        """
+        """End writing."""
         with naming_folder():
             self._writer.close()
             self._file.flush()
@@ -167,10 +161,7 @@ class _Reading(io.RawIOBase):
 
 @contextmanager
 def naming_folder() -> Iterator[None]:
-    """Turn an error of the disk into one that names the folder.
-
-    :raises SourceUnavailableError: a file cannot be created or written there.
-    """
+    """Turn an error of the disk into one that names the folder."""
     try:
         yield
     except OSError as error:

@@ -73,8 +73,6 @@ class Template:
     A field is the exact name of a column, so ``{a.b}`` names the column ``a.b``, and may have a format, as in
     ``{amount:.2f}``. Without one, a whole number reads as such, even in a float column: ``120``. Literal braces are
     doubled. The text appears in no repr and in no error.
-
-    :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
 
     __slots__ = ("_fields", "_joins", "_pieces", "columns")
@@ -90,11 +88,7 @@ class Template:
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that the columns exist and that their values can be written as text.
-
-        :raises ColumnError: a column is missing, or has values without a text form.
-        :raises TemplateError: a format does not fit its column, or decimals lack one that sets their digits.
-        """
+        """Check that the columns exist and that their values can be written as text."""
         for field in self._fields:
             column = field_of(schema, field.column, USED_BY)
             kind = value_type(column.type)
@@ -116,11 +110,7 @@ class Template:
                 )
 
     def render(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the text of each row; null where a value that it needs is missing, or does not fit its format.
-
-        :param batch: rows with all columns of the template.
-        :raises ColumnError: a column is missing.
-        """
+        """Return the text of each row; null where a value that it needs is missing, or does not fit its format."""
         if not self._fields:
             return pa.repeat(constant("".join(map(str, self._pieces))), len(batch))
         pieces = [_texts(batch, piece) if isinstance(piece, Field) else constant(piece) for piece in self._pieces]
@@ -147,10 +137,7 @@ class TextColumn:
         self.columns = (column,)
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that the column exists and holds text.
-
-        :raises ColumnError: it is missing, or of another type.
-        """
+        """Check that the column exists and holds text."""
         kind = field_of(schema, self.columns[0], "content_column").type
         if not is_text(value_type(kind)) and not pa.types.is_null(kind):
             raise ColumnError(
@@ -159,10 +146,7 @@ class TextColumn:
             )
 
     def render(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the text of each row, tidied, with its line breaks; null where there is none.
-
-        :raises ColumnError: the column is missing.
-        """
+        """Return the text of each row, tidied, with its line breaks; null where there is none."""
         column = column_of(batch, self.columns[0], "content_column").cast(pa.string())
         return pc.if_else(missing_words(tidy(column)), constant(None), tidy(column, tidy_text))
 
@@ -259,7 +243,6 @@ def write_numbers(column: pa.Array, spec: str) -> pa.Array:
     Common formats are written for the whole column at once: amounts one by one make a send a sixth slower.
 
     :param column: of integers, 64-bit floats or decimals.
-    :param spec: the format, in the syntax of :func:`format`.
     :returns: strings, null for null and for numbers that :func:`write` must write.
     """
     fixed_point = _is_fixed_point(spec)

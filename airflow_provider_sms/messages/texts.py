@@ -35,7 +35,6 @@ _MAY_BE_MISSING = f"^(?:{'|'.join(map(re.escape, MISSING_WORDS))}|#.*)$"
 def tidy(column: pa.Array, tidied: Callable[[str], str] = tidy_value) -> pa.Array:
     """Return a column of texts with each text tidied.
 
-    :param column: of type ``string``.
     :param tidied: how a text is tidied; it changes no text of plain letters and signs without blanks around it.
     """
     rows = pc.match_substring_regex(column, _UNTIDY)

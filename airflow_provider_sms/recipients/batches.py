@@ -45,7 +45,6 @@ class Source:
         :param columns: the columns to read, as arguments name them; None means all.
         :param check: raises an error for columns that cannot be used. Called with the columns of each batch that has
             others than the one before.
-        :raises SourceError: the source cannot be read.
         """
         with naming(self.argument), closing(self.read(columns)) as batches:
             seen: pa.Schema | None = None
@@ -90,10 +89,7 @@ def naming(argument: str) -> Iterator[None]:
 
 
 def check_names(names: Sequence[str], description: str) -> None:
-    """Refuse columns that cannot be told apart.
-
-    :raises SourceError: names the first column name that occurs twice.
-    """
+    """Refuse columns that cannot be told apart."""
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         shown = mask_numbers_in(twice)

@@ -27,10 +27,7 @@ time before 1677 or after 2262, such as the end of the year 9999, turns into ano
 
 @contextmanager
 def opened_parquet(file: DataFile) -> Iterator[Table]:
-    """Open a Parquet file.
-
-    :raises SourceError: it is of another format, damaged or cannot be read.
-    """
+    """Open a Parquet file."""
     how: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": _INT96_UNIT}
     with opened(file) as stored:
         step = _LOCAL_STEP if isinstance(stored, pa.OSFile) else _REMOTE_STEP
@@ -44,9 +41,6 @@ def opened_parquet(file: DataFile) -> Iterator[Table]:
 
 @contextmanager
 def opened_arrow(file: DataFile) -> Iterator[Table]:
-    """Open an Arrow file at its first row.
-
-    :raises SourceError: it is of another format, damaged or cannot be read.
-    """
+    """Open an Arrow file at its first row."""
     with opened(file) as content, pa.ipc.open_file(content) as reader:
         yield reader.schema, lambda _: map(reader.get_batch, range(reader.num_record_batches))

@@ -144,21 +144,14 @@ def _hold_numbers(names: Sequence[str]) -> bool:
 
 
 def stored_names(schema: pa.Schema, names: Sequence[str] | None) -> list[str]:
-    """Return the names of columns, each once, as the source has them; None means all columns.
-
-    :raises ColumnError: there is no such column, or more than one.
-    """
+    """Return the names of columns, each once, as the source has them; None means all columns."""
     if names is None:
         return list(schema.names)
     return list(dict.fromkeys(field_of(schema, name, "columns").name for name in names))
 
 
 def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
-    """Return a column of a batch, plain.
-
-    :param used_by: the argument that names the column, for the error.
-    :raises ColumnError: there is no such column, or more than one.
-    """
+    """Return a column of a batch, plain."""
     field = field_of(batch.schema, name, used_by)
     return plain(batch.column(batch.schema.get_field_index(field.name)))
 

@@ -40,10 +40,7 @@ _DIGITS_OF_A_DATE = 8
 
 @contextmanager
 def opened_csv(file: DataFile) -> Iterator[Table]:
-    """Open a CSV file at its first row.
-
-    :raises SourceError: it cannot be read, or its header does not name its columns.
-    """
+    """Open a CSV file at its first row."""
     with opened_text(file) as content:
         beginning = content.read(_SAMPLE)
         text = beginning.removeprefix(b"\xef\xbb\xbf")

@@ -31,10 +31,7 @@ columns at least, and in memory that does not grow with the file."""
 def open_files(
     opened_table: Callable[[DataFile], AbstractContextManager[Table]], files: Sequence[DataFile], description: str
 ) -> Source:
-    """Return the source of files of one format, each of which is opened once.
-
-    :param opened_table: opens a file of the format.
-    """
+    """Return the source of files of one format, each of which is opened once."""
 
     def read(columns: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         empty = 0

@@ -22,10 +22,7 @@ _LONGEST = 1 << 20
 
 
 def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of files in order.
-
-    :raises SourceError: a file cannot be read, or a line is not a JSON object.
-    """
+    """Yield the rows of files in order."""
     for file in files:
         with opened_text(file) as content:
             for number, line in enumerate(iter(lambda: content.readline(_LONGEST + 1), b""), 1):

@@ -32,10 +32,7 @@ _AS_TEXT = {UUID, np.float16, np.float32}
 
 
 def from_dataframe(frame: pd.DataFrame) -> Source:
-    """Return the source of a DataFrame; the index is left out.
-
-    :raises SourceError: two columns have the same name.
-    """
+    """Return the source of a DataFrame; the index is left out."""
     description = f"DataFrame of {len(frame)} {by_count(len(frame), 'row')}"
     names = [str(name) for name in frame.columns]
     check_names(names, description)
@@ -98,10 +95,7 @@ def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
 
 
 def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
-    """Return some rows of values, in the order of the names, as a batch.
-
-    :raises SourceError: a column has values from which no column can be made.
-    """
+    """Return some rows of values, in the order of the names, as a batch."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return _batch(dict(zip(names, map(list, columns), strict=True)), description)
 

@@ -69,10 +69,7 @@ class DataFile:
 
 
 def require_parquet_name(path: str, argument: str) -> None:
-    """Refuse a name for a Parquet file that says that the file is something else.
-
-    :raises InputError: names the ending, and says what to do.
-    """
+    """Refuse a name for a Parquet file that says that the file is something else."""
     file = DataFile(None, path.rstrip("/ "))
     if file.format != PARQUET:
         raise InputError(
@@ -106,7 +103,6 @@ def safe_cause(error: Exception, source: Any) -> Exception | None:
 def find_files(source: Any) -> list[DataFile]:
     """Return the files that a path stands for, sorted.
 
-    :param source: path or URI of a file or a directory, a glob, or an object with ``fs`` and ``path``.
     :raises SourceError: there are no such files, or the filesystem cannot list a folder, whose files would be left out.
     :raises SourceUnavailableError: it cannot, and a retry may succeed.
     """

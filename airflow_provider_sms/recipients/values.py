@@ -70,8 +70,7 @@ def write(value: Any, spec: str = "") -> str:
 
     :param spec: Python's format specification; numbers equal in value are written alike. Without one a number has the
         digits that it needs, and never an exponent, and a time of midnight is a date.
-    :raises ValueError: the value cannot be written in that format.
-    :raises TypeError: the value cannot be written in that format.
+    :raises ValueError, TypeError: the value cannot be written in that format.
     """
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return _write_number(value, spec)

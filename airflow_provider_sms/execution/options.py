@@ -20,14 +20,13 @@ from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import Field as ColumnField
 from airflow_provider_sms.messages.arguments import check_columns, check_message, read_groups
-from airflow_provider_sms.messages.plain_text import tidy_text
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.recipients.forms import explain_other, is_rows
 from airflow_provider_sms.recipients.paths import require_parquet_name
 from airflow_provider_sms.recipients.regions import read_region
-from airflow_provider_sms.recipients.values import is_missing
+from airflow_provider_sms.recipients.values import is_missing, tidy_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self

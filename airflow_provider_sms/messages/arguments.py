@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.plain_text import plain_text, tidy_text
-from airflow_provider_sms.recipients.values import is_missing
+from airflow_provider_sms.recipients.values import is_missing, plain_text, tidy_text
 
 USED_BY = "message"
 _DIGITS = 4

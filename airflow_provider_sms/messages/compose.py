@@ -14,7 +14,6 @@ from airflow_provider_sms.messages.keys import is_binary, key_column, message_ke
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.messages.spool import SCHEMA
 from airflow_provider_sms.messages.template import Fault, Template, TextColumn, is_value, too_large, without_too_large
-from airflow_provider_sms.messages.texts import tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
@@ -23,9 +22,11 @@ from airflow_provider_sms.recipients.columns import (
     is_text,
     mask,
     strings,
+    tidy,
     type_words,
     valid_rows,
     value_type,
+    without_missing,
 )
 from airflow_provider_sms.recipients.numbers import can_hold_numbers, clean_destinations
 

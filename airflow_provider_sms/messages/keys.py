@@ -23,10 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.plain_text import plain_text
-from airflow_provider_sms.messages.texts import by_value, tidy
-from airflow_provider_sms.recipients.columns import constant, is_text, plain
-from airflow_provider_sms.recipients.values import key_text
+from airflow_provider_sms.recipients.columns import by_value, constant, is_text, plain, tidy
+from airflow_provider_sms.recipients.values import key_text, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,19 +13,21 @@ import pyarrow.compute as pc
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import USED_BY, Field, parse_template
-from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.messages.texts import by_value, missing_words, tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     beyond_calendar,
+    by_value,
     column_of,
     constant,
     field_of,
     is_float,
     is_text,
     mask,
+    missing_words,
+    tidy,
     type_words,
     value_type,
     whole_floats,
+    without_missing,
 )
 from airflow_provider_sms.recipients.values import (
     LOST_FROM,
@@ -34,6 +36,7 @@ from airflow_provider_sms.recipients.values import (
     format_value_in,
     is_number_format,
     sets_decimals,
+    tidy_text,
     write,
 )
 

@@ -5,6 +5,7 @@ Arrays are made from buffers and read as buffers, since pyarrow's own conversion
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate
@@ -17,10 +18,10 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.values import LOST_FROM
+from airflow_provider_sms.recipients.values import LOST_FROM, MISSING_WORDS, is_missing, tidy_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -30,6 +31,15 @@ _DAY_SECONDS = 86_400
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
 _FIRST, _END = -719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS
 """Seconds from 1970 to the beginning of the year 1, and to the end of the year 9999."""
+_TIDY = (
+    r" -~\x{a1}-\x{ac}\x{ae}-\x{2ff}"  # Latin
+    r"\x{391}-\x{3a1}\x{3a3}-\x{3ce}\x{400}-\x{482}\x{48a}-\x{52f}\x{5d0}-\x{5ea}\x{621}-\x{64a}"  # Greek to Arabic
+    r"\x{2010}-\x{2027}\x{2030}-\x{205e}\x{20a0}-\x{20bf}"  # quotes and dashes, currencies
+    r"\x{3041}-\x{3096}\x{30a1}-\x{30fa}\x{4e00}-\x{9fff}\x{1f300}-\x{1f3fa}\x{1f400}-\x{1faff}"  # kana, Han, pictures
+)
+"""Characters that stay as they are between others of them: seen, and left alone by normalisation (NFC)."""
+_UNTIDY = f"^ | $|[^{_TIDY}]"
+_MAY_BE_MISSING = f"^(?:{'|'.join(map(re.escape, MISSING_WORDS))}|#.*)$"
 
 
 def type_words(kind: pa.DataType) -> str:
@@ -212,3 +222,36 @@ def first_reason(*rules: tuple[pa.Array, str]) -> pa.Array:
     """Return for each row the reason of the first rule that holds for it, null where none does."""
     conditions = pc.make_struct(*(condition for condition, _ in rules), field_names=[str(i) for i in range(len(rules))])
     return pc.case_when(conditions, *(constant(reason) for _, reason in rules))
+
+
+def tidy(column: pa.Array, tidied: Callable[[str], str] = tidy_value) -> pa.Array:
+    """Return a column of texts with each text tidied: a pattern finds the few that need a look.
+
+    :param tidied: how a text is tidied; it changes no text of plain letters and signs without blanks around it.
+    """
+    rows = pc.match_substring_regex(column, _UNTIDY)
+    if not pc.any(rows).as_py():
+        return column
+    return pc.replace_with_mask(column, rows, strings([tidied(text) for text in column.filter(rows).to_pylist()]))
+
+
+def without_missing(column: pa.Array) -> pa.Array:
+    """Return a tidied column with null in place of empty texts and of words for a missing value."""
+    nothing = pc.or_(pc.equal(column, constant("")), missing_words(column))
+    return pc.if_else(nothing, constant(None), column) if pc.any(nothing).as_py() else column
+
+
+def by_value(column: pa.Array, write: Callable[[Any], str | None]) -> pa.Array:
+    """Write each distinct value of a column once."""
+    distinct = pc.dictionary_encode(column)
+    return strings([write(value) for value in distinct.dictionary.to_pylist()]).take(distinct.indices)
+
+
+def missing_words(column: pa.Array) -> pa.Array:
+    """Return which texts of a tidied column are words for a missing value, a spreadsheet's errors included."""
+    found = pc.match_substring_regex(column, _MAY_BE_MISSING)
+    if not pc.any(found).as_py():
+        return found
+    return pc.is_in(
+        column, value_set=strings([text for text in set(column.filter(found).to_pylist()) if is_missing(text)])
+    )

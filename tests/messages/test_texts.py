@@ -13,9 +13,8 @@ from support.composed import composed
 from airflow_provider_sms.exceptions import TemplateError
 from airflow_provider_sms.messages.arguments import check_message
 from airflow_provider_sms.messages.compose import Composer
-from airflow_provider_sms.messages.plain_text import tidy_text, tidy_value
-from airflow_provider_sms.messages.texts import _UNTIDY, tidy, without_missing
-from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing
+from airflow_provider_sms.recipients.columns import _UNTIDY, tidy, without_missing
+from airflow_provider_sms.recipients.values import MISSING_WORDS, is_missing, tidy_text, tidy_value
 
 SIGNS = (
     " \t\xa0\u2007\u202f\u3000\u200b\ufeff\n\r\v\x00\x7f\x85\x92\u2028\u2003\u3001ae\u0301\xe9\u0327\u1100\u1161\u212b"

@@ -23,9 +23,8 @@ from airflow_provider_sms.messages.arguments import check_columns, check_message
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.recipients.forms import explain_other, is_rows
+from airflow_provider_sms.recipients.forms import explain_other, is_rows, read_region
 from airflow_provider_sms.recipients.paths import require_parquet_name
-from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.recipients.values import is_missing, tidy_text
 
 if TYPE_CHECKING:

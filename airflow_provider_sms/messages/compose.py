@@ -13,7 +13,7 @@ from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.keys import is_binary, key_column, message_keys
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.messages.spool import SCHEMA
-from airflow_provider_sms.messages.template import Fault, Template, TextColumn, is_value, too_large, without_too_large
+from airflow_provider_sms.messages.template import Template, TextColumn, is_value, too_large, without_too_large
 from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
@@ -33,17 +33,14 @@ from airflow_provider_sms.recipients.numbers import can_hold_numbers, clean_dest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from airflow_provider_sms.messages.template import Fault
+
 EMPTY_TEXT = "the text is empty"
 
 
 class Composer:
     """The arguments that turn rows into messages, as :class:`.BulkOptions` has checked them; holds no rows.
 
-    :param message: template of the text, for example ``"Hi {first_name}"``; None means that the texts are in a column.
-    :param content_column: column with the text; None means that the text is a template.
-    :param destination_column: column with the number.
-    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, such
-        as ``"ZA"``; None means that every number carries its country code.
     :param key_columns: columns that identify a message together with its destination; None means that its text does,
         and an empty list that the destination alone does.
     """
@@ -91,8 +88,8 @@ class Composer:
         reasons = cleaned.reasons
         columns = pc.if_else(pc.is_null(reasons), constant(None), constant(self._destination_column))
         if faults := [*self._faults_of_texts(batch, texts), *self._faults_of_keys(batch)]:
-            reasons = pc.coalesce(reasons, first_reason(*((fault.rows, fault.reason) for fault in faults)))
-            columns = pc.coalesce(columns, first_reason(*((fault.rows, fault.column) for fault in faults)))
+            reasons = pc.coalesce(reasons, first_reason(*((rows, reason) for rows, _, reason in faults)))
+            columns = pc.coalesce(columns, first_reason(*((rows, column) for rows, column, _ in faults)))
         valid = ~valid_rows(reasons)
         texts = pc.if_else(mask(valid), texts, constant(None))
         # Invalid rows are digested and counted, too, as if they had an empty text: a case less.
@@ -118,14 +115,14 @@ class Composer:
     def _faults_of_texts(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[Fault]:
         blank = pc.equal(pc.utf8_trim_whitespace(texts), constant(""))
         if pc.any(blank).as_py():
-            yield Fault(blank, self._text.columns[0], EMPTY_TEXT)
+            yield blank, self._text.columns[0], EMPTY_TEXT
         if texts.null_count:
             yield from self._text.faults(batch)
 
     def _faults_of_keys(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         for name in self._key_columns:
             if (found := too_large(column_of(batch, name, "key_columns"))) is not None:
-                yield Fault(found[0], name, found[1])
+                yield found[0], name, found[1]
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -61,13 +61,8 @@ _UNGROUPED = r"^([0-9]+)([0-9]{3})([.,]|$)"
 _SCALED_LIMIT = 2.0**40
 
 
-class Fault(NamedTuple):
-    """A reason why some rows have no text."""
-
-    rows: pa.Array
-    """Whether each row has the fault; null counts as False."""
-    column: str
-    reason: str
+Fault: TypeAlias = tuple[pa.Array, str, str]
+"""A reason why some rows have no text: whether each row has the fault (null counts as False), its column, and words."""
 
 
 class Template:
@@ -125,7 +120,7 @@ class Template:
         for field in self._fields:
             yield from _faults_of(batch, field.column, USED_BY)
             reason = NO_NUMBER if is_number_format(field.spec) else NO_DATE
-            yield Fault(pc.is_null(_texts(batch, field)), field.column, reason)
+            yield pc.is_null(_texts(batch, field)), field.column, reason
 
 
 class TextColumn:
@@ -199,11 +194,11 @@ def _faults_of(batch: pa.RecordBatch, name: str, used_by: str) -> Iterator[Fault
     column = column_of(batch, name, used_by)
     if is_text(column.type):
         column = tidy(column)
-        yield Fault(missing_words(column), name, MISSING_WORD)
+        yield missing_words(column), name, MISSING_WORD
         column = without_missing(column)
     elif (found := too_large(column)) is not None:
-        yield Fault(found[0], name, found[1])
-    yield Fault(pc.is_null(column, nan_is_null=True), name, NO_VALUE)
+        yield found[0], name, found[1]
+    yield pc.is_null(column, nan_is_null=True), name, NO_VALUE
 
 
 def _texts(batch: pa.RecordBatch, field: Field) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Columns: the many Arrow types of one kind of value, reduced to one; look-up by name; and arrays made from buffers.
+"""Columns: the many Arrow types of one kind of value, reduced to one; tidied texts; look-up by name; and arrays.
 
 Arrays are made from buffers and read as buffers, since pyarrow's own conversions from and to NumPy import pandas.
 """

@@ -92,10 +92,7 @@ def _separator(sample: list[str], file: DataFile) -> str:
 
 
 def _parsed(block: bytes, names: list[str], delimiter: str, file: DataFile, before: int) -> pa.Table:
-    """Parse some rows.
-
-    :param before: the rows of the file before them.
-    """
+    """Parse some rows, of which the file has others before."""
 
     def refuse(row: csv.InvalidRow) -> str:
         ragged.append(row)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.batches import Source, naming
-from airflow_provider_sms.recipients.columnar import opened_arrow, opened_parquet
 from airflow_provider_sms.recipients.csv import opened_csv
-from airflow_provider_sms.recipients.files import open_files
+from airflow_provider_sms.recipients.files import open_files, opened_arrow, opened_parquet, read_json_lines
 from airflow_provider_sms.recipients.forms import (
     could_be_number,
     explain_other,
@@ -18,7 +17,6 @@ from airflow_provider_sms.recipients.forms import (
     is_in_number_list,
     is_stream,
 )
-from airflow_provider_sms.recipients.json_lines import read_json_lines
 from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream
 from airflow_provider_sms.recipients.paths import (
     ARROW,

@@ -97,10 +97,9 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
         raise InputError("key_columns is a list of column names, such as ['first_name']")
     if len(set(keys)) < len(keys):
         raise InputError("key_columns names a column twice")
-    texts = [] if content_column is None else [content_column]
-    columns = {"destination_column": [destination_column], "content_column": texts, "key_columns": keys}
-    for argument, names in columns.items():
-        if any("{{" in name for name in names):
+    named = [("destination_column", destination_column), ("content_column", content_column or "")]
+    for argument, name in [*named, *(("key_columns", key) for key in keys)]:
+        if "{{" in name:
             raise InputError(f"{argument} takes no template: write the name of the column itself")
 
 

@@ -134,9 +134,6 @@ def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
 def _or_as_written(digits: pa.Array, numbers: pa.Array) -> pa.Array:
     """Return digits, and in place of null the number as it is written; null where there is none."""
     left = pc.is_null(digits)
-    return pc.replace_with_mask(digits, left, strings(list(map(_as_text, numbers.filter(left).to_pylist()))))
-
-
-def _as_text(number: object) -> str | None:
-    text = "" if number is None or number != number else str(number)  # noqa: PLR0124 - NaN is no number
-    return text if text.strip() else None
+    values = numbers.filter(left).to_pylist()
+    written = ["" if each is None or each != each else str(each) for each in values]  # noqa: PLR0124 - NaN is no number
+    return pc.replace_with_mask(digits, left, strings([text if text.strip() else None for text in written]))

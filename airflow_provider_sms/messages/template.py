@@ -32,7 +32,6 @@ from airflow_provider_sms.recipients.columns import (
 from airflow_provider_sms.recipients.values import (
     LOST_FROM,
     fits_text,
-    fits_value_in_text,
     format_value_in,
     is_number_format,
     sets_decimals,
@@ -184,9 +183,10 @@ def _joins_values(pieces: list[str | Field]) -> bool:
 
 def _fits(kind: pa.DataType, spec: str) -> bool:
     """Return whether values of a type can be written in a format; a text may hold a number, a date or a time."""
+    fits_value = is_number_format(spec) or "%" in spec
     if is_text(kind) or pa.types.is_null(kind):
-        return fits_text(spec) or fits_value_in_text(spec)
-    return fits_value_in_text(spec) and is_number_format(spec) != pa.types.is_temporal(kind)
+        return fits_text(spec) or fits_value
+    return fits_value and is_number_format(spec) != pa.types.is_temporal(kind)
 
 
 def _faults_of(batch: pa.RecordBatch, name: str, used_by: str) -> Iterator[Fault]:

@@ -119,9 +119,12 @@ def _column(values: Any, name: str, description: str) -> pa.Array:
         values = values.astype(object).tolist()
     kinds = _kinds(values)
     if len(kinds) > 1:  # often NaN beside text, which pandas writes for a missing text
-        values = [None if _is_nan(value) else value for value in values]
+        nans = (float, np.floating, Decimal)
+        values = [None if isinstance(each, nans) and each != each else each for each in values]  # noqa: PLR0124
         kinds = _kinds(values)
-    is_one = len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1)
+    is_one = len(kinds) <= 1 and not kinds & _AS_TEXT
+    if kinds == {dt.datetime}:
+        is_one = len({str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}) == 1
     # Arrow refuses an integer that would lose digits.
     numbers = pa.float64() if kinds == {int, float} else None
     column = _converted(values, numbers) if is_one or numbers else None
@@ -142,14 +145,6 @@ def _kinds(values: Iterable[Any]) -> set[type]:
         for kind in set(map(type, values))
         if kind.__name__ not in NULLS
     }
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, (float, np.floating, Decimal)) and value != value  # noqa: PLR0124 - NaN equals nothing
-
-
-def _zones(values: Iterable[Any]) -> set[str]:
-    return {str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}
 
 
 def _converted(values: Any, kind: pa.DataType | None = None) -> pa.Array | None:

@@ -290,9 +290,6 @@ def _in_ascii(character: str) -> str:
     return {"Zs": " ", "Pd": "-", "Cf": "", "Ps": "(", "Pe": ")"}.get(kind, wide)
 
 
-# Certain numbers
-
-
 def _certain(written: str, region: str | None) -> str | None:
     """Return the digits, with country code, of a number that can be read in one way only; None for any other."""
     if not (written.isdecimal() or _PLAIN.fullmatch(written)):

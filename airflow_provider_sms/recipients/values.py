@@ -200,11 +200,6 @@ def fits_text(spec: str) -> bool:
     return not re.match("0[0-9]", spec)  # 05 would turn the text 5 into 50000
 
 
-def fits_value_in_text(spec: str) -> bool:
-    """Return whether a format is for numbers, dates or times, which a text may hold."""
-    return is_number_format(spec) or "%" in spec
-
-
 def key_text(text: str) -> str:
     """Return a text as it counts in a key: numbers, dates, times and booleans as if they were stored as such."""
     if _KEY_NUMBER.fullmatch(text):

@@ -181,7 +181,7 @@ def test_a_row_has_one_text_and_one_key_in_any_form(data):
 
 
 anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals")) | st.sampled_from(
-    [np.float32(0.1), np.int64(10), np.True_, 2**60, 2**70, float("nan"), "n/a", dt.time(9, 30)]
+    [np.float32(0.1), np.int64(10), np.True_, 2**60, 2**70, float("nan"), pd.NA, pd.NaT, "n/a", dt.time(9, 30)]
     + [dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone(dt.timedelta(hours=hours))) for hours in (0, 2)]
 )
 

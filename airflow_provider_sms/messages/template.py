@@ -72,17 +72,13 @@ class Template:
     doubled. The text appears in no repr and in no error.
     """
 
-    __slots__ = ("_fields", "_joins", "_pieces", "columns")
-
-    columns: tuple[str, ...]
-    """The columns that the text needs, in order, each once."""
-
     def __init__(self, text: str) -> None:
         pieces = parse_template(text)
         self._joins = _joins_values(pieces)
         self._pieces = pieces if self._joins else parse_template(tidy_text(text))
         self._fields = [piece for piece in self._pieces if isinstance(piece, Field)]
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
+        """The columns that the text needs, in order, each once."""
 
     def check(self, schema: pa.Schema) -> None:
         """Check that the columns exist and that their values can be written as text."""
@@ -125,13 +121,9 @@ class Template:
 class TextColumn:
     """A column that holds the finished texts, used like a template."""
 
-    __slots__ = ("columns",)
-
-    columns: tuple[str, ...]
-    """The column alone."""
-
     def __init__(self, column: str) -> None:
         self.columns = (column,)
+        """The column alone."""
 
     def check(self, schema: pa.Schema) -> None:
         """Check that the column exists and holds text."""

@@ -66,12 +66,8 @@ def from_stream(stream: Any) -> Source:
     return Source(description, read)
 
 
-def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
-    """Return the source of dicts, one for each row; each batch has the columns of the ones before it.
-
-    :param description: its name in a log; none for an iterator, which names itself.
-    """
-    description = description or type(rows).__name__
+def from_dicts(rows: Iterable[Any], description: str) -> Source:
+    """Return the source of dicts, one for each row; each batch has the columns of the ones before it."""
 
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         names: dict[str, None] = {}

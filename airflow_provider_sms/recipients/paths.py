@@ -121,7 +121,7 @@ def find_files(source: Any) -> list[DataFile]:
     except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
         where = f" at {without_secrets(error.filename)}" if isinstance(error, OSError) and error.filename else ""
         words = f"{name}: cannot be looked up: {type(error).__name__}{where}"
-        is_transient = isinstance(error, OSError) and not isinstance(error, PermissionError)
+        is_transient = isinstance(error, OSError) and not isinstance(error, (FileNotFoundError, PermissionError))
         raise (SourceUnavailableError if is_transient else SourceError)(words) from safe_cause(error, source)
 
 

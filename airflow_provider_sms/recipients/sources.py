@@ -69,7 +69,7 @@ def _opened(source: Any, column: str) -> Source:
     if isinstance(source, (list, tuple)):
         return _open_list(source, column)
     if isinstance(source, Iterator):
-        return from_dicts(source)
+        return from_dicts(source, type(source).__name__)
     raise SourceError(explain_other(source))
 
 

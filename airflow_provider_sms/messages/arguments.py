@@ -16,9 +16,8 @@ from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.values import is_missing, plain_text, tidy_text
 
 USED_BY = "message"
-_DIGITS = 4
-"""The most digits of a number in a format, such as a width: wider texts are no text messages, and fill the memory."""
-_TOO_WIDE = re.compile(rf"[0-9]{{{_DIGITS + 1}}}")
+_TOO_WIDE = re.compile("[0-9]{5}")
+"""A number in a format, such as a width: wider texts are no text messages, and fill the memory."""
 
 
 _RENDERED_LIST = re.compile(r"""[\[({]\s*['"].*['"]\s*,?\s*[\])}]|\[\]|\(\)""", re.DOTALL)
@@ -56,7 +55,7 @@ def parse_template(text: Any) -> list[str | Field]:
         if spec and ("{" in spec or "}" in spec):
             raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a field in it; only a fixed one is allowed")
         if spec and _TOO_WIDE.search(spec):
-            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a number above {10**_DIGITS - 1}")
+            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a number above 9999")
         pieces.append(Field(column, spec or ""))
     return pieces
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.messages.template import Fault
 
-EMPTY_TEXT = "the text is empty"
-
 
 class Composer:
     """The arguments that turn rows into messages, as :class:`.BulkOptions` has checked them; holds no rows.
@@ -115,7 +113,7 @@ class Composer:
     def _faults_of_texts(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[Fault]:
         blank = pc.equal(pc.utf8_trim_whitespace(texts), constant(""))
         if pc.any(blank).as_py():
-            yield blank, self._text.columns[0], EMPTY_TEXT
+            yield blank, self._text.columns[0], "the text is empty"
         if texts.null_count:
             yield from self._text.faults(batch)
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 KEY_BYTES = 16
 """The size of a message key."""
 KEY_TYPE = pa.binary(KEY_BYTES)
-_FINGERPRINT_BYTES = 6
-_MODULUS = 1 << 8 * KEY_BYTES
 
 _BY_TEXT = blake2b(digest_size=KEY_BYTES, person=b"sms: text")
 _BY_COLUMNS = blake2b(digest_size=KEY_BYTES, person=b"sms: key columns")
@@ -143,13 +141,14 @@ class Fingerprint:
         """Add the keys of some messages, 16 bytes each, one after the other."""
         # Quarters, so that no column's sum overflows in fewer than 2**32 keys.
         quarters = np.frombuffer(keys, "<u4").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tolist()
-        self._sum = (self._sum + sum(quarter << 32 * place for place, quarter in enumerate(quarters))) % _MODULUS
+        self._sum += sum(quarter << 32 * place for place, quarter in enumerate(quarters))
         self._count += len(keys) // KEY_BYTES
 
     def hexdigest(self) -> str:
         """Return the digest of all keys so far: 12 hexadecimal digits."""
-        whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little")
-        return blake2b(whole, digest_size=_FINGERPRINT_BYTES, person=b"sms: keys").hexdigest()
+        summed = self._sum % (1 << 8 * KEY_BYTES)
+        whole = summed.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little")
+        return blake2b(whole, digest_size=6, person=b"sms: keys").hexdigest()
 
 
 def keys_with_texts(keys: bytes | memoryview, contents: Sequence[str]) -> bytes:

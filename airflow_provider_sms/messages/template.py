@@ -52,7 +52,6 @@ NO_CALENDAR = "a date or time out of range: dates go from the year 1 to 9999"
 NO_NUMBER = "not a number such as 1250.50, which the format in the message can write"
 NO_DATE = "not a date or time such as 2026-03-01 or 2026-03-01 09:30:00, which the format in the message can write"
 
-_USUAL_DIGITS = 2  # of an amount of money
 # With more digits after the point the text of an Arrow decimal may have an exponent.
 _is_fixed_point = re.compile(r"(?P<thousands>,?)\.(?P<digits>[0-6])f").fullmatch
 _UNGROUPED = r"^([0-9]+)([0-9]{3})([.,]|$)"
@@ -99,7 +98,7 @@ class Template:
                 raise TemplateError(
                     f"{USED_BY}: column {field.column!r} holds decimals ({column.type}), and 12.5 could be meant to "
                     "read 12.5 or 12.50. Name the number of digits: "
-                    f"{{{field.column}:.{max(kind.scale, _USUAL_DIGITS)}f}}"
+                    f"{{{field.column}:.{max(kind.scale, 2)}f}}"
                 )
 
     def render(self, batch: pa.RecordBatch) -> pa.Array:

@@ -130,23 +130,20 @@ def opened_arrow(file: DataFile) -> Iterator[Table]:
 
 
 def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of files in order."""
+    """Yield the rows of files in order: each line is an object."""
     for file in files:
         with opened_text(file) as content:
             for number, line in enumerate(iter(lambda: content.readline(_LONGEST + 1), b""), 1):
                 text = line.removeprefix(b"\xef\xbb\xbf").strip()
-                if text:
-                    yield _row(text, file, number)
-
-
-def _row(text: bytes, file: DataFile, number: int) -> dict[str, Any]:
-    try:
-        row = orjson.loads(text) if len(text) <= _LONGEST else None
-    except orjson.JSONDecodeError:
-        row = None  # the parser's words may quote the line
-    if isinstance(row, dict):
-        return row
-    raise SourceError(
-        f"{file.name}: line {number} is not a JSON object; write one object a line, of up to {_LONGEST >> 20} MiB, in "
-        "UTF-8. A file that is one JSON array is not read"
-    )
+                if not text:
+                    continue
+                try:
+                    row = orjson.loads(text) if len(text) <= _LONGEST else None
+                except orjson.JSONDecodeError:
+                    row = None  # the parser's words may quote the line
+                if not isinstance(row, dict):
+                    raise SourceError(
+                        f"{file.name}: line {number} is not a JSON object; write one object a line, of up to "
+                        f"{_LONGEST >> 20} MiB, in UTF-8. A file that is one JSON array is not read"
+                    )
+                yield row

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_numbers_in
@@ -68,7 +67,7 @@ def explain_other(source: object) -> str:
     return f"recipients cannot be read from {kind}: pass {FORMS}"
 
 
-def read_region(written: Any) -> str:
+def read_region(written: object) -> str:
     """Return the code of a region in capitals.
 
     :param written: ISO 3166 alpha-2 code, such as ``ZA`` or ``za``; blanks around it do not count.

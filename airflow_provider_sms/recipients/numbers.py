@@ -39,6 +39,7 @@ IMPOSSIBLE = "not a possible number of the country whose code it begins with"
 IMPOSSIBLE_HERE = "not a possible number in default_region; write those of other countries with + or 00"
 AMBIGUOUS = "can be read with and without a country code: write it with +"
 
+_metadata: Any = PhoneMetadata.metadata_for_region
 _MOBILE = {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE}
 
 _SEPARATORS = re.compile(r"[ \t\-./()]+")
@@ -264,10 +265,6 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
         inner = _parse(f"+{national}")
         is_possible &= inner is None or not inner.is_mobile
     return _Candidate(f"{code}{national}", len(national) >= min(usual or _SHORTEST, _SHORTEST), kind, is_possible)
-
-
-def _metadata(region: str) -> Any:
-    return PhoneMetadata.metadata_for_region(region)
 
 
 @lru_cache

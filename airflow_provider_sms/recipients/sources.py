@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
@@ -28,9 +28,6 @@ from airflow_provider_sms.recipients.paths import (
     is_path,
     without_secrets,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _READERS = {ARROW: opened_arrow, CSV: opened_csv, PARQUET: opened_parquet}
 _MOST_SHOWN = 3

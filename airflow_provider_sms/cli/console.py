@@ -130,8 +130,8 @@ def read_number(written: str, default_region: str | None) -> str:
     :param default_region: country of a number without country code, such as ``ZA``; None means that it has one.
     :raises InputError: there is none, or it cannot be read; the error gives the reason, without the number.
     """
+    from airflow_provider_sms.recipients.forms import read_region
     from airflow_provider_sms.recipients.numbers import read_number as read_cell
-    from airflow_provider_sms.recipients.regions import read_region
 
     if written == STDIN:
         if sys.stdin.isatty():

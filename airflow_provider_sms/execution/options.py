@@ -17,18 +17,14 @@ from airflow_provider_sms.execution.hidden import Rows, is_to_be_rendered
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
-from airflow_provider_sms.messages.group_names import read_groups
-from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.messages.template_syntax import Field as ColumnField
-from airflow_provider_sms.messages.template_syntax import parse_template
+from airflow_provider_sms.messages.arguments import Field as ColumnField
+from airflow_provider_sms.messages.arguments import check_columns, check_message, read_groups
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.recipients.forms import explain_other, is_rows
+from airflow_provider_sms.recipients.forms import explain_other, is_rows, read_region
 from airflow_provider_sms.recipients.paths import require_parquet_name
-from airflow_provider_sms.recipients.regions import read_region
-from airflow_provider_sms.recipients.values import is_missing
+from airflow_provider_sms.recipients.values import is_missing, tidy_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -142,10 +138,7 @@ def _limits(value: Any) -> Limits:
 
 def _group_message(message: Any) -> str:
     """Return the text, tidied; it has the syntax of ``BulkSmsOperator``, without columns."""
-    if message is None:
-        raise InputError("message must be a text, and not empty")
-    check_message(message)
-    pieces = parse_template(message)
+    pieces = check_message(message)
     for piece in pieces:
         if isinstance(piece, ColumnField):
             raise InputError(
@@ -182,7 +175,7 @@ class TableOptions(Arguments):
     """The arguments that say whom to text, and what: those of the operator, and of the sensor with a source."""
 
     source: Annotated[Any, AfterValidator(_source)]
-    message: Annotated[Any, _checked(check_message), BeforeValidator(_text)]
+    message: Annotated[Any, _checked(_optional(check_message)), BeforeValidator(_text)]
     content_column: Any
     destination_column: Any
     default_region: Annotated[Any, _checked(_optional(read_region))]
@@ -190,7 +183,8 @@ class TableOptions(Arguments):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        check_one_text(self.message, self.content_column)
+        if (self.message is None) == (self.content_column is None):
+            raise InputError("exactly one of message and content_column is needed")
         columns = (self.destination_column, self.content_column, getattr(self, "key_columns", None))
         if LATER not in columns:
             check_columns(*columns)

@@ -12,7 +12,7 @@ from airflow_provider_sms.exceptions import NoConnectionError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 from airflow_provider_sms.hooks.connection_form import form_behaviour, form_fields
 from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
-from airflow_provider_sms.messages.group_names import read_groups
+from airflow_provider_sms.messages.arguments import read_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

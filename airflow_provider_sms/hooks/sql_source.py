@@ -143,7 +143,7 @@ class SqlSource:
         return Source(description, lambda _: self._read(hook, description))
 
     def _read(self, hook: Any, description: str) -> Generator[pa.RecordBatch, None, None]:
-        from airflow_provider_sms.recipients.memory import batches_of_reader
+        from airflow_provider_sms.recipients.batches import batch_without_rows
 
         log.info("Reading the %s", description)
         with (
@@ -154,7 +154,9 @@ class SqlSource:
             # Without parameters a percent sign stands for itself.
             cursor.execute(*([self.sql] if self.parameters is None else [self.sql, self.parameters]))
             if hasattr(cursor, "fetch_record_batch"):
-                yield from batches_of_reader(cursor.fetch_record_batch())
+                reader = cursor.fetch_record_batch()
+                yield batch_without_rows(reader.schema)
+                yield from reader
             else:
                 yield from _fetch(cursor, description)
 

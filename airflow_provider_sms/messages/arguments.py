@@ -1,41 +1,72 @@
-"""The arguments that turn rows into messages, as far as they can be checked without a row.
+"""The arguments that say what is texted, and to which groups, as far as they can be checked without a row.
 
-They are checked when a DAG is loaded, hence without Arrow, and again once templates are rendered, before a table is
-read.
+They are checked when a DAG is loaded, every few seconds and hence without Arrow, and again once templates are rendered,
+before a table is read.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable
+from string import Formatter
+from typing import Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
-from airflow_provider_sms.messages.plain_text import tidy_text
-from airflow_provider_sms.messages.template_syntax import parse_template
-from airflow_provider_sms.recipients.values import is_missing
+from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.recipients.values import is_missing, plain_text, tidy_text
+
+USED_BY = "message"
+_TOO_WIDE = re.compile("[0-9]{5}")
+"""A number in a format, such as a width: wider texts are no text messages, and fill the memory."""
 
 
-def check_message(message: Any) -> None:
-    """Refuse a message that could not be written for any row.
+_RENDERED_LIST = re.compile(r"""[\[({]\s*['"].*['"]\s*,?\s*[\])}]|\[\]|\(\)""", re.DOTALL)
+"""A list of names as a template renders it to text. A name in brackets, such as ``[VIP]``, has no quotes there."""
 
-    :param message: the template; None means that the texts are in a column.
-    :raises TemplateError: it is not a valid template, is blank, or is a word for a missing value.
+
+class Field(NamedTuple):
+    """A place in the text for the value of a column."""
+
+    column: str
+    spec: str
+
+
+def parse_template(text: Any) -> list[str | Field]:
+    """Return the pieces of a template, in order.
+
+    :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
-    if message is None:
-        return
-    parse_template(message)
-    check_characters(message)
-    text = tidy_text(message)
-    if not text.strip():
-        raise TemplateError("message is empty")
-    if is_missing(text.strip()):
-        raise TemplateError(f"message is {message!r}: was there no value to render it from?")
+    if not isinstance(text, str):
+        raise TemplateError(f"{USED_BY} must be a text, not {type(text).__name__}")
+    pieces: list[str | Field] = []
+    try:
+        parsed = list(Formatter().parse(text))
+    except ValueError as error:
+        raise TemplateError(f"{USED_BY} is not a template: {error}. Write a literal brace twice") from None
+    for literal, column, spec, conversion in parsed:
+        if literal:
+            pieces.append(literal)
+        if column is None:
+            continue
+        if not column:
+            raise TemplateError(f"{USED_BY}: a field has no name; write the name of a column in it: {{first_name}}")
+        if conversion:
+            raise TemplateError(f"{USED_BY}: {{{column}!{conversion}}} has a conversion; only a format is allowed")
+        if spec and ("{" in spec or "}" in spec):
+            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a field in it; only a fixed one is allowed")
+        if spec and _TOO_WIDE.search(spec):
+            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a number above 9999")
+        pieces.append(Field(column, spec or ""))
+    return pieces
 
 
-def check_characters(message: str) -> None:
-    """Refuse a text that contains half a character, as one cut in the middle of a character does.
+def check_message(message: Any) -> list[str | Field]:
+    """Return the pieces of a message, and refuse one that could not be written for any row.
 
-    :raises TemplateError: names the half and its position, counted from 1.
+    :raises TemplateError: it is not a valid template, is blank, has half a character, as a text that was cut within one
+        does, or is a word for a missing value.
     """
+    pieces = parse_template(message)
     try:
         message.encode()
     except UnicodeEncodeError as error:
@@ -43,22 +74,16 @@ def check_characters(message: str) -> None:
             f"message has half a character (U+{ord(message[error.start]):04X}) at position {error.start + 1}, which "
             "cannot be sent: was it cut from a longer text?"
         ) from None
-
-
-def check_one_text(message: Any, content_column: Any) -> None:
-    """Require exactly one of the two sources of texts.
-
-    :raises InputError: both or neither of them is given.
-    """
-    if (message is None) == (content_column is None):
-        raise InputError("exactly one of message and content_column is needed")
+    text = tidy_text(message).strip()
+    if not text:
+        raise TemplateError("message is empty")
+    if is_missing(text):
+        raise TemplateError(f"message is {message!r}: was there no value to render it from?")
+    return pieces
 
 
 def check_columns(destination_column: Any, content_column: Any, key_columns: Any) -> None:
-    """Refuse values that cannot be the names of columns.
-
-    :raises InputError: names the argument.
-    """
+    """Refuse values that cannot be the names of columns."""
     if not isinstance(destination_column, str) or not destination_column:
         raise InputError("destination_column must be the name of a column, such as 'destination'")
     if content_column is not None and not isinstance(content_column, str):
@@ -71,8 +96,39 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
         raise InputError("key_columns is a list of column names, such as ['first_name']")
     if len(set(keys)) < len(keys):
         raise InputError("key_columns names a column twice")
-    texts = [] if content_column is None else [content_column]
-    columns = {"destination_column": [destination_column], "content_column": texts, "key_columns": keys}
-    for argument, names in columns.items():
-        if any("{{" in name for name in names):
+    named = [("destination_column", destination_column), ("content_column", content_column or "")]
+    for argument, name in [*named, *(("key_columns", key) for key in keys)]:
+        if "{{" in name:
             raise InputError(f"{argument} takes no template: write the name of the column itself")
+
+
+def read_groups(given: Any) -> list[str]:
+    """Return the names of groups as a list, as they are written, each once.
+
+    :raises InputError: there is no name, or one is empty, has blanks around it, is the text of a list, or differs from
+        another only in its capitals: it could miss the group that is meant, or reach one group twice.
+    """
+    groups = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
+        raise InputError("groups must be at least one group's name, and no name may be empty")
+    known: dict[str, tuple[str, str]] = {}
+    for name in groups:
+        spelt = plain_text(name)
+        if is_missing(spelt):
+            raise InputError(f"groups: a name is {name!r}: was there no value to render it from?")
+        if _RENDERED_LIST.fullmatch(spelt.strip()):
+            raise InputError(
+                "groups: a list was rendered into the text of one name. Pass the upstream task's output itself "
+                "(groups=task.output), or set render_template_as_native_obj=True on the DAG"
+            )
+        if spelt != spelt.strip():
+            given, wanted = (repr(mask_numbers_in(each)) for each in (name, spelt.strip()))
+            raise InputError(f"groups: there are blanks around the name {given}; write {wanted}")
+        other, _ = known.setdefault(spelt.casefold(), (spelt, name))
+        if other != spelt:
+            both = " and ".join(repr(mask_numbers_in(each)) for each in (other, spelt))
+            raise InputError(
+                f"groups: {both} differ in capitals alone. If they are one group at the service, its people would get "
+                "the text twice. Name the group once, as the service does"
+            )
+    return [name for _, name in known.values()]

@@ -13,8 +13,7 @@ from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.keys import is_binary, key_column, message_keys
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.messages.spool import SCHEMA
-from airflow_provider_sms.messages.template import Fault, Template, TextColumn, is_value, too_large
-from airflow_provider_sms.messages.texts import tidy, without_missing
+from airflow_provider_sms.messages.template import Template, TextColumn, is_value, too_large, without_too_large
 from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
@@ -23,30 +22,25 @@ from airflow_provider_sms.recipients.columns import (
     is_text,
     mask,
     strings,
-    text,
+    tidy,
     type_words,
     valid_rows,
     value_type,
+    without_missing,
 )
 from airflow_provider_sms.recipients.numbers import can_hold_numbers, clean_destinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-EMPTY_TEXT = "the text is empty"
+    from airflow_provider_sms.messages.template import Fault
 
 
 class Composer:
     """The arguments that turn rows into messages, as :class:`.BulkOptions` has checked them; holds no rows.
 
-    :param message: template of the text, for example ``"Hi {first_name}"``; None means that the texts are in a column.
-    :param content_column: column with the text; None means that the text is a template.
-    :param destination_column: column with the number.
-    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, such
-        as ``"ZA"``; None means that every number carries its country code.
     :param key_columns: columns that identify a message together with its destination; None means that its text does,
         and an empty list that the destination alone does.
-    :raises TemplateError: the template is wrong.
     """
 
     def __init__(
@@ -67,11 +61,7 @@ class Composer:
         """The columns that are read, each once, the destination first."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that all columns exist and have usable types, before any row is read.
-
-        :raises ColumnError: names the column and the argument that names it.
-        :raises TemplateError: a format does not fit its column.
-        """
+        """Check that all columns exist and have usable types, before any row is read."""
         if not schema.names:
             return  # an empty list of rows has no columns, and lacks none
         kind = field_of(schema, self._destination_column, "destination_column").type
@@ -90,17 +80,14 @@ class Composer:
                 )
 
     def compose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch as :data:`~airflow_provider_sms.messages.spool.SCHEMA` has them.
-
-        :param batch: rows with :attr:`columns`.
-        """
+        """Return the rows of a batch as :data:`~airflow_provider_sms.messages.spool.SCHEMA` has them."""
         numbers = column_of(batch, self._destination_column, "destination_column")
         cleaned, texts = clean_destinations(numbers, self._default_region), self._text.render(batch)
         reasons = cleaned.reasons
-        columns = pc.if_else(pc.is_null(reasons), constant(None), text(self._destination_column))
+        columns = pc.if_else(pc.is_null(reasons), constant(None), constant(self._destination_column))
         if faults := [*self._faults_of_texts(batch, texts), *self._faults_of_keys(batch)]:
-            reasons = pc.coalesce(reasons, first_reason(*((fault.rows, fault.reason) for fault in faults)))
-            columns = pc.coalesce(columns, first_reason(*((fault.rows, fault.column) for fault in faults)))
+            reasons = pc.coalesce(reasons, first_reason(*((rows, reason) for rows, _, reason in faults)))
+            columns = pc.coalesce(columns, first_reason(*((rows, column) for rows, column, _ in faults)))
         valid = ~valid_rows(reasons)
         texts = pc.if_else(mask(valid), texts, constant(None))
         # Invalid rows are digested and counted, too, as if they had an empty text: a case less.
@@ -126,32 +113,25 @@ class Composer:
     def _faults_of_texts(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[Fault]:
         blank = pc.equal(pc.utf8_trim_whitespace(texts), constant(""))
         if pc.any(blank).as_py():
-            yield Fault(blank, self._text.columns[0], EMPTY_TEXT)
+            yield blank, self._text.columns[0], "the text is empty"
         if texts.null_count:
             yield from self._text.faults(batch)
 
     def _faults_of_keys(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         for name in self._key_columns:
             if (found := too_large(column_of(batch, name, "key_columns"))) is not None:
-                yield Fault(found[0], name, found[1])
+                yield found[0], name, found[1]
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return a key column, null for empty texts and for words such as NULL: another export may write none at all."""
-    column = column_of(batch, name, "key_columns")
-    if (found := too_large(column)) is not None:
-        column = pc.if_else(found[0], pa.nulls(1, column.type)[0], column)  # its row is invalid
+    column = without_too_large(column_of(batch, name, "key_columns"))
     return without_missing(tidy(column)) if is_text(column.type) else column
 
 
 def _or_as_written(digits: pa.Array, numbers: pa.Array) -> pa.Array:
     """Return digits, and in place of null the number as it is written; null where there is none."""
     left = pc.is_null(digits)
-    return pc.replace_with_mask(
-        digits, left, strings([_as_text(number) for number in numbers.filter(left).to_pylist()])
-    )
-
-
-def _as_text(number: object) -> str | None:
-    text = "" if number is None or number != number else str(number)  # noqa: PLR0124 - NaN is no number
-    return text if text.strip() else None
+    values = numbers.filter(left).to_pylist()
+    written = ["" if each is None or each != each else str(each) for each in values]  # noqa: PLR0124 - NaN is no number
+    return pc.replace_with_mask(digits, left, strings([text if text.strip() else None for text in written]))

@@ -23,10 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.plain_text import plain_text
-from airflow_provider_sms.messages.texts import by_value, tidy
-from airflow_provider_sms.recipients.columns import constant, is_text, plain
-from airflow_provider_sms.recipients.values import key_text
+from airflow_provider_sms.recipients.columns import by_value, constant, is_text, plain, tidy
+from airflow_provider_sms.recipients.values import key_text, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 KEY_BYTES = 16
 """The size of a message key."""
 KEY_TYPE = pa.binary(KEY_BYTES)
-_FINGERPRINT_BYTES = 6
-_MODULUS = 1 << 8 * KEY_BYTES
 
 _BY_TEXT = blake2b(digest_size=KEY_BYTES, person=b"sms: text")
 _BY_COLUMNS = blake2b(digest_size=KEY_BYTES, person=b"sms: key columns")
@@ -49,19 +45,14 @@ _END_OF_TIME = r"(?:(?: 00:00:00)?(?:\.0+)?|(\.[0-9]*[1-9])0+)(Z?)$"
 """A time of midnight and the zeros of a fraction, which do not count, as in :func:`key_text`."""
 
 
-# Messages
-
-
 def message_keys(
     destinations: Sequence[str], contents: Sequence[str], key_values: Sequence[pa.Array] | None = None
 ) -> list[bytes]:
     """Return the key of each message: a digest of its destination and text, or of its destination and key values.
 
     :param destinations: digits with country code.
-    :param contents: the texts; not used when there are key values.
     :param key_values: the key columns, each with a value for every message. None means that the text identifies a
         message, and an empty list that the destination alone does.
-    :returns: a BLAKE2b digest of 16 bytes for each message.
     """
     base, identities = _BY_TEXT, contents
     if key_values is not None:
@@ -128,19 +119,10 @@ def key_halves(keys: bytes | memoryview) -> npt.NDArray[np.int64]:
     return np.frombuffer(keys, np.int64).reshape(-1, 2)
 
 
-# Texts to groups
-
-
 def group_key(message: str, groups: Iterable[str]) -> bytes:
-    """Return the key of a text to groups; the order of the groups and repeated names do not matter.
-
-    :returns: a BLAKE2b digest of 16 bytes.
-    """
+    """Return the key of a text to groups; the order of the groups and repeated names do not matter."""
     identity = json.dumps([sorted({plain_text(name) for name in groups}), message])
     return blake2b(identity.encode(), digest_size=KEY_BYTES, person=b"sms: groups").digest()
-
-
-# Fingerprint of a plan
 
 
 class Fingerprint:
@@ -159,13 +141,14 @@ class Fingerprint:
         """Add the keys of some messages, 16 bytes each, one after the other."""
         # Quarters, so that no column's sum overflows in fewer than 2**32 keys.
         quarters = np.frombuffer(keys, "<u4").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tolist()
-        self._sum = (self._sum + sum(quarter << 32 * place for place, quarter in enumerate(quarters))) % _MODULUS
+        self._sum += sum(quarter << 32 * place for place, quarter in enumerate(quarters))
         self._count += len(keys) // KEY_BYTES
 
     def hexdigest(self) -> str:
         """Return the digest of all keys so far: 12 hexadecimal digits."""
-        whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little")
-        return blake2b(whole, digest_size=_FINGERPRINT_BYTES, person=b"sms: keys").hexdigest()
+        summed = self._sum % (1 << 8 * KEY_BYTES)
+        whole = summed.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little")
+        return blake2b(whole, digest_size=6, person=b"sms: keys").hexdigest()
 
 
 def keys_with_texts(keys: bytes | memoryview, contents: Sequence[str]) -> bytes:

@@ -7,9 +7,7 @@ One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
-from typing import Literal
 
 SEPTETS_SINGLE, SEPTETS_PART = 160, 153
 UNITS_SINGLE, UNITS_PART = 70, 67
@@ -25,10 +23,6 @@ EXTENSION = "\f^{}\\[~]|€"
 ELLIPSIS = "..."
 """Three full stops: the single character for them is not in the GSM alphabet, and would double the price of a text."""
 _ESCAPE = "\x1b"
-_JOINER = "\u200d"
-_FLAG_LETTERS = re.compile(r"[\U0001f1e6-\U0001f1ff]+\Z")
-_is_added = re.compile(r"[\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]").match
-"""Whether a character changes the emoji before it: a colour of skin, or a tag, as in the flag of Scotland."""
 
 _is_basic = re.compile(f"[{re.escape(BASIC)}]*").fullmatch
 _is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
@@ -37,14 +31,6 @@ _parts_of_septets = re.compile(f".{{0,{SEPTETS_PART - 1}}}[^{_ESCAPE}]", re.DOTA
 """The parts of a text with its escapes; one at the end of a part would lose its character to the next."""
 _parts_of_units = re.compile(rb"(?:..){0,%d}[^\xd8-\xdb]." % (UNITS_PART - 1), re.DOTALL).findall
 """The parts of a text in UCS-2; a high surrogate (Unicode 3.8) at the end of a part would be half a character."""
-
-
-def encoding(text: str) -> Literal["GSM-7", "UCS-2"]:
-    """Return the encoding in which a text is sent.
-
-    :param text: one character outside of the GSM alphabet makes all of it UCS-2.
-    """
-    return "GSM-7" if _is_gsm(text) else "UCS-2"
 
 
 def count_parts(text: str) -> int:
@@ -63,10 +49,7 @@ def count_parts(text: str) -> int:
 
 
 def truncate(text: str, parts: int) -> str:
-    """Cut a text to at most a given number of SMS parts.
-
-    A text that is cut ends with three full stops, and is never cut within a character as people see it: neither before
-    an accent or another mark (Unicode category M), nor within an emoji made of several characters, such as a flag.
+    """Cut a text to at most a given number of SMS parts; a text that is cut ends with three full stops.
 
     :param text: of any length and alphabet.
     :param parts: SMS parts that it may take, at least 1.
@@ -76,15 +59,4 @@ def truncate(text: str, parts: int) -> str:
         return text
     # More characters never take fewer parts, so the longest beginning that fits can be found by bisection.
     end = bisect_right(range(len(text)), parts, key=lambda length: count_parts(text[:length] + ELLIPSIS)) - 1
-    while end and _is_within_character(text, end):
-        end -= 1
     return text[:end].rstrip() + ELLIPSIS
-
-
-def _is_within_character(text: str, place: int) -> bool:
-    """Return whether people see the characters before and at a place as one."""
-    if unicodedata.category(text[place])[0] == "M" or _JOINER in text[place - 1 : place + 1] or _is_added(text[place]):
-        return True
-    letters = _FLAG_LETTERS.search(text[:place])
-    # A flag is two letters: an odd one before the place is the first of two.
-    return letters is not None and len(letters[0]) % 2 == 1 and bool(_FLAG_LETTERS.match(text[place]))

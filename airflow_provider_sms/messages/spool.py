@@ -97,19 +97,13 @@ class CheckedSpool:
         self._writer = pa.ipc.new_stream(self._file, SCHEMA, options=pa.ipc.IpcWriteOptions(compression=_COMPRESSION))
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows after those that were added before.
-
-        :raises SourceUnavailableError: as when it is made.
-        """
+        """Add rows after those that were added before."""
         with naming_folder():
             self._writer.write_batch(rows)
         self._rows += len(rows)
 
     def finish(self) -> None:
-        """End writing.
-
-        :raises SourceUnavailableError: as when it is made.
-        """
+        """End writing."""
         with naming_folder():
             self._writer.close()
             self._file.flush()
@@ -167,17 +161,12 @@ class _Reading(io.RawIOBase):
 
 @contextmanager
 def naming_folder() -> Iterator[None]:
-    """Turn an error of the disk into one that names the folder.
-
-    :raises SourceUnavailableError: a file cannot be created or written there.
-    """
+    """Turn an error of the disk into one that names the folder."""
     try:
         yield
     except OSError as error:
-        try:
-            folder = tempfile.gettempdir()
-        except OSError:  # again: a folder without room is not accepted for temporary files
-            folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - it is named in an error alone
+        # Without a folder that has room for a file, tempfile knows of none.
+        folder = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - it is named in an error alone
         raise SourceUnavailableError(
             f"The checked rows cannot be kept in {folder}, the folder for temporary files: "
             f"{error.strerror or type(error).__name__}. Nothing was sent. Make room there, about 50 bytes a row, or "

@@ -30,7 +30,7 @@ from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import truncate
 from airflow_provider_sms.notifications.default_text import default_text
-from airflow_provider_sms.recipients.regions import read_region
+from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.redaction import reported
 

@@ -20,7 +20,7 @@ from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
 from airflow_provider_sms.planning.plan import Plan
 from airflow_provider_sms.planning.sorted_integers import are_in
-from airflow_provider_sms.recipients.columns import constant, text, valid_rows
+from airflow_provider_sms.recipients.columns import constant, valid_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,7 +84,7 @@ class CheckedTable:
             if stop.is_set():
                 raise StoppedError(_STOPPED)
             columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
-            of_number = pc.equal(columns, text(self._composer.columns[0]))
+            of_number = pc.equal(columns, constant(self._composer.columns[0]))
             self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
             if limits is not None:
                 limits.check_rows(self.rows)

@@ -13,7 +13,7 @@ from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
 from airflow_provider_sms.planning.sorted_integers import are_in, distinct
-from airflow_provider_sms.recipients.columns import alike, column_of, constant, integers, names_of, text, type_words
+from airflow_provider_sms.recipients.columns import alike, column_of, constant, integers, names_of, type_words
 from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
         former.append(_endings(_as_integers(cleaned.former.filter(pc.is_null(cleaned.digits)).drop_null())))
         is_lost = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
         reasons = pc.if_else(is_lost, cleaned.reasons, constant(None))
-        unreadable.add(pa.repeat(text(name), len(column)), reasons, column)
+        unreadable.add(pa.repeat(constant(name), len(column)), reasons, column)
     return SuppressedNumbers(distinct(digits), distinct(former), unreadable)
 
 

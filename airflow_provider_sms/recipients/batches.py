@@ -32,8 +32,8 @@ class Source:
     read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]]
     """Takes the names of the columns to read, None for all, and yields the rows in order, in batches of any size. A
     batch without rows tells columns."""
-    headers: Sequence[tuple[str, pa.Schema]] = ()
-    """The columns of each file, with the file's name."""
+    part: str = ""
+    """The name of the file that is being read, with which the errors of its rows begin."""
     argument: str = ""
     """The argument that gave the source, with which its errors begin."""
 
@@ -43,24 +43,20 @@ class Source:
         """Yield the rows in order, in batches that are not empty, of at most :data:`BATCH_ROWS` rows.
 
         :param columns: the columns to read, as arguments name them; None means all.
-        :param check: raises an error for columns that cannot be used. Called with the columns of each header before the
-            first row is read, and with those of each batch that has others than the one before.
-        :raises SourceError: the source cannot be read.
+        :param check: raises an error for columns that cannot be used. Called with the columns of each batch that has
+            others than the one before.
         """
         with naming(self.argument), closing(self.read(columns)) as batches:
-            for name, schema in self.headers:
-                check_names(schema.names, name)
-                try:
-                    check(schema)
-                except ColumnError as error:
-                    if len(self.headers) > 1:
-                        error.args = (f"{name}: {error}",)
-                    raise
             seen: pa.Schema | None = None
             for batch in batches:
                 if batch.schema != seen:
-                    check_names(batch.schema.names, self.description)
-                    check(batch.schema)
+                    check_names(batch.schema.names, self.part or self.description)
+                    try:
+                        check(batch.schema)
+                    except ColumnError as error:
+                        if self.part:
+                            error.args = (f"{self.part}: {error}",)
+                        raise
                     seen = batch.schema
                 rows = batch.select(stored_names(batch.schema, columns))
                 for start in range(0, rows.num_rows, BATCH_ROWS):
@@ -72,8 +68,13 @@ class Source:
                 column.validate(full=True)
             except pa.ArrowInvalid:  # it would fail later, with an error that names no source
                 words = f"column {mask_numbers_in(name)!r} holds text that is not UTF-8, or is damaged"
-                raise SourceError(f"{self.description}: {words}") from None
+                raise SourceError(f"{self.part or self.description}: {words}") from None
         return batch
+
+
+def batch_without_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch that tells columns: there may be no other."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
 
 
 @contextmanager
@@ -88,10 +89,7 @@ def naming(argument: str) -> Iterator[None]:
 
 
 def check_names(names: Sequence[str], description: str) -> None:
-    """Refuse columns that cannot be told apart.
-
-    :raises SourceError: names the first column name that occurs twice.
-    """
+    """Refuse columns that cannot be told apart."""
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         shown = mask_numbers_in(twice)

@@ -1,10 +1,11 @@
-"""Columns: the many Arrow types of one kind of value, reduced to one; look-up by name; and arrays made from buffers.
+"""Columns: the many Arrow types of one kind of value, reduced to one; tidied texts; look-up by name; and arrays.
 
 Arrays are made from buffers and read as buffers, since pyarrow's own conversions from and to NumPy import pandas.
 """
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate
@@ -17,10 +18,10 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.values import LOST_FROM
+from airflow_provider_sms.recipients.values import LOST_FROM, MISSING_WORDS, is_missing, tidy_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -30,6 +31,15 @@ _DAY_SECONDS = 86_400
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
 _FIRST, _END = -719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS
 """Seconds from 1970 to the beginning of the year 1, and to the end of the year 9999."""
+_TIDY = (
+    r" -~\x{a1}-\x{ac}\x{ae}-\x{2ff}"  # Latin
+    r"\x{391}-\x{3a1}\x{3a3}-\x{3ce}\x{400}-\x{482}\x{48a}-\x{52f}\x{5d0}-\x{5ea}\x{621}-\x{64a}"  # Greek to Arabic
+    r"\x{2010}-\x{2027}\x{2030}-\x{205e}\x{20a0}-\x{20bf}"  # quotes and dashes, currencies
+    r"\x{3041}-\x{3096}\x{30a1}-\x{30fa}\x{4e00}-\x{9fff}\x{1f300}-\x{1f3fa}\x{1f400}-\x{1faff}"  # kana, Han, pictures
+)
+"""Characters that stay as they are between others of them: seen, and left alone by normalisation (NFC)."""
+_UNTIDY = f"^ | $|[^{_TIDY}]"
+_MAY_BE_MISSING = f"^(?:{'|'.join(map(re.escape, MISSING_WORDS))}|#.*)$"
 
 
 def type_words(kind: pa.DataType) -> str:
@@ -75,14 +85,6 @@ def whole_floats(column: pa.Array) -> pa.Array:
     """Return the whole numbers of a float64 column as 64-bit integers where exact, null for every other value."""
     exact, whole = pc.less(pc.abs(column), constant(float(LOST_FROM[64]))), pc.equal(pc.floor(column), column)
     return pc.if_else(pc.and_(exact, whole), column, pa.nulls(1, pa.float64())[0]).cast(pa.int64())
-
-
-def lost_digits(column: pa.Array) -> pa.Array | None:
-    """Return which values are floats too large to tell which integer they were; None where the type holds none.
-
-    :param column: plain.
-    """
-    return pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64]))) if is_float(column.type) else None
 
 
 def beyond_calendar(column: pa.Array) -> pa.Array | None:
@@ -152,21 +154,14 @@ def _hold_numbers(names: Sequence[str]) -> bool:
 
 
 def stored_names(schema: pa.Schema, names: Sequence[str] | None) -> list[str]:
-    """Return the names of columns, each once, as the source has them; None means all columns.
-
-    :raises ColumnError: there is no such column, or more than one.
-    """
+    """Return the names of columns, each once, as the source has them; None means all columns."""
     if names is None:
         return list(schema.names)
     return list(dict.fromkeys(field_of(schema, name, "columns").name for name in names))
 
 
 def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
-    """Return a column of a batch, plain.
-
-    :param used_by: the argument that names the column, for the error.
-    :raises ColumnError: there is no such column, or more than one.
-    """
+    """Return a column of a batch, plain."""
     field = field_of(batch.schema, name, used_by)
     return plain(batch.column(batch.schema.get_field_index(field.name)))
 
@@ -212,20 +207,13 @@ def integers(column: pa.Array) -> npt.NDArray[Any]:
     return values[column.offset : column.offset + len(column)]
 
 
-def text(value: str) -> pa.Scalar:
-    """Return a text as a scalar, which stands for a value in every row."""
-    return strings([value])[0]
-
-
-@lru_cache(maxsize=None, typed=True)
+@lru_cache(maxsize=1000, typed=True)
 def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a value, and no switch
-    """Return a value as a scalar, made once: a text, a 64-bit number, a boolean, or the null of a text."""
-    if value is None:
-        return pa.nulls(1, pa.string())[0]
+    """Return a value as a scalar, which stands for it in every row: a text or its null, a 64-bit number, a boolean."""
+    if value is None or isinstance(value, str):
+        return strings([value])[0]
     if isinstance(value, bool):
         return mask(np.array([value]))[0]
-    if isinstance(value, str):
-        return text(value)
     kind, values = (pa.int64(), np.int64(value)) if isinstance(value, int) else (pa.float64(), np.float64(value))
     return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(values.tobytes())])[0]
 
@@ -234,3 +222,36 @@ def first_reason(*rules: tuple[pa.Array, str]) -> pa.Array:
     """Return for each row the reason of the first rule that holds for it, null where none does."""
     conditions = pc.make_struct(*(condition for condition, _ in rules), field_names=[str(i) for i in range(len(rules))])
     return pc.case_when(conditions, *(constant(reason) for _, reason in rules))
+
+
+def tidy(column: pa.Array, tidied: Callable[[str], str] = tidy_value) -> pa.Array:
+    """Return a column of texts with each text tidied: a pattern finds the few that need a look.
+
+    :param tidied: how a text is tidied; it changes no text of plain letters and signs without blanks around it.
+    """
+    rows = pc.match_substring_regex(column, _UNTIDY)
+    if not pc.any(rows).as_py():
+        return column
+    return pc.replace_with_mask(column, rows, strings([tidied(text) for text in column.filter(rows).to_pylist()]))
+
+
+def without_missing(column: pa.Array) -> pa.Array:
+    """Return a tidied column with null in place of empty texts and of words for a missing value."""
+    nothing = pc.or_(pc.equal(column, constant("")), missing_words(column))
+    return pc.if_else(nothing, constant(None), column) if pc.any(nothing).as_py() else column
+
+
+def by_value(column: pa.Array, write: Callable[[Any], str | None]) -> pa.Array:
+    """Write each distinct value of a column once."""
+    distinct = pc.dictionary_encode(column)
+    return strings([write(value) for value in distinct.dictionary.to_pylist()]).take(distinct.indices)
+
+
+def missing_words(column: pa.Array) -> pa.Array:
+    """Return which texts of a tidied column are words for a missing value, a spreadsheet's errors included."""
+    found = pc.match_substring_regex(column, _MAY_BE_MISSING)
+    if not pc.any(found).as_py():
+        return found
+    return pc.is_in(
+        column, value_set=strings([text for text in set(column.filter(found).to_pylist()) if is_missing(text)])
+    )

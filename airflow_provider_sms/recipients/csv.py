@@ -40,10 +40,7 @@ _DIGITS_OF_A_DATE = 8
 
 @contextmanager
 def opened_csv(file: DataFile) -> Iterator[Table]:
-    """Open a CSV file at its first row.
-
-    :raises SourceError: it cannot be read, or its header does not name its columns.
-    """
+    """Open a CSV file at its first row."""
     with opened_text(file) as content:
         beginning = content.read(_SAMPLE)
         text = beginning.removeprefix(b"\xef\xbb\xbf")
@@ -95,10 +92,7 @@ def _separator(sample: list[str], file: DataFile) -> str:
 
 
 def _parsed(block: bytes, names: list[str], delimiter: str, file: DataFile, before: int) -> pa.Table:
-    """Parse some rows.
-
-    :param before: the rows of the file before them.
-    """
+    """Parse some rows, of which the file has others before."""
 
     def refuse(row: csv.InvalidRow) -> str:
         ragged.append(row)

@@ -1,19 +1,23 @@
-"""Files of one format that together form one table, in the order of the files and of their rows."""
+"""Files of one format that together form one table, in the order of the files and of their rows.
+
+Parquet, Arrow's file format, which is Feather, and newline-delimited JSON; CSV is in a module of its own.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.batches import Source
+from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, batch_without_rows
 from airflow_provider_sms.recipients.columns import stored_names
 from airflow_provider_sms.recipients.paths import safe_cause
 
@@ -24,9 +28,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HEADERS_AT_ONCE = 16
-"""Headers that are read from an object store at the same time, since each takes the time of a request."""
-
+# Each column is read in steps of so many bytes, since a row group may be the whole file; in an object store a step is a
+# request. Nothing is read ahead (pre_buffer): Arrow would keep it until the end of the file.
+_LOCAL_STEP = 1 << 20
+_REMOTE_STEP = 16 << 20
+_INT96_UNIT = "us"
+"""The unit of times that are stored in 96 bits, as by Spark and Hive. In nanoseconds, which Arrow would read them in, a
+time before 1677 or after 2262, such as the end of the year 9999, turns into another one without an error."""
+_LONGEST = 1 << 20
+"""The most bytes of a line, so that a file without line breaks is found."""
 
 Table = tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]
 """The columns of an open file, none where it is empty, and a function that yields its rows in order: with the named
@@ -36,36 +46,25 @@ columns at least, and in memory that does not grow with the file."""
 def open_files(
     opened_table: Callable[[DataFile], AbstractContextManager[Table]], files: Sequence[DataFile], description: str
 ) -> Source:
-    """Return the source of files of one format, whose headers are read here.
-
-    :param opened_table: opens a file of the format.
-    :raises SourceError: names a file that is not of the format, or says that all are empty.
-    """
-
-    def read_schema(file: DataFile) -> pa.Schema:
-        with opened_table(file) as (schema, _):
-            return schema
-
-    if all(getattr(file.filesystem, "async_impl", False) for file in files):
-        with ThreadPoolExecutor(min(_HEADERS_AT_ONCE, len(files))) as pool:
-            schemas = list(pool.map(read_schema, files))
-    else:  # others, such as FTP, may have one connection that cannot be shared
-        schemas = list(map(read_schema, files))
-    # Writers of many parts leave empty files.
-    headers = [(file, schema) for file, schema in zip(files, schemas, strict=True) if schema.names]
-    if not headers:
-        raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
-    if len(headers) < len(files):
-        log.warning("%d of %d files of %s hold no rows", len(files) - len(headers), len(files), description)
+    """Return the source of files of one format, each of which is opened once."""
 
     def read(columns: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        for file, schema in headers:
-            with opened_table(file) as (now, rows):
-                if now != schema:
-                    raise SourceError(f"{file.name}: its columns have changed since they were checked")
-                yield from rows(stored_names(schema, columns))
+        empty = 0
+        for file in files:
+            source.part = file.name
+            with opened_table(file) as (schema, rows):
+                if schema.names:
+                    yield batch_without_rows(schema)
+                    yield from rows(stored_names(schema, columns))
+                else:  # writers of many parts leave empty files
+                    empty += 1
+        if empty == len(files):
+            raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
+        if empty:
+            log.warning("%d of %d files of %s hold no rows", empty, len(files), description)
 
-    return Source(description, read, [(file.name, schema) for file, schema in headers])
+    source = Source(description, read)
+    return source
 
 
 @contextmanager
@@ -107,3 +106,44 @@ def opened_text(file: DataFile) -> Iterator[BufferedReader]:
         stored.seek(0)
         with pa.CompressedInputStream(stored, file.codec) as content:
             yield BufferedReader(content)
+
+
+@contextmanager
+def opened_parquet(file: DataFile) -> Iterator[Table]:
+    """Open a Parquet file."""
+    how: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": _INT96_UNIT}
+    with opened(file) as stored:
+        step = _LOCAL_STEP if isinstance(stored, pa.OSFile) else _REMOTE_STEP
+        with pq.ParquetFile(stored, buffer_size=step, **how) as parquet:
+            # In this thread: several would each keep memory of their own, and reading is quick beside what follows.
+            yield (
+                parquet.schema_arrow,
+                lambda names: parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False),
+            )
+
+
+@contextmanager
+def opened_arrow(file: DataFile) -> Iterator[Table]:
+    """Open an Arrow file at its first row."""
+    with opened(file) as content, pa.ipc.open_file(content) as reader:
+        yield reader.schema, lambda _: map(reader.get_batch, range(reader.num_record_batches))
+
+
+def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of files in order: each line is an object."""
+    for file in files:
+        with opened_text(file) as content:
+            for number, line in enumerate(iter(lambda: content.readline(_LONGEST + 1), b""), 1):
+                text = line.removeprefix(b"\xef\xbb\xbf").strip()
+                if not text:
+                    continue
+                try:
+                    row = orjson.loads(text) if len(text) <= _LONGEST else None
+                except orjson.JSONDecodeError:
+                    row = None  # the parser's words may quote the line
+                if not isinstance(row, dict):
+                    raise SourceError(
+                        f"{file.name}: line {number} is not a JSON object; write one object a line, of up to "
+                        f"{_LONGEST >> 20} MiB, in UTF-8. A file that is one JSON array is not read"
+                    )
+                yield row

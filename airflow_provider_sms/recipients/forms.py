@@ -1,4 +1,4 @@
-"""The forms that recipients may have, recognised by the object alone, without Arrow, which is slow to import.
+"""The forms that recipients may have, and the regions of their numbers, without Arrow, which is slow to import.
 
 A DAG file is loaded every few seconds, and an object of any other type is refused as early as that.
 """
@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator
 from numbers import Integral
 
-from airflow_provider_sms.masking import SHORTEST_NUMBER
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_numbers_in
 
 FORMS = (
     "a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another object "
@@ -64,3 +65,18 @@ def explain_other(source: object) -> str:
     """Return the words of an error for an object that cannot be recipients; they show no value but None."""
     kind = "None" if source is None else "an empty text" if isinstance(source, str) else type(source).__name__
     return f"recipients cannot be read from {kind}: pass {FORMS}"
+
+
+def read_region(written: object) -> str:
+    """Return the code of a region in capitals.
+
+    :param written: ISO 3166 alpha-2 code, such as ``ZA`` or ``za``; blanks around it do not count.
+    """
+    from phonenumbers import SUPPORTED_REGIONS  # a DAG file without a region need not load it
+
+    region = written.strip().upper() if isinstance(written, str) else ""
+    if region not in SUPPORTED_REGIONS:
+        given = mask_numbers_in(repr(written))
+        meant = "; did you mean 'GB'?" if region == "UK" else ""
+        raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {given}{meant}")
+    return region

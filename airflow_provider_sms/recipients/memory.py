@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import pyarrow as pa
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, check_names
+from airflow_provider_sms.recipients.batches import BATCH_ROWS, Source, batch_without_rows, check_names
 from airflow_provider_sms.recipients.columns import strings
 from airflow_provider_sms.recipients.values import NULLS, value_text
 
@@ -32,10 +32,7 @@ _AS_TEXT = {UUID, np.float16, np.float32}
 
 
 def from_dataframe(frame: pd.DataFrame) -> Source:
-    """Return the source of a DataFrame; the index is left out.
-
-    :raises SourceError: two columns have the same name.
-    """
+    """Return the source of a DataFrame; the index is left out."""
     description = f"DataFrame of {len(frame)} {by_count(len(frame), 'row')}"
     names = [str(name) for name in frame.columns]
     check_names(names, description)
@@ -57,7 +54,8 @@ def from_stream(stream: Any) -> Source:
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         try:
             with pa.RecordBatchReader.from_stream(stream) as reader:
-                yield from batches_of_reader(reader)
+                yield batch_without_rows(reader.schema)
+                yield from reader
         except (pa.ArrowException, NotImplementedError, OSError, TypeError, ValueError) as error:
             # The producer's words may quote values.
             raise SourceError(
@@ -68,12 +66,8 @@ def from_stream(stream: Any) -> Source:
     return Source(description, read)
 
 
-def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
-    """Return the source of dicts, one for each row; each batch has the columns of the ones before it.
-
-    :param description: its name in a log; none for an iterator, which names itself.
-    """
-    description = description or type(rows).__name__
+def from_dicts(rows: Iterable[Any], description: str) -> Source:
+    """Return the source of dicts, one for each row; each batch has the columns of the ones before it."""
 
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
         names: dict[str, None] = {}
@@ -97,18 +91,9 @@ def from_dicts(rows: Iterable[Any], description: str = "") -> Source:
 
 
 def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
-    """Return some rows of values, in the order of the names, as a batch.
-
-    :raises SourceError: a column has values from which no column can be made.
-    """
+    """Return some rows of values, in the order of the names, as a batch."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return _batch(dict(zip(names, map(list, columns), strict=True)), description)
-
-
-def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a reader, after one without rows that gives the columns: there may be no other."""
-    yield pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in reader.schema], schema=reader.schema)
-    yield from reader
 
 
 def _batch(columns: Mapping[str, Any], description: str) -> pa.RecordBatch:
@@ -130,9 +115,12 @@ def _column(values: Any, name: str, description: str) -> pa.Array:
         values = values.astype(object).tolist()
     kinds = _kinds(values)
     if len(kinds) > 1:  # often NaN beside text, which pandas writes for a missing text
-        values = [None if _is_nan(value) else value for value in values]
+        nans = (float, np.floating, Decimal)
+        values = [None if isinstance(each, nans) and each != each else each for each in values]  # noqa: PLR0124
         kinds = _kinds(values)
-    is_one = len(kinds) <= 1 and not kinds & _AS_TEXT and (dt.datetime not in kinds or len(_zones(values)) <= 1)
+    is_one = len(kinds) <= 1 and not kinds & _AS_TEXT
+    if kinds == {dt.datetime}:
+        is_one = len({str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}) == 1
     # Arrow refuses an integer that would lose digits.
     numbers = pa.float64() if kinds == {int, float} else None
     column = _converted(values, numbers) if is_one or numbers else None
@@ -153,14 +141,6 @@ def _kinds(values: Iterable[Any]) -> set[type]:
         for kind in set(map(type, values))
         if kind.__name__ not in NULLS
     }
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, (float, np.floating, Decimal)) and value != value  # noqa: PLR0124 - NaN equals nothing
-
-
-def _zones(values: Iterable[Any]) -> set[str]:
-    return {str(value.tzinfo) for value in values if type(value).__name__ not in NULLS}
 
 
 def _converted(values: Any, kind: pa.DataType | None = None) -> pa.Array | None:

@@ -20,7 +20,7 @@ from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumber
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.recipients.columns import is_float, is_text, plain, strings, value_type, whole_floats
-from airflow_provider_sms.recipients.regions import read_region
+from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.recipients.values import LOST_FROM, is_missing
 
 _SHORTEST, _LONGEST = 7, 15
@@ -39,6 +39,7 @@ IMPOSSIBLE = "not a possible number of the country whose code it begins with"
 IMPOSSIBLE_HERE = "not a possible number in default_region; write those of other countries with + or 00"
 AMBIGUOUS = "can be read with and without a country code: write it with +"
 
+_metadata: Any = PhoneMetadata.metadata_for_region
 _MOBILE = {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE}
 
 _SEPARATORS = re.compile(r"[ \t\-./()]+")
@@ -98,10 +99,6 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
     know them.
 
     :param column: text, integers, floats or decimals, also dictionary-encoded.
-    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, for
-        example ``"ZA"``; None means that every number carries its country code.
-    :raises ColumnError: the column is of another type.
-    :raises InputError: the region is unknown.
     """
     region = None if default_region is None else read_region(default_region)
     if not can_hold_numbers(column.type):
@@ -118,10 +115,7 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
 
 
 def read_number(value: Any, region: str | None) -> Reading:
-    """Return what a cell holds: a text, an integer, a float, a decimal or None.
-
-    :param region: ISO 3166 alpha-2 code in capitals; None means that the number carries its country code.
-    """
+    """Return what a cell holds: a text, an integer, a float, a decimal or None."""
     if value is None or value != value:  # noqa: PLR0124 - NaN is no number
         return _refused(NO_NUMBER)
     if isinstance(value, float) and not abs(value) < LOST_FROM[64]:
@@ -273,10 +267,6 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
     return _Candidate(f"{code}{national}", len(national) >= min(usual or _SHORTEST, _SHORTEST), kind, is_possible)
 
 
-def _metadata(region: str) -> Any:
-    return PhoneMetadata.metadata_for_region(region)
-
-
 @lru_cache
 def _plan_of(code: int) -> tuple[str | None, int]:
     """Return the digits that are dialled before national numbers of a country, and how many a mobile usually has."""
@@ -295,9 +285,6 @@ def _in_ascii(character: str) -> str:
     kind = "Pd" if character in "\u2212\u30fc" else unicodedata.category(character)  # a minus, and a dash in Japanese
     wide = unicodedata.normalize("NFKC", character) if kind in {"Po", "Sm"} else character
     return {"Zs": " ", "Pd": "-", "Cf": "", "Ps": "(", "Pe": ")"}.get(kind, wide)
-
-
-# Certain numbers
 
 
 def _certain(written: str, region: str | None) -> str | None:

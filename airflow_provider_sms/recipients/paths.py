@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PARQUET, ARROW, CSV, JSON_LINES = "Parquet", "Arrow", "CSV", "JSON Lines"
 FORMATS = {
     **dict.fromkeys(("parquet", "parq", "pq", ""), PARQUET),
-    **dict.fromkeys(("arrow", "arrows", "feather", "ipc"), ARROW),
+    **dict.fromkeys(("arrow", "feather", "ipc"), ARROW),
     **dict.fromkeys(("csv", "tsv"), CSV),
     **dict.fromkeys(("jsonl", "ndjson"), JSON_LINES),
 }
@@ -69,10 +69,7 @@ class DataFile:
 
 
 def require_parquet_name(path: str, argument: str) -> None:
-    """Refuse a name for a Parquet file that says that the file is something else.
-
-    :raises InputError: names the ending, and says what to do.
-    """
+    """Refuse a name for a Parquet file that says that the file is something else."""
     file = DataFile(None, path.rstrip("/ "))
     if file.format != PARQUET:
         raise InputError(
@@ -106,8 +103,8 @@ def safe_cause(error: Exception, source: Any) -> Exception | None:
 def find_files(source: Any) -> list[DataFile]:
     """Return the files that a path stands for, sorted.
 
-    :param source: path or URI of a file or a directory, a glob, or an object with ``fs`` and ``path``.
-    :raises SourceError: there are no such files, or the filesystem cannot list them.
+    :raises SourceError: there are no such files, or the filesystem cannot list a folder, whose files would be left out.
+    :raises SourceUnavailableError: it cannot, and a retry may succeed.
     """
     name = without_secrets(source)
     if not name.strip():
@@ -124,7 +121,8 @@ def find_files(source: Any) -> list[DataFile]:
     except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
         where = f" at {without_secrets(error.filename)}" if isinstance(error, OSError) and error.filename else ""
         words = f"{name}: cannot be looked up: {type(error).__name__}{where}"
-        raise SourceError(words) from safe_cause(error, source)
+        is_transient = isinstance(error, OSError) and not isinstance(error, (FileNotFoundError, PermissionError))
+        raise (SourceUnavailableError if is_transient else SourceError)(words) from safe_cause(error, source)
 
 
 def _locate(source: Any) -> tuple[Any, str]:
@@ -157,7 +155,7 @@ def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[str]:
 
     :raises SourceError: people would be left out, or texted although they are no longer in the table.
     """
-    entries = {each["name"].rstrip("/"): each for each in _listed(filesystem, folder)}
+    entries = {each["name"].rstrip("/"): each for each in filesystem.ls(folder or "/", detail=True)}
     entries.pop(folder.rstrip("/"), None)  # the object that stands for the folder
     if logs := _LOGS.keys() & {path.rsplit("/", 1)[-1] for path in entries}:
         raise SourceError(
@@ -185,34 +183,9 @@ def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[str]:
         yield from _walk(filesystem, folder, rest)
 
 
-def _listed(filesystem: Any, folder: str) -> list[dict[str, Any]]:
-    """Return the entries of a folder.
-
-    :raises SourceError: they cannot be listed.
-    :raises SourceUnavailableError: the same, where a retry may succeed.
-    """
-    try:
-        return list(filesystem.ls(folder or "/", detail=True))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        kind = SourceError if isinstance(error, PermissionError) else SourceUnavailableError
-        why = os.strerror(error.errno) if error.errno else type(error).__name__
-        raise kind(
-            f"the folder {without_secrets(folder)} cannot be listed, so its files would be left out: {why}. Let the "
-            "task's user read it, or name other folders"
-        ) from None
-
-
 def _kind(filesystem: Any, path: str) -> str | None:
     """Return whether a path is a file or a directory; None where nothing is there."""
     try:
-        kind = str(filesystem.info(path)["type"])
+        return str(filesystem.info(path)["type"])
     except FileNotFoundError:
         return None
-    if kind == "other":  # to open a pipe may take for ever, and it could be read only once
-        raise SourceError(
-            f"{without_secrets(path)} is a pipe, a socket or a device. Write its rows to a file, and pass the path of "
-            "that file"
-        )
-    return kind

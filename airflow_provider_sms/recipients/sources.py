@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.batches import Source, naming
-from airflow_provider_sms.recipients.columnar import opened_arrow, opened_parquet
 from airflow_provider_sms.recipients.csv import opened_csv
-from airflow_provider_sms.recipients.files import open_files
+from airflow_provider_sms.recipients.files import open_files, opened_arrow, opened_parquet, read_json_lines
 from airflow_provider_sms.recipients.forms import (
     could_be_number,
     explain_other,
@@ -18,7 +17,6 @@ from airflow_provider_sms.recipients.forms import (
     is_in_number_list,
     is_stream,
 )
-from airflow_provider_sms.recipients.json_lines import read_json_lines
 from airflow_provider_sms.recipients.memory import from_dataframe, from_dicts, from_stream
 from airflow_provider_sms.recipients.paths import (
     ARROW,
@@ -30,9 +28,6 @@ from airflow_provider_sms.recipients.paths import (
     is_path,
     without_secrets,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _READERS = {ARROW: opened_arrow, CSV: opened_csv, PARQUET: opened_parquet}
 _MOST_SHOWN = 3
@@ -71,7 +66,7 @@ def _opened(source: Any, column: str) -> Source:
     if isinstance(source, (list, tuple)):
         return _open_list(source, column)
     if isinstance(source, Iterator):
-        return from_dicts(source)
+        return from_dicts(source, type(source).__name__)
     raise SourceError(explain_other(source))
 
 

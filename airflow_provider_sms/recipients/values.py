@@ -2,7 +2,18 @@
 
 A number is its value: 1, 1.0, 1.00 and a decimal of 1 are one number, and a float is the shortest decimal that stands
 for it. So a column that changes its type, because of another row or on its way through pandas or a CSV file, changes no
-text and no key. Nothing here knows of columns.
+text and no key. Nothing here knows of columns or Arrow: texts are checked whenever a DAG file is loaded, too.
+
+A text is what people see: a table that is exported again may come back with decomposed accents (NFD), no-break spaces,
+padding blanks or direction marks, and nobody sees the difference in a message. Unseen characters are those that Unicode
+calls default-ignorable, such as the zero-width space, the soft hyphen and direction marks
+(``DerivedCoreProperties.txt``), annotations, and all control characters but tabs and line breaks. Most are never seen,
+and go. The others stay where they change what is seen:
+
+- a zero-width joiner between two pictures, as in a family, and after a letter of a script that joins its letters, as in
+  Malayalam; a zero-width non-joiner between two such letters, as in Persian;
+- a variation selector after a picture, in a keycap, after a Han character, and after a Mongolian letter;
+- tags in the flag of a region, such as England's.
 """
 
 from __future__ import annotations
@@ -10,6 +21,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import unicodedata
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Any
@@ -52,6 +64,43 @@ LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
 """The first whole number that a float cannot tell from its neighbour, by the float's number of bits."""
 
 
+# Each of these is the inside of a regular expression's class.
+_BLANKS = " \u3000"
+"""The characters removed around a text: U+3000 is the space of East Asian texts."""
+_OTHER_BLANKS = "\t\xa0\u2007\u202f"
+_BREAKS = "\n\v\f\r\x85\u2028\u2029"
+_NEVER_SEEN = (
+    "\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e001f\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
+)
+_SOMETIMES_SEEN = "\u180b-\u180f\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef"
+_PICTURES = (
+    "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u231a\u231b\u2328\u23cf\u23e9-\u23fa\u24c2\u25aa-\u27bf\u2934\u2935"
+    "\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_JOINED = "\u0620-\u0dff\u1000-\u109f\u1780-\u180a\u1810-\u1cff\ua800-\uabff\U00010a00-\U00011fff\U0001e900-\U0001e95f"
+"""The blocks of Arabic to Sinhala, Myanmar, Khmer, Mongolian to Vedic, Syloti to Meetei Mayek, and later ones."""
+_MONGOLIAN = "\u1820-\u18aa"
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+
+_is_changed = re.compile(f"[{_OTHER_BLANKS}{_BREAKS}{_NEVER_SEEN}{_SOMETIMES_SEEN}]").search
+_other_blank = re.compile(f"[{_OTHER_BLANKS}]")
+_line_break = re.compile(f"\r\n|[{_BREAKS}]")
+_never_seen = re.compile(f"[{_NEVER_SEEN}]")
+_seen_or_not = re.compile(
+    f"(?=[{_SOMETIMES_SEEN}])(?:("
+    f"(?<=[{_PICTURES}])(?:[\ufe0e\ufe0f]|\u200d(?=[{_PICTURES}]))"
+    f"|(?<=[{_PICTURES}][\ufe0e\ufe0f])\u200d(?=[{_PICTURES}])"
+    f"|(?<=[{_JOINED}])(?:\u200d|\u200c(?=\u200c*[{_JOINED}]))"
+    "|(?<=[0-9#*])\ufe0f(?=\u20e3)"
+    f"|(?<=[{_HAN}])[\ufe00-\ufe02\U000e0100-\U000e01ef]|(?<=[{_MONGOLIAN}])[\u180b-\u180f]"
+    "|(?<=\U0001f3f4)[\U000e0020-\U000e007e]+\U000e007f"
+    ")|.)"
+)
+"""One of the characters that are sometimes seen, or the tags of a flag: as a group, where they are."""
+
+
 def is_missing(text: str) -> bool:
     """Return whether a whole text stands where there is no value: a word for that, or a spreadsheet's error.
 
@@ -70,8 +119,7 @@ def write(value: Any, spec: str = "") -> str:
 
     :param spec: Python's format specification; numbers equal in value are written alike. Without one a number has the
         digits that it needs, and never an exponent, and a time of midnight is a date.
-    :raises ValueError: the value cannot be written in that format.
-    :raises TypeError: the value cannot be written in that format.
+    :raises ValueError, TypeError: the value cannot be written in that format.
     """
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return _write_number(value, spec)
@@ -152,11 +200,6 @@ def fits_text(spec: str) -> bool:
     return not re.match("0[0-9]", spec)  # 05 would turn the text 5 into 50000
 
 
-def fits_value_in_text(spec: str) -> bool:
-    """Return whether a format is for numbers, dates or times, which a text may hold."""
-    return is_number_format(spec) or "%" in spec
-
-
 def key_text(text: str) -> str:
     """Return a text as it counts in a key: numbers, dates, times and booleans as if they were stored as such."""
     if _KEY_NUMBER.fullmatch(text):
@@ -221,3 +264,24 @@ def value_text(value: Any) -> str | None:
     if isinstance(value, (bool, int, float, Decimal, dt.date, dt.time)):
         return write(value)
     raise TypeError
+
+
+def tidy_text(text: str) -> str:
+    """Return a text as :func:`plain_text` does, without blanks around it."""
+    return plain_text(text).strip(_BLANKS)
+
+
+def tidy_value(value: str) -> str:
+    """Return a value as it stands in a text and in a key: tidied, with a blank in place of each line break."""
+    return tidy_text(_line_break.sub(" ", value))
+
+
+def plain_text(text: str) -> str:
+    r"""Return a text as people see it: without unseen characters, and in Unicode's composed form (NFC).
+
+    Tabs and no-break spaces are spaces, and each line break is ``\n``.
+    """
+    if _is_changed(text):
+        text = _line_break.sub("\n", _other_blank.sub(" ", text))
+        text = _seen_or_not.sub(r"\1", _never_seen.sub("", text))
+    return unicodedata.normalize("NFC", text)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,11 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 from support.pages import ROOT, blocks
+from support.parts import encoding
 from support.planning import planned
 
 from airflow_provider_sms.messages import parts
-from airflow_provider_sms.messages.parts import count_parts, encoding
+from airflow_provider_sms.messages.parts import count_parts
 
 PAGE = ROOT / "docs" / "costs.md"
 TEXT = PAGE.read_text()

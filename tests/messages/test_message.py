@@ -3,15 +3,18 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from support.sending import people
 
 from airflow_provider_sms.messages.message import Message
 
 
-def test_repr_hides_text_and_number():
-    """A message in a log or a traceback shows the length of its text and a masked number."""
+def test_a_message_does_not_show_whom_it_texts():
+    """A repr may end up in a log or a traceback: it shows the length of a text and a masked number, or the row."""
     assert "content=<1 character>" in repr(Message("x", "27821234567"))
     expected = "Message(content=<9 characters>, destination='2782*****67')"
     assert expected == repr(Message("Hi Thandi", "27821234567"))
+    (outgoing,) = people(1)
+    assert repr([outgoing]) == "[Outgoing(row=0)]"
 
 
 def test_messages_are_values():

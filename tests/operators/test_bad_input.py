@@ -37,7 +37,7 @@ PASS = (
     "pass a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another "
     "object with Arrow's C stream interface, a list or an iterator of dicts, or a list of numbers"
 )
-READ = "parquet, parq, pq, arrow, arrows, feather, ipc, csv, tsv, jsonl, ndjson"
+READ = "parquet, parq, pq, arrow, feather, ipc, csv, tsv, jsonl, ndjson"
 LETTERS = "holds letters or signs that do not belong to a phone number"
 CORRECT = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out. Rows count from 0:\n"
 SMS_ID = "sms_conn_id must be the id of a connection of type sms, such as 'sms_default'"
@@ -557,7 +557,7 @@ CASES: dict[str, Case] = {
         {"suppress": "FOLDER/numbers.csv"},
         FAILS,
         AirflowFailException,
-        "suppress: the list has no column 'destination'; it has 'mobile', 'landline'. Name the "
+        "FOLDER/numbers.csv: suppress: the list has no column 'destination'; it has 'mobile', 'landline'. Name the "
         "column with the numbers 'destination', or pass it alone",
     ),
     "more rows than allowed": Case(

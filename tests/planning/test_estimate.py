@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parts import encoding
 
-from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
+from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.prices import Prices
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import feather
 from support.composed import composed
 
+from airflow_provider_sms.exceptions import TemplateError
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.recipients.sources import open_source
 
@@ -73,48 +74,29 @@ KINDS = {
 }  # fmt: skip
 
 
-def read(source, message, key_columns):
-    """Give each row's text and key by its number; a row that is invalid has none."""
+def read(source, message="{x}", key_columns=None):
+    """Give each row's text and key by its number, or the reason why it is invalid."""
     opened = open_source(source)
     composer = Composer(message, None, key_columns=key_columns)
     found = {}
     for batch in opened.batches(composer.columns, composer.check):
         made = composed(composer, batch)
         found.update(zip(made.destinations, zip(made.contents, made.keys, strict=True), strict=True))
+        found.update({rejected.destination: rejected.reason for rejected in made.rejected})
     return found
 
 
-OTHER_NAMES = ["DESTINATION", "Text ", "\u00a0ref", "First  Name"]
-NAMED = pd.DataFrame(
-    [["27820000001", "Hi Ann", "r1", "Ann"], ["27820000001", "Hi Bo", "r2", "Bo"]], columns=OTHER_NAMES
-)
-NAMED_FORMS = {
-    "frame": lambda _: NAMED,
-    "table": lambda _: pa.Table.from_pandas(NAMED),
-    "polars": lambda _: pl.DataFrame(NAMED.to_dict("list")),
-    "dicts": lambda _: NAMED.to_dict("records"),
-    "iterator": lambda _: iter(NAMED.to_dict("records")),
-    "csv": lambda path: NAMED.to_csv(path, index=False),
-    "jsonl": lambda path: NAMED.to_json(path, orient="records", lines=True),
-    "parquet": NAMED.to_parquet,
-    "feather": lambda path: feather.write_feather(NAMED, path),
-}
+def each_alone(rows, message, key_columns):
+    """Read each row as a table of its own."""
+    found = {}
+    for row in rows:
+        found.update(read([row], message, key_columns))
+    return found
 
 
-@pytest.mark.parametrize("form", NAMED_FORMS)
-@pytest.mark.parametrize(
-    ("message", "content_column"), [("Hi {first name}", None), (None, "text"), ("Hi {First name}", None)]
-)
-def test_names_that_a_database_or_a_spreadsheet_has_changed(tmp_path, form, message, content_column):
-    """In any form, and for each argument that names a column, capitals and blanks in names do not matter."""
-    path = tmp_path / f"a.{form}"
-    made = NAMED_FORMS[form](path)
-    source = open_source(path if path.exists() else made)
-    composer = Composer(message, content_column, "destination", key_columns=["REF", "ref"])
-    batches = source.batches(composer.columns, composer.check)
-    (prepared,) = [composed(composer, batch) for batch in batches]
-    assert (prepared.destinations, prepared.contents) == (["27820000001"] * 2, ["Hi Ann", "Hi Bo"])
-    assert len(set(prepared.keys)) == 2
+def people(values, first=0, names=("destination", "x")):
+    """Make rows of values of the column ``x``."""
+    return [dict(zip(names, (str(NUMBER + n), value), strict=True)) for n, value in enumerate(values, first)]
 
 
 def arrow_column(values, kind, draw):
@@ -133,19 +115,20 @@ def arrow_column(values, kind, draw):
 
 
 def in_memory(rows, form, kind, draw, _=None):
-    numbers, values = [row["destination"] for row in rows], [row["x"] for row in rows]
+    to, x = rows[0]
+    numbers, values = [row[to] for row in rows], [row[x] for row in rows]
     objects = pd.Series(values, dtype=object)
     of_values = {
         "dicts": lambda: rows,
         "iterator": lambda: iter(rows),
-        "frame": lambda: pd.DataFrame({"destination": numbers, "x": values}),
-        "objects": lambda: pd.DataFrame({"destination": numbers, "x": objects}),
-        "categories": lambda: pd.DataFrame({"destination": numbers, "x": objects.astype("category")}),
+        "frame": lambda: pd.DataFrame({to: numbers, x: values}),
+        "objects": lambda: pd.DataFrame({to: numbers, x: objects}),
+        "categories": lambda: pd.DataFrame({to: numbers, x: objects.astype("category")}),
     }
     if form in of_values:
         return of_values[form]()
-    made = pa.table({"destination": numbers, "x": arrow_column(values, kind, draw)})
-    if form == "polars" and not pa.types.is_decimal256(made.schema.field("x").type):  # which polars does not know
+    made = pa.table({to: numbers, x: arrow_column(values, kind, draw)})
+    if form == "polars" and not pa.types.is_decimal256(made.schema.field(x).type):  # which polars does not know
         return pl.from_arrow(made)
     return made.to_reader() if form == "stream" else made
 
@@ -176,10 +159,13 @@ FORMS = (
 )  # fmt: skip
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_row_has_one_text_and_one_key_in_any_form(data):
-    """Any table, split into any files, in any format, any rows beside a row: the row's text and key stay the same."""
+    """Any table, split into any files, in any format, any rows beside a row: the row's text and key stay the same.
+
+    So it is with names as Snowflake or a spreadsheet has them, in capitals or with blanks.
+    """
     draw = data.draw
     name = draw(st.sampled_from(sorted(KINDS)))
     kind, form = KINDS[name], draw(st.sampled_from(FORMS))
@@ -187,19 +173,20 @@ def test_a_row_has_one_text_and_one_key_in_any_form(data):
     key_columns = draw(st.sampled_from([None, ["x"]]))
     messages = kind.in_csv if form.startswith("csv") else kind.messages
     message = "Hi " + draw(st.sampled_from(messages)) if key_columns is None else "Hi"
-    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
-    alone = {}
-    for row in rows:
-        alone.update(read([row], message, key_columns))
+    rows = people(values, names=draw(st.sampled_from([("destination", "x"), ("DESTINATION", " X\u00a0")])))
     with tempfile.TemporaryDirectory() as folder:
         write = in_files if " of " in form else in_memory
-        assert read(write(rows, form, kind, draw, Path(folder)), message, key_columns) == alone
+        found = read(write(rows, form, kind, draw, Path(folder)), message, key_columns)
+    assert found == each_alone(rows, message, key_columns)
 
 
-anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"))
+anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals")) | st.sampled_from(
+    [np.float32(0.1), np.int64(10), np.True_, 2**60, 2**70, float("nan"), pd.NA, pd.NaT, "n/a", dt.time(9, 30)]
+    + [dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone(dt.timedelta(hours=hours))) for hours in (0, 2)]
+)
 
 
-@settings(max_examples=100)
+@settings(max_examples=200)
 @given(
     st.lists(st.none() | anything, min_size=1, max_size=8),
     st.sampled_from([None, ["x"]]),
@@ -208,24 +195,67 @@ anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"
 )
 def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_columns, as_frame, piece_rows):
     """Numbers, words, dates and truths in one column, or in batches, have the text and the key that they have alone."""
-    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
-    alone = {}
-    for row in rows:
-        alone.update(read([row], "Hi {x}", key_columns))
+    rows = people(values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", piece_rows)
-        assert read(in_memory(rows, "objects" if as_frame else "iterator", None, None), "Hi {x}", key_columns) == alone
+        found = read(in_memory(rows, "objects" if as_frame else "iterator", None, None), "Hi {x}", key_columns)
+    assert found == each_alone(rows, "Hi {x}", key_columns)
 
 
 @settings(max_examples=40)
 @given(st.lists(KINDS["decimals"].drawn | st.integers(-9, 9), min_size=1, max_size=8), st.integers(1, 3))
 def test_a_decimal_in_a_piece_stays_what_it_is(values, piece_rows):
     """Decimals of other scales, and whole numbers, in other pieces change no text and no key."""
-    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
     for message, key_columns in (("{x:.2f}", None), ("Hi", ["x"])):
-        alone = {}
-        for row in rows:
-            alone.update(read([row], message, key_columns))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", piece_rows)
-            assert read(iter(rows), message, key_columns) == alone
+            found = read(iter(people(values)), message, key_columns)
+        assert found == each_alone(people(values), message, key_columns)
+
+
+def files(folder, *columns):
+    """Write Parquet files with parts of the column ``x``; the numbers go on from file to file."""
+    folder.mkdir()
+    first = 0
+    for name, column in enumerate(columns):
+        numbers = [row["destination"] for row in people(column, first)]
+        pq.write_table(pa.table({"destination": numbers, "x": column}), folder / f"{name}.parquet")
+        first += len(column)
+    return folder
+
+
+def texts(found):
+    return [row if isinstance(row, str) else row[0] for row in found.values()]
+
+
+@pytest.mark.parametrize("values", [["12.50"], ["10", "12.50"]], ids=str)
+@pytest.mark.parametrize("make", [list, iter, lambda rows: pd.DataFrame(rows, dtype=object)], ids=["l", "i", "f"])
+def test_decimals_in_memory_need_a_format(make, values):
+    """As those of a file do, where any of them has digits after the point."""
+    rows = people(map(Decimal, values))
+    with pytest.raises(TemplateError, match=r"column 'x' holds decimals .*\{x:\.2f\}"):
+        read(make(rows), "R{x}")
+    assert texts(read(make(rows), "R{x:.2f}")) == [f"R{float(value):.2f}" for value in values]
+    assert read(make(rows), "Hi", ["x"]) == read(people(map(float, values)), "Hi", ["x"])
+
+
+def test_decimals_of_several_scales(tmp_path):
+    """Files with decimals of other scales are never two texts: a whole one reads as such, others need a format."""
+    whole, cents = pa.array([Decimal(10)], pa.decimal128(10, 0)), pa.array([Decimal("12.50")], pa.decimal128(10, 2))
+    assert texts(read(files(tmp_path / "a", whole))) == ["10"]
+    for name, columns in {"b": (whole, cents), "c": (cents, whole), "d": (cents,)}.items():
+        with pytest.raises(TemplateError, match="decimals"):
+            read(files(tmp_path / name, *columns))
+    assert texts(read(files(tmp_path / "e", whole, cents, pa.array([0.5])), "{x:.2f}")) == ["10.00", "12.50", "0.50"]
+
+
+def test_a_number_in_a_short_float_is_not_texted_beside_a_long_one(tmp_path):
+    """A phone number that a short float has lost is refused, also where another file or row has long ones."""
+    long, short = 27820000001.0, 27820000123.0
+    for name, column in (("a", pa.array([long])), ("b", pa.array([short], pa.float32()))):
+        pq.write_table(pa.table({"destination": column, "x": ["Hi"]}), tmp_path / f"{name}.parquet")
+    rows = [{"destination": long, "x": "Hi"}, {"destination": np.float32(short), "x": "Hi"}]
+    for source in ([str(tmp_path)], rows, [*rows, {"destination": "27820000002", "x": "Hi"}]):
+        found = texts(read(source))
+        assert (found[0], len(found), found.count("Hi")) == ("Hi", max(2, len(source)), len(found) - 1)
+        assert sum("digits were lost" in each for each in found) == 1

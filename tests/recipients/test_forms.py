@@ -7,7 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sms.recipients.forms import could_be_number, is_dataframe, is_rows, is_stream
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.recipients.forms import could_be_number, is_dataframe, is_rows, is_stream, read_region
 
 ROWS = [{"destination": "27820000001"}]
 TABLE = pa.Table.from_pylist(ROWS)
@@ -17,56 +18,63 @@ class Stream:
     def __arrow_c_stream__(self, requested_schema=None): ...
 
 
+STREAMS = (pd.DataFrame, pa.Table, pa.RecordBatch, pa.RecordBatchReader, Stream)
 IN_MEMORY = [ROWS, tuple(ROWS), [], iter(ROWS), (row for row in ROWS), pd.DataFrame(ROWS)]
 IN_MEMORY += [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), Stream()]
-
-
-@pytest.mark.parametrize("source", IN_MEMORY, ids=lambda source: type(source).__name__)
-def test_rows_are_told_by_their_type(source):
-    """Whatever holds or yields rows may be recipients; nobody looks into it."""
-    assert is_rows(source)
+OTHERS = [None, "a.csv", b"a.csv", 5, 5.5, {5}, {"destination": []}, np.array([5]), Stream, len]
+OTHERS += [SimpleNamespace(__arrow_c_stream__=len)]
 
 
 @pytest.mark.parametrize(
-    "other", [None, "a.csv", b"a.csv", 5, 5.5, {5}, {"destination": []}, np.array([5]), Stream, len], ids=repr
+    ("source", "are_rows"), [(each, True) for each in IN_MEMORY] + [(each, False) for each in OTHERS]
 )
-def test_other_objects_are_no_rows(other):
-    """A class is not what it makes, and a path is where rows are."""
-    assert not is_rows(other)
+def test_rows_are_told_by_their_type(source, are_rows):
+    """Nobody looks into it: a class is not what it makes, a path is where rows are, and any name may be a column's."""
+    assert is_rows(source) == are_rows
+    assert is_dataframe(source) == isinstance(source, pd.DataFrame)
+    assert is_stream(source) == isinstance(
+        source, (pd.DataFrame, pa.Table, pa.RecordBatch, pa.RecordBatchReader, Stream)
+    )
 
 
-def test_a_stream_is_told_by_its_type():
-    """An object may take any name for one of its columns. A DataFrame is told apart, whatever it offers."""
-    assert is_stream(Stream())
-    assert not is_stream(SimpleNamespace(__arrow_c_stream__=len))
-    assert [is_dataframe(each) for each in (pd.DataFrame(), TABLE, ROWS)] == [True, False, False]
+NUMBERS = ["27820000001", "+27 (82) 000-0001", "0820000001", "27820000001.0", "27820000001, 27820000002"]
+NUMBERS += ["082/000/0001", "\N{FULLWIDTH DIGIT TWO}7820000001", "2026-01-31 27820000001"]
+DATES = ["20260131", "2026-01-31", "2026-01-31T09:00:00+00:00", "2026/01/31", "2026/01/31/07"]
+NO_NUMBERS = [
+    "082",
+    "",
+    "/27820000001",
+    "*27820000001",
+    "27820000001.csv",
+    "people.parquet",
+    "{{ 27820000001 }}",
+    *DATES,
+]
+
+
+@pytest.mark.parametrize("text", NUMBERS + NO_NUMBERS + DATES)
+def test_a_text_that_could_be_a_number_is_known(text):
+    """It has seven digits beside dates, and nothing of a path."""
+    assert could_be_number(text) == (text in NUMBERS)
+
+
+@pytest.mark.parametrize("written", ["ZA", "za", "Za", " za "])
+def test_small_letters_are_taken(written):
+    """As of everything that takes a country; it is the same country everywhere."""
+    assert read_region(written) == "ZA"
 
 
 @pytest.mark.parametrize(
-    ("text", "could_be"),
+    ("written", "shown"),
     [
-        ("27820000001", True),
-        ("+27 (82) 000-0001", True),
-        ("0820000001", True),
-        ("27820000001.0", True),
-        ("27820000001, 27820000002", True),
-        ("\N{FULLWIDTH DIGIT TWO}7820000001", True),
-        ("2026-01-31 27820000001", True),
-        ("082", False),
-        ("", False),
-        ("20260131", False),
-        ("2026-01-31", False),
-        ("2026-01-31T09:00:00+00:00", False),
-        ("2026/01/31", False),
-        ("2026/01/31/07", False),
-        ("082/000/0001", True),
-        ("/27820000001", False),
-        ("*27820000001", False),
-        ("27820000001.csv", False),
-        ("people.parquet", False),
-        ("{{ 27820000001 }}", False),
+        *((each, repr(each)) for each in ("", "XX", "ZAF", "South Africa", "27", None, 5, ["ZA"])),
+        ("27820000001", "'2782*****01'"),  # two arguments of a command were mixed up
+        ("UK", "'UK'; did you mean 'GB'?"),
     ],
 )
-def test_a_text_that_could_be_a_number_is_known(text, could_be):
-    """It has seven digits beside dates, and nothing of a path."""
-    assert could_be_number(text) is could_be
+def test_what_is_no_region_is_refused(written, shown):
+    """The error shows how one is written, and no number."""
+    with pytest.raises(InputError) as caught:
+        read_region(written)
+    words = "default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not "
+    assert str(caught.value) == words + shown

@@ -18,7 +18,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.campaigns import pause, resume
-from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.stop_conditions import (

@@ -40,7 +40,7 @@ VALUE_MUTATIONS = (
     ),
     Mutation(
         "accents stay decomposed",
-        "messages/plain_text.py",
+        "recipients/values.py",
         'unicodedata.normalize("NFC", text)',
         'unicodedata.normalize("NFD", text)',
         (TEXTS,),

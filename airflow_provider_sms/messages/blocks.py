@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import starmap
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,4 +89,5 @@ def _messages(some: list[pa.RecordBatch], *, by_key: bool) -> Iterator[Outgoing]
         # Arrow makes a list of binary values twenty times as slowly as NumPy.
         keys = np.frombuffer(key_bytes(piece.column("key")), f"V{KEY_BYTES}").tolist()
         others = (piece.column(name).to_pylist() for name in Outgoing._fields[1:])
-        yield from starmap(Outgoing, zip(keys, *others, strict=True))
+        # As Outgoing makes itself, without a call of Python for each: half of what a message costs here.
+        yield from map(partial(tuple.__new__, Outgoing), zip(keys, *others, strict=True))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ _REMOTE_STEP = 16 << 20
 _INT96_UNIT = "us"
 """The unit of times that are stored in 96 bits, as by Spark and Hive. In nanoseconds, which Arrow would read them in, a
 time before 1677 or after 2262, such as the end of the year 9999, turns into another one without an error."""
+_HEADERS_AT_ONCE = 16
+"""Headers that are read from an object store at the same time, since each takes the time of a request."""
 _LONGEST = 1 << 20
 """The most bytes of a line, so that a file without line breaks is found."""
 
@@ -46,22 +49,29 @@ columns at least, and in memory that does not grow with the file."""
 def open_files(
     opened_table: Callable[[DataFile], AbstractContextManager[Table]], files: Sequence[DataFile], description: str
 ) -> Source:
-    """Return the source of files of one format, each of which is opened once."""
+    """Return the source of files of one format. All headers are read before any row, so that bad columns fail soon."""
+
+    def header(file: DataFile) -> pa.Schema:
+        with opened_table(file) as (schema, _):
+            return schema
 
     def read(columns: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        empty = 0
-        for file in files:
+        # Others, such as FTP, may have one connection that cannot be shared.
+        at_once = _HEADERS_AT_ONCE if all(getattr(file.filesystem, "async_impl", False) for file in files) else 1
+        with ThreadPoolExecutor(at_once) as pool:
+            headers = list(zip(files, pool.map(header, files), strict=True))
+        some = [(file, schema) for file, schema in headers if schema.names]  # writers of many parts leave empty files
+        if not some:
+            raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
+        if len(some) < len(files):
+            log.warning("%d of %d files of %s hold no rows", len(files) - len(some), len(files), description)
+        for file, schema in some:
+            source.part = file.name
+            yield batch_without_rows(schema)
+        for file, _ in some:
             source.part = file.name
             with opened_table(file) as (schema, rows):
-                if schema.names:
-                    yield batch_without_rows(schema)
-                    yield from rows(stored_names(schema, columns))
-                else:  # writers of many parts leave empty files
-                    empty += 1
-        if empty == len(files):
-            raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
-        if empty:
-            log.warning("%d of %d files of %s hold no rows", empty, len(files), description)
+                yield from rows(stored_names(schema, columns))
 
     source = Source(description, read)
     return source

@@ -144,7 +144,7 @@ def test_pandas_types(series, values):
 @pytest.mark.parametrize(
     "values",
     [
-        ["secret", object()],
+        ["secret", object],
         ["secret", 1j],
         ["secret", "secret\ud83d"],
         [["secret"], "secret"],

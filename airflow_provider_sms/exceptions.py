@@ -95,10 +95,6 @@ class NotSentError(ServiceError):
     transient = True
 
 
-class HeldBackError(NotSentError):
-    """The request was not begun, for a reason of this process: its sending hours have ended, say, or it has to stop."""
-
-
 class ThrottledError(ServiceError):
     """The service did not process the request: 429, or 503 with an ``errorCode`` of the service in its body."""
 

@@ -360,7 +360,6 @@ ERRORS = [
     "LimitError",
     "ServiceError",
     "NotSentError",
-    "HeldBackError",
     "ThrottledError",
     "AuthenticationError",
     "RefusedError",

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
-    HeldBackError,
     LedgerBusyError,
     LedgerError,
     LedgerLostError,
@@ -93,8 +92,6 @@ class Sender:
         self.error: Exception | None = None
         """The first error that ended the send."""
         self.ledger_failed = False
-        self.has_posted = False
-        """Whether a request was given to a thread to be posted."""
         self.lost: set[int] = set()
         """Requests whose outcome is unknown, until somebody takes them."""
         self.noted: set[int] = set()
@@ -283,7 +280,6 @@ class Sender:
                 )
                 batch.attempt += 1
                 self._in_flight[claim.request_id] = request
-                self.has_posted = True
                 workers.submit(request)
         # Not before: an error must not leave claims unposted.
         for batch in batches:
@@ -313,17 +309,17 @@ class Sender:
             if request.asks:
                 self._require_answer()
             if self._stop.is_set():
-                raise HeldBackError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
+                raise NotSentError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
             # The commit of the claim may have waited for a busy ledger since the hours were looked at.
             if self.stop_conditions.have_ended(request.batch.messages):
-                raise HeldBackError("not posted, since its sending hours have ended")  # noqa: TRY301  # one path
+                raise NotSentError("not posted, since its sending hours have ended")  # noqa: TRY301  # one path
             # A process that slept between claim and POST must not post under a claim that others may call unknown. The
             # limit is by a clock that nobody sets, too: the ledger's may have been set meanwhile, and may be again
             # before the first byte is written.
             began = self._ledger.elapsed()
             left = min(request.deadline - self._ledger.clock(), request.lapses_at - began)
             if left < self._post_seconds:
-                raise HeldBackError("not posted, since too little time was left of its claim")  # noqa: TRY301  # one path
+                raise NotSentError("not posted, since too little time was left of its claim")  # noqa: TRY301  # one path
             with ending_by(began + min(left, self._post_seconds + MARGIN_SECONDS)):
                 result = self._post(request.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome

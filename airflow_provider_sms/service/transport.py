@@ -18,7 +18,7 @@ from requests.structures import CaseInsensitiveDict
 from urllib3.util import parse_url
 
 from airflow_provider_sms import __version__
-from airflow_provider_sms.exceptions import HeldBackError, NotSentError, UnknownOutcomeError
+from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.connections import Connections, Exchange, UnaskedBytesError, UnusableResponseError
 from airflow_provider_sms.service.elapsed import latest_end
@@ -134,7 +134,7 @@ class Transport:
         operation = url.rpartition("/")[2]
         exchange = Exchange(self._clock() + sum(self._timeouts), self._clock)
         if exchange.deadline > latest_end():
-            raise HeldBackError(f"{operation}: not sent: too little time was left for it to finish")
+            raise NotSentError(f"{operation}: not sent: too little time was left for it to finish")
         outer = sys.exc_info()[1]
         try:
             head, connections = self._route(method, url)

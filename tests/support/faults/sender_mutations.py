@@ -252,8 +252,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "a stopped send posts what it has claimed",
         "sending/sender.py",
-        "            if self._stop.is_set():\n                raise HeldBackError(",
-        "            if False:\n                raise HeldBackError(",
+        "            if self._stop.is_set():\n                raise NotSentError(",
+        "            if False:\n                raise NotSentError(",
         (SENDER,),
         first="test_a_request_that_has_not_begun_when_the_send_is_told_to_stop_is_given_back",
     ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.cli.console import command, confirm, print_message, read_number, user_name
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, iso, join_some, task_words
+from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -91,19 +92,22 @@ def resume_campaign(args: Namespace, store: LedgerBackend) -> None:
 @command
 def forget_person(args: Namespace, store: LedgerBackend) -> None:
     """Forget a number, and keep its messages from going out again."""
-    from airflow_provider_sms.ledger.forget import find_number, forget_number
+    from airflow_provider_sms.ledger.forget import forget_number
+    from airflow_provider_sms.ledger.request_queries import texted
 
     digits = read_number(args.destination, args.default_region)
-    traces = find_number(store, digits)
-    print_message(f"The ledger {store.description} has {counted(traces.messages, 'message')} to this number")
-    if traces.messages:
+    found = texted(store, digits)
+    campaigns = sorted({row.campaign for row in found})
+    messages = sum(row.messages for row in found)
+    print_message(f"The ledger {store.description} has {counted(messages, 'message')} to this number")
+    if found:
         print_message(
-            f"They stay claimed, by a digest, in {counted(len(traces.keys), 'campaign')}: "
-            f"{join_some(sorted(traces.keys))}. The same message is not sent to it again there."
+            f"They stay claimed, by a digest, in {counted(len(campaigns), 'campaign')}: {join_some(campaigns)}. The "
+            "same message is not sent to it again there."
         )
-        if traces.open_requests:
+        if open_requests := sum(row.state in (CLAIMED, UNKNOWN) for row in found):
             print_message(
-                f"What became of {counted(traces.open_requests, 'request')} is unknown or still under way. If it is "
+                f"What became of {counted(open_requests, 'request')} is unknown or still under way. If it is "
                 "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
             )
         print_message(
@@ -111,7 +115,7 @@ def forget_person(args: Namespace, store: LedgerBackend) -> None:
             "numbers. Row reports and Airflow's XComs are not changed."
         )
         confirm("Forget this number?", yes=args.yes)
-        print_message(f"Forgotten in {counted(forget_number(store, digits, traces), 'message')}")
+        print_message(f"Forgotten in {counted(forget_number(store, digits, campaigns), 'message')}")
     # Even if nothing was found: an earlier command may have been kept from it.
     remains = store.remove_remains()
     print_message(remains.words)

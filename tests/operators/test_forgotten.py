@@ -12,7 +12,8 @@ from support.task_fixtures import numbers
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.ledger.forget import find_number, forget_number
+from airflow_provider_sms.ledger.forget import forget_number
+from airflow_provider_sms.ledger.request_queries import texted
 from airflow_provider_sms.reporting.summary import COUNTS
 
 FIRST, *OTHERS = numbers(5)
@@ -60,7 +61,7 @@ def test_an_unknown_message_to_a_forgotten_person_follows_the_policy(send, peopl
     assert counts(again) == ({"unknown": 5} if policy == "fail" else {"accepted": 5})
     assert set(witnessed().values()) == {texts}
     with closing(open_ledger(None)) as store:
-        assert bool(find_number(store, FIRST).keys) is (policy == "resend")
+        assert bool(texted(store, FIRST)) is (policy == "resend")
 
 
 def test_a_retry_texts_nobody_again(send, people, sandbox, witnessed):
@@ -69,7 +70,7 @@ def test_a_retry_texts_nobody_again(send, people, sandbox, witnessed):
     def forget_two(_):
         with closing(open_ledger(None)) as store:
             for number in (FIRST, OTHERS[0]):
-                forget_number(store, number, find_number(store, number))
+                forget_number(store, number, [row.campaign for row in texted(store, number)])
 
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 503, "retry_after": "0", "times": 3}])
     how = {"chunk_size": 1, "concurrency": 1, "on_unknown": "resend"}

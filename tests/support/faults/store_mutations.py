@@ -60,8 +60,8 @@ STORE_MUTATIONS = (
     Mutation(
         "forgetting a person takes their messages from their requests",
         "ledger/forget.py",
-        "change.values(destination=FORGOTTEN_NUMBER)",
-        "change.values(destination=FORGOTTEN_NUMBER, request_id=0)",
+        ".values(destination=FORGOTTEN_NUMBER)",
+        ".values(destination=FORGOTTEN_NUMBER, request_id=0)",
         (FORGET,),
         first="test_a_message_stays_claimed_without_its_number",
     ),

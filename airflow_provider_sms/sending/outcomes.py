@@ -182,7 +182,6 @@ class Outcomes:
             by_count(submitted, "message"),
             reason,
         )
-        self.stop_conditions.release(request.batch)
         if not isinstance(error, SmsError):
             # An unforeseen error may happen to every request, so no other one is tried.
             return NextStep(error=error if isinstance(error, Exception) else RuntimeError(type(error).__name__))

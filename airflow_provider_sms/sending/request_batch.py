@@ -11,7 +11,7 @@ from airflow_provider_sms.ledger.model import Chunk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from airflow_provider_sms.messages.message import Outgoing
+    from airflow_provider_sms.messages.outgoing import Outgoing
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 DEFER_SECONDS = 1.0
-"""Seconds until a request that a pause, the credit or the ledger held back is tried again."""
+"""Seconds until a request that a pause or the ledger held back is tried again."""
 
 
 class Schedule:
@@ -58,7 +58,7 @@ class Schedule:
         for batch in [batch for batch in self._waiting if batch.due <= now]:
             if claiming() and in_flight < self._limit and self._limiter.allowed(now, 1):
                 self._waiting.remove(batch)
-                if self._may_go(batch, now, in_flight):
+                if self._may_go(batch, now):
                     in_flight += 1
                     yield batch
         # Nothing is read until something may go: outcomes have to be recorded meanwhile.
@@ -66,7 +66,7 @@ class Schedule:
             if not claiming() or self._limiter.delay(now) > 0 or not chunks.any:
                 break
             batch = RequestBatch(chunks.take())
-            if self._may_go(batch, now, in_flight):
+            if self._may_go(batch, now):
                 in_flight += 1
                 yield batch
 
@@ -79,20 +79,13 @@ class Schedule:
         """How many requests may be in flight at once: a single one while the responses to others are lost."""
         return 1 if self._stop_conditions.caution.on else self._concurrency
 
-    def _may_go(self, batch: RequestBatch, now: float, in_flight: int) -> bool:
+    def _may_go(self, batch: RequestBatch, now: float) -> bool:
         """Return whether a request may go; messages that are outside of their hours are left to a later attempt."""
         late = self._stop_conditions.too_late(batch.messages)
         if late:
             kept_back = {outgoing.key for outgoing in late}
             batch.keep([place for place, outgoing in enumerate(batch.messages) if outgoing.key not in kept_back])
         if not batch.messages:
-            self._stop_conditions.release(batch)
-            return False
-        if not self._stop_conditions.affords(batch, others=in_flight > 0):
-            batch.due = now + DEFER_SECONDS
-            self._limiter.hold(batch.due)
-            # It has come before those that wait.
-            self._waiting.insert(0, batch)
             return False
         self._limiter.take(now)
         return True

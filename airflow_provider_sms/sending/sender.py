@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
-    from airflow_provider_sms.messages.message import Outgoing
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
@@ -281,10 +281,6 @@ class Sender:
                 batch.attempt += 1
                 self._in_flight[claim.request_id] = request
                 workers.submit(request)
-        # Not before: an error must not leave claims unposted.
-        for batch in batches:
-            if not batch.messages:
-                self.stop_conditions.release(batch)
         if held:
             holders = self._ledger.holders(held).values()
             self.noted.update(each.request_id for each in holders if each.state == CLAIMED)

@@ -1,8 +1,8 @@
 """What slows a send down or ends it early although nobody stopped it: hours, credit, refusals, no responses.
 
-Hours and credit are looked at before a send as well as before each of its claims. What they allow is decided here
-alone, by :func:`closed_for_all`, :func:`covers` and :func:`is_out_of_credit`, so that a task that has waited for them
-does not meet a different rule in mid-send. What each response means, a 403 or a lost one included, is decided in
+Hours are looked at before a send as well as before each of its claims, and credit before a send; in mid-send the
+service refuses what it does not cover. What they allow is decided here alone, by :func:`closed_for_all`, :func:`covers`
+and :func:`is_out_of_credit`. What each response means, a 403 or a lost one included, is decided in
 :mod:`~airflow_provider_sms.sending.outcomes`, which tells these conditions of it. The error rate is known only
 while the service responds. A pause takes effect in the claim itself: :mod:`airflow_provider_sms.ledger.campaigns`.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_sms.ledger.campaigns import Pause
-    from airflow_provider_sms.messages.message import Outgoing
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.sending.request_batch import RequestBatch
@@ -145,38 +145,30 @@ class Caution:
         )
 
 
+@dataclass(slots=True)
 class Credit:
-    """Keeps account of what a send may spend, from the balance before its first request on."""
+    """What a send that waits for credit knows of it.
 
-    def __init__(self, prices: Prices, balance: Decimal) -> None:
-        self.balance = balance
-        """Credits, according to the last response of the service."""
-        self._prices = prices
-        self._in_flight: dict[int, Decimal] = {}
+    :param balance: credits, according to the last response of the service.
+    """
 
-    def covers(self, batch: RequestBatch) -> bool:
-        """Return whether the balance covers a request beside those in flight; if so it is one of them from now on."""
-        self.release(batch)
-        cost = self.cost(batch)
-        if not covers(self.balance - sum(self._in_flight.values()), cost):
-            return False
-        self._in_flight[id(batch)] = cost
-        return True
+    prices: Prices
+    balance: Decimal
 
-    def release(self, batch: RequestBatch) -> None:
-        """Release the credit of a request that is not in flight any more."""
-        self._in_flight.pop(id(batch), None)
+    def needed(self, batch: RequestBatch) -> Decimal:
+        """Return the balance with which to go on, after a request that the credit did not cover.
 
-    def cost(self, batch: RequestBatch) -> Decimal:
-        """Return what a request is estimated to cost."""
-        return sum((self._prices.of(m.destination or "", m.parts or 1) for m in batch.messages), Decimal(0))
+        Whatever the estimate says: the service has just said that this balance is too low.
+        """
+        cost = sum((self.prices.of(m.destination or "", m.parts or 1) for m in batch.messages), Decimal(0))
+        return max(cost, self.balance + 1)
 
 
 class StopConditions:
     """Asked before every claim and notified of the end of every POST, by the sender's thread.
 
     :param window: the hours in which to send; None means any.
-    :param credit: the account to keep; None leaves it to the service to refuse requests that the credit does not cover.
+    :param credit: what to wait for where the service refuses a request for want of it; None fails the send.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
         :data:`WINDOW_MESSAGES`; None means no limit.
     """
@@ -234,25 +226,11 @@ class StopConditions:
             return self._window.closed_until(now) is not None
         return any(self._window.closed_until(now, each.destination) is not None for each in messages)
 
-    def affords(self, batch: RequestBatch, *, others: bool) -> bool:
-        """Return whether the credit covers a request; while others are in flight, they may tell a different balance."""
-        if self._credit is None or self._credit.covers(batch):
-            return True
-        if not others:
-            self.stop_reason = StopReason(credit=self._credit.cost(batch))
-        return False
-
-    def release(self, batch: RequestBatch) -> None:
-        """Release the credit of a request that is not in flight any more."""
-        if self._credit is not None:
-            self._credit.release(batch)
-
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
         """Record a response.
 
         :raises TooManyErrorsError: the service refuses or calls faulty too many of the last messages.
         """
-        self.release(batch)
         if self._credit is not None:
             self._credit.balance = response.remaining_balance
         if self._max_error_rate is not None:
@@ -261,11 +239,9 @@ class StopConditions:
 
     def not_processed(self, batch: RequestBatch, error: BaseException) -> bool:
         """Record a request that was not processed, and return whether it only waits for credit."""
-        self.release(batch)
         if self._credit is None or not is_out_of_credit(error):
             return False
-        # Whatever the estimate says: the service has just said that this balance is too low.
-        self.stop_reason = StopReason(credit=max(self._credit.cost(batch), self._credit.balance + 1))
+        self.stop_reason = StopReason(credit=self._credit.needed(batch))
         return True
 
     def all_read(self) -> None:

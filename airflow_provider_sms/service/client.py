@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from airflow_provider_sms.messages.message import Message, Outgoing
+    from airflow_provider_sms.messages.message import Message
+    from airflow_provider_sms.messages.outgoing import Outgoing
 
 MAX_TIMEOUT = 86_400
 """Seconds of the longest timeout: a day, since a socket does not accept every number."""

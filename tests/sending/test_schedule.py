@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timezone
-from decimal import Decimal
 
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.request_batch import Chunks, RequestBatch
 from airflow_provider_sms.sending.schedule import RateLimiter, Schedule
-from airflow_provider_sms.sending.stop_conditions import Credit, StopConditions
+from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
 def keys(*places):
@@ -78,21 +74,6 @@ def test_a_hold_lets_nothing_go():
     pacer = RateLimiter(None)
     pacer.hold(10.0)
     assert (pacer.allowed(9.9, 1), pacer.delay(9.0), pacer.allowed(10.0, 1)) == (0, 1.0, 1)
-
-
-def test_a_request_whose_hours_have_ended_frees_its_credit():
-    """A request waits until nobody in it may be texted any more: what it would have cost is there for others."""
-    now = [datetime(2026, 1, 14, 17, 50, tzinfo=timezone.utc).timestamp()]
-    window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
-    conditions = StopConditions(window, clock=lambda: now[0], credit=Credit(Prices(1), Decimal(5)))
-    schedule = Schedule(conditions, concurrency=2, max_per_second=None)
-    britons = [m._replace(destination=f"44770090000{n}") for n, m in enumerate(people(5, 10))]
-    chunks = Chunks(people(5) + britons, 5)
-    (waiting,) = schedule.due(chunks, 0.0, 1, lambda: True)
-    schedule.retry(waiting, 1.0)
-    now[0] += 15 * 60.0  # the hours of South Africa have ended
-    (next_one,) = schedule.due(chunks, 1.0, 0, lambda: True)
-    assert (list(waiting.messages), next_one.chunk.keys) == ([], [m.key for m in britons])
 
 
 def test_no_request_goes_before_one_that_waits():

@@ -284,8 +284,17 @@ def test_a_table_that_cannot_be_read_ends_the_pass(sender, service, enter):
 
 def test_an_error_after_a_commit_keeps_no_claim_from_being_posted(sender, enter, monkeypatch):
     """Every request that is claimed is posted, whatever fails next to it: its outcome is known."""
-    send = sender(concurrency=2)
-    monkeypatch.setattr(send.stop_conditions, "release", lambda *_: 1 / 0)
+    ledger, another = enter(), sender(enter(run_id="another"), concurrency=1)
+    holders, commit = ledger.holders, ledger.commit
+
+    def meet(**arguments):
+        another.run([people(1)])
+        monkeypatch.setattr(ledger, "commit", commit)
+        return commit(**arguments)
+
+    monkeypatch.setattr(ledger, "commit", meet)
+    monkeypatch.setattr(ledger, "holders", lambda keys: 1 / 0 if len(keys) == 1 else holders(keys))
+    send = sender(ledger, concurrency=2)
     send.run([people(40)])
     assert (type(send.error), states(enter(2), people(40))) == (ZeroDivisionError, {ACCEPTED: 20, NOT_SENT: 20})
 

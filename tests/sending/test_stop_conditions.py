@@ -18,7 +18,6 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.campaigns import pause, resume
-from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.stop_conditions import (
@@ -189,49 +188,6 @@ def test_hours_that_end_before_a_request_is_tried_again_take_their_messages_out_
     assert not enter(2).holders([m.key for m in south_africans])
 
 
-def test_a_balance_that_does_not_cover_the_next_request_halts_before_it(sender):
-    """What the service says is left is enough to know: the request that it would refuse is not made."""
-    service = Service(35)
-    stop_conditions = credit(35)
-    send = sender(post=service, stop_conditions=stop_conditions, concurrency=1)
-    send.run([people(100)])
-    assert (len(service.taken), stop_conditions.stop_reason) == (30, StopReason(credit=Decimal(10)))
-    assert (send.counts.accepted, send.counts.not_sent, send.error) == (30, 70, None)
-
-
-def test_several_requests_at_once_spend_the_same_credit(sender):
-    """Requests under way count as spent; so none of them is refused, and none is held back for good."""
-    service = Service(25)
-    stop_conditions = credit(25)
-    send = sender(post=service, stop_conditions=stop_conditions, concurrency=4)
-    send.run([people(100)])
-    assert (len(service.taken), service.refused, send.error) == (20, 0, None)
-    assert stop_conditions.stop_reason == StopReason(credit=Decimal(10))
-
-
-def test_no_request_goes_before_one_that_waits_for_credit(sender):
-    """Of rows with the same key values the first one is sent, in the texts that were planned and approved."""
-    posted, overtaken = [], threading.Event()
-
-    def post(messages):
-        posted.extend(message.content for message in messages)
-        if posted[-1] == "another":
-            overtaken.set()
-        overtaken.wait(0.5)  # the response to the first request tells the balance late
-        return answer_with(Decimal(4), len(messages))
-
-    somebody = Outgoing(b"s" * 16, "27820000001", "somebody's", parts=1)
-    first, another = (
-        Outgoing(b"k" * 16, "27820000002", text, parts=parts)
-        for text, parts in (("first, of ten parts " * 76, 10), ("another", 1))
-    )
-    stop_conditions = credit(5)
-    send = sender(post=post, stop_conditions=stop_conditions, concurrency=3, chunk_size=1)
-    send.run([[somebody, first], [another]])
-    assert (posted, stop_conditions.stop_reason) == (["somebody's"], StopReason(credit=Decimal(10)))
-    assert (send.counts.accepted, send.counts.not_sent + send.counts.duplicate) == (1, 2)
-
-
 @pytest.mark.parametrize("on_unknown", ["fail", "resend"])
 def test_lost_requests_need_no_credit(sender, on_unknown):
     """A send that runs out of credit waits for what the messages cost that this pass may still post."""
@@ -308,15 +264,6 @@ def test_without_the_brake_a_lack_of_credit_is_an_error(sender):
     send = sender(post=Service(30), concurrency=1)
     send.run([people(100)])
     assert (send.counts.accepted, send.error) == (30, OUT_OF_CREDIT)
-
-
-def test_what_is_lost_is_no_longer_under_way(sender, service):
-    """A request without an answer does not keep its credit from the next one for ever."""
-    service.script = [failing(UnknownOutcomeError("lost"))]
-    stop_conditions = credit(10)
-    send = sender(stop_conditions=stop_conditions, concurrency=1)
-    send.run([people(20)])
-    assert (send.counts.unknown, send.counts.accepted, stop_conditions.stop_reason) == (10, 10, None)
 
 
 @pytest.mark.parametrize(("limit", "stops"), [(0.1, True), (0.2, False), (None, False)])

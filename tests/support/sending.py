@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import Chunk, Claimant
-from airflow_provider_sms.messages.message import Outgoing
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse

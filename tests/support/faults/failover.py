@@ -113,7 +113,10 @@ class Failover:
             self._pair.primary.stop()
         self._pair.standby.promote()
         self._address.lead_to(self._pair.standby.socket)
-        if not self._case.zombie:
+        if self._case.zombie and self._case.synchronous:
+            # Its commits wait for the standby for ever: only whoever fences it ends them.
+            time.sleep(HANG_SECONDS)
+        if not self._case.zombie or self._case.synchronous:
             self._address.drop()
         self._failed.set()
 

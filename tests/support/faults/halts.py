@@ -28,12 +28,10 @@ class Halts:
 
     :param requests: requests before the send window closes, if one is posted at a time; None means no send window.
     :param balance: balance at the start of the leg; None means more than enough, and no checks.
-    :param foreseen: whether the leg knows the cost of messages; otherwise the service refuses the request.
     """
 
     requests: int | None = None
     balance: int | None = None
-    foreseen: bool = True
 
     def stop_conditions(self, people: int) -> StopConditions:
         """Return the stop conditions of a leg.
@@ -43,8 +41,7 @@ class Halts:
         looks = iter(range(2 * (self.requests or 0)))  # before its claim, and before its POST
         credit = None
         if self.balance is not None:
-            price = 1 if self.foreseen else 0.01
-            credit = Credit(Prices(price), Decimal(self.balance))
+            credit = Credit(Prices(1), Decimal(self.balance))
         return StopConditions(
             None if self.requests is None else _HOURS,
             credit,

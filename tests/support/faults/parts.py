@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.faults.tries import Campaign, Ledgers
     from support.faults.verdict import Figures
 
-PARTS = (Halts(requests=3), Halts(balance=10), Halts(balance=10, foreseen=False), NEVER)
+PARTS = (Halts(requests=3), Halts(balance=10), NEVER)
 """Ten requests of four: three until the window closes, two until the credit ends, two until the service refuses."""
 
 STRIDE, QUICK_STRIDE = 3, 400

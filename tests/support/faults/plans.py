@@ -177,7 +177,7 @@ def _halts(chance: random.Random, rows: int, requests: int) -> Halts:
         return NEVER
     if chance.random() < 0.5:
         return Halts(requests=chance.randint(0, requests))
-    return Halts(balance=chance.randint(0, rows), foreseen=chance.random() < 0.5)
+    return Halts(balance=chance.randint(0, rows))
 
 
 def _faults(chance: random.Random, requests: int) -> tuple[dict[str, Any], ...]:

@@ -66,15 +66,17 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
         table, report = stack.enter_context(_read_table(task, context, options))
         resends = options.on_unknown == "resend"
         preview = CampaignPreview(run.store, run.campaign, run.ledger.claimants, resends=resends, who=run.who)
-        approved, sent = options.approved_plan, (0, Decimal(0))
-        if approved is not None:  # before the check: what another process of the task claims meanwhile counts once
+        # Before the check: what another process of the task claims meanwhile counts once.
+        last, approved, sent = last_request(run.store), options.approved_plan, (0, Decimal(0))
+        if approved is not None:
             sent = sent_after(run.store, run.who, approved.last_request, resends=resends)
         table.decide(run.stop, _read_suppressed(options), preview)
         result = _Result(context, run.campaign, table, report, run)
         result.count(counts_of_check(table.counts), add_up(run.ledger.sent_requests()))
         try:
             _require_sendable(table, options)
-            plan = _plan(context, run.campaign, table, options, store=run.store, balance=_balance_of(run))
+            balance = _balance_of(run)
+            plan = _plan(context, run.campaign, table, options, store=run.store, last=last, balance=balance)
             run.progress.planned(plan)
             options.limits.check(plan)
             if approved is not None:
@@ -109,6 +111,7 @@ def plan_table(task: Any, context: Context) -> dict[str, Any]:
         table, report = stack.enter_context(_read_table(task, context, options))
         resends = options.on_unknown == "resend"
         preview = None if store is None else CampaignPreview(store, campaign, resends=resends, who=who)
+        last = 0 if store is None else last_request(store)
         table.decide(task.stop_signal, _read_suppressed(options), preview)
         result = _Result(context, campaign, table, report)
         result.count(counts_of_check(table.counts), Sums())
@@ -117,7 +120,7 @@ def plan_table(task: Any, context: Context) -> dict[str, Any]:
         except SmsError as error:
             log.info("The plan is without the balance, which cannot be read: %s", error)
             balance = None
-        plan = _plan(context, campaign, table, options, store=store, balance=balance)
+        plan = _plan(context, campaign, table, options, store=store, last=last, balance=balance)
         result.write("a dry run sends nothing")
         # After the plan of the other rows, so that both are seen at once.
         _require_sendable(table, options)
@@ -243,11 +246,13 @@ def _plan(
     options: BulkOptions,
     *,
     store: LedgerBackend | None,
+    last: int,
     balance: Balance | None,
 ) -> Plan:
     """Make the plan of a checked table, log it, and push it as an XCom.
 
     :param store: tells the pace of earlier sends; None where there is none.
+    :param last: the last request in the ledger before the rows were decided; 0 where there is none.
     :param balance: the balance now; None if it was not read.
     """
     seconds = None if store is None else seconds_per_request(store)
@@ -260,7 +265,7 @@ def _plan(
     if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
         words = repeats_in_words(plan.repeats, campaign)
         log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
-    plan_id = str(PlanId.of(plan, options.send_options, 0 if store is None else last_request(store)))
+    plan_id = str(PlanId.of(plan, options.send_options, last))
     push(context, PLAN, {**plan.as_json(), "id": plan_id, "markdown": _in_markdown(plan, options)})
     return plan
 

@@ -18,6 +18,8 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
     :param unknown: the sentence about its unknown messages; empty where there are none.
     """
     sentences = [_waiting(each) for each in campaign.attempts]
+    if campaign.state == status.PAUSED:
+        sentences.append("It is paused: nothing is sent before a person resumes it.")
     sentences.append(unknown)
     for each in campaign.attempts:
         if each.silent:
@@ -27,7 +29,7 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
                 f"ended.{missed} If Airflow does not retry it, clear the task."
             )
         elif each.progress.state == AttemptState.FAILED:
-            sentences.append(f"{each.name} failed. Its log says why.")
+            sentences.append(f"{each.name} failed. Its log says why; then clear the task.")
     if campaign.state != status.ATTENTION:
         return [each for each in sentences if each]
     if again := campaign.counts.again:

@@ -12,7 +12,7 @@ from airflow_provider_sms.monitoring.reasons import reasons
         ("waiting for credit", {"balance_needed": 1200.5}, "waits until the balance is 1,200.50."),
         ("waiting for hours", {"until": "2026-11-23T08:00:00+02:00"}, "waits for its sending hours, until 2026-11-23"),
         ("waiting for hours", {}, "waits for its sending hours."),
-        ("failed", {}, "failed. Its log says why."),
+        ("failed", {}, "failed. Its log says why; then clear the task."),
     ],
 )
 def test_a_reader_learns_what_a_campaign_waits_for(reports, figures, words):
@@ -52,5 +52,5 @@ def test_what_to_do_about_unknown_messages_comes_after_the_waits_and_before_the_
     found = campaign("needs attention", "failed", counts=(0, 3))
     assert reasons(found, NOW, unknown="Close them.") == [
         "Close them.",
-        "Attempt 1 of task t [2] failed. Its log says why.",
+        "Attempt 1 of task t [2] failed. Its log says why; then clear the task.",
     ]

@@ -24,7 +24,6 @@ from airflow_provider_sms.recipients.columns import constant
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.compose import Composer
-    from airflow_provider_sms.messages.spool import CheckedRows
     from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
@@ -106,7 +105,19 @@ class CheckedTable:
         for rows in self.spool.batches():
             if stop.is_set():
                 raise StoppedError(_STOPPED)
-            self._decide(rows, suppressed, preview)
+            statuses, first = rows.statuses, rows.statuses == Status.FREE
+            _, messages = rows.where(first)
+            keys = key_bytes(messages.column("key"))
+            by_text = self._composer.keyed_by_text
+            self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
+            if preview is not None:
+                listed: list[bytes] = np.frombuffer(keys, f"V{KEY_BYTES}").tolist()
+                held = preview.held(listed)
+                statuses[first] = [held.get(key, Status.FREE) for key in listed] if held else Status.FREE
+            if suppressed is not None:
+                # What this attempt has sent stays accepted: the person has opted out since.
+                opted_out = suppressed.mask(messages.column("destination")) & (statuses[first] != Status.ACCEPTED)
+                statuses[first] = np.where(opted_out, Status.SUPPRESSED, statuses[first])
             self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
             self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
         if preview is not None:
@@ -140,22 +151,3 @@ class CheckedTable:
     def close(self) -> None:
         """Release the room on disk; the counts stay."""
         self.spool.close()
-
-    def _decide(self, rows: CheckedRows, suppressed: SuppressedNumbers | None, preview: CampaignPreview | None) -> None:
-        statuses = rows.statuses
-        first = statuses == Status.FREE
-        _, messages = rows.where(first)
-        keys = key_bytes(messages.column("key"))
-        by_text = self._composer.keyed_by_text
-        self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
-        if preview is not None and (held := preview.held(_listed(keys))):
-            statuses[first] = [held.get(key, Status.FREE) for key in _listed(keys)]
-        if suppressed is not None:
-            # What this attempt has sent stays accepted: the person has opted out since.
-            listed = suppressed.mask(messages.column("destination")) & (statuses[first] != Status.ACCEPTED)
-            statuses[first] = np.where(listed, Status.SUPPRESSED, statuses[first])
-
-
-def _listed(keys: memoryview) -> list[bytes]:
-    listed: list[bytes] = np.frombuffer(keys, f"V{KEY_BYTES}").tolist()
-    return listed

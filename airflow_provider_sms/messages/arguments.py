@@ -16,10 +16,6 @@ from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.values import is_missing, plain_text, tidy_text
 
 USED_BY = "message"
-_TOO_WIDE = re.compile("[0-9]{5}")
-"""A number in a format, such as a width: wider texts are no text messages, and fill the memory."""
-
-
 _RENDERED_LIST = re.compile(r"""[\[({]\s*['"].*['"]\s*,?\s*[\])}]|\[\]|\(\)""", re.DOTALL)
 """A list of names as a template renders it to text. A name in brackets, such as ``[VIP]``, has no quotes there."""
 
@@ -52,10 +48,6 @@ def parse_template(text: Any) -> list[str | Field]:
             raise TemplateError(f"{USED_BY}: a field has no name; write the name of a column in it: {{first_name}}")
         if conversion:
             raise TemplateError(f"{USED_BY}: {{{column}!{conversion}}} has a conversion; only a format is allowed")
-        if spec and ("{" in spec or "}" in spec):
-            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a field in it; only a fixed one is allowed")
-        if spec and _TOO_WIDE.search(spec):
-            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a number above 9999")
         pieces.append(Field(column, spec or ""))
     return pieces
 

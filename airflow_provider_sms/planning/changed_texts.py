@@ -21,8 +21,7 @@ from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
 from airflow_provider_sms.messages.spool import Status
-from airflow_provider_sms.planning.sorted_integers import are_in, distinct
-from airflow_provider_sms.recipients.columns import integers
+from airflow_provider_sms.recipients.columns import are_in, distinct, integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

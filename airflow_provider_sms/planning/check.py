@@ -13,21 +13,17 @@ import numpy as np
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import StoppedError
-from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, key_halves, keys_with_texts
+from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, keys_with_texts
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
 from airflow_provider_sms.planning.plan import Plan
-from airflow_provider_sms.planning.sorted_integers import are_in
-from airflow_provider_sms.recipients.columns import constant, valid_rows
+from airflow_provider_sms.recipients.columns import constant
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.compose import Composer
-    from airflow_provider_sms.messages.spool import CheckedRows
     from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
@@ -106,11 +102,22 @@ class CheckedTable:
         :raises LedgerError: the ledger cannot be read.
         :raises InputError: there is no price for a number.
         """
-        duplicates = _Duplicates(self.spool.repeated_keys())
         for rows in self.spool.batches():
             if stop.is_set():
                 raise StoppedError(_STOPPED)
-            self._decide(rows, duplicates, suppressed, preview)
+            statuses, first = rows.statuses, rows.statuses == Status.FREE
+            _, messages = rows.where(first)
+            keys = key_bytes(messages.column("key"))
+            by_text = self._composer.keyed_by_text
+            self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
+            if preview is not None:
+                listed: list[bytes] = np.frombuffer(keys, f"V{KEY_BYTES}").tolist()
+                held = preview.held(listed)
+                statuses[first] = [held.get(key, Status.FREE) for key in listed] if held else Status.FREE
+            if suppressed is not None:
+                # What this attempt has sent stays accepted: the person has opted out since.
+                opted_out = suppressed.mask(messages.column("destination")) & (statuses[first] != Status.ACCEPTED)
+                statuses[first] = np.where(opted_out, Status.SUPPRESSED, statuses[first])
             self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
             self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
         if preview is not None:
@@ -144,52 +151,3 @@ class CheckedTable:
     def close(self) -> None:
         """Release the room on disk; the counts stay."""
         self.spool.close()
-
-    def _decide(
-        self,
-        rows: CheckedRows,
-        duplicates: _Duplicates,
-        suppressed: SuppressedNumbers | None,
-        preview: CampaignPreview | None,
-    ) -> None:
-        statuses, written = rows.statuses, rows.columns.column("key")
-        valid, halves = valid_rows(written), key_halves(key_bytes(written.drop_null()))[:, 0]
-        statuses[~valid] = Status.INVALID
-        statuses[valid] = np.where(duplicates.find(halves), Status.DUPLICATE, Status.FREE)
-        first = statuses == Status.FREE
-        _, messages = rows.where(first)
-        keys = key_bytes(messages.column("key"))
-        by_text = self._composer.keyed_by_text
-        self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
-        if preview is not None and (held := preview.held(_listed(keys))):
-            statuses[first] = [held.get(key, Status.FREE) for key in _listed(keys)]
-        if suppressed is not None:
-            # What this attempt has sent stays accepted: the person has opted out since.
-            listed = suppressed.mask(messages.column("destination")) & (statuses[first] != Status.ACCEPTED)
-            statuses[first] = np.where(listed, Status.SUPPRESSED, statuses[first])
-
-
-def _listed(keys: memoryview) -> list[bytes]:
-    listed: list[bytes] = np.frombuffer(keys, f"V{KEY_BYTES}").tolist()
-    return listed
-
-
-class _Duplicates:
-    """Finds the rows whose key an earlier row has, by the first halves of the keys.
-
-    :param repeated: those that several rows have, in ascending order.
-    """
-
-    def __init__(self, repeated: npt.NDArray[np.int64]) -> None:
-        self._repeated = repeated
-        self._is_seen = np.zeros(len(repeated), np.bool_)
-
-    def find(self, halves: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which of the next rows are duplicates."""
-        found = are_in(self._repeated, halves)
-        rows = np.flatnonzero(found)
-        different, first = np.unique(halves[rows], return_index=True)
-        places = np.searchsorted(self._repeated, different)
-        found[rows[first[~self._is_seen[places]]]] = False
-        self._is_seen[places] = True
-        return found

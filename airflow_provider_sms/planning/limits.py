@@ -121,17 +121,13 @@ class Limits(Arguments):
         :raises InvalidRowsError: names the count, the reasons and the first rows.
         """
         limit = self.max_invalid
+        allowed = limit * invalid.rows if isinstance(limit, Decimal) else limit
         if not invalid.total:
             return
         if not skip_invalid:
             advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
-        elif isinstance(limit, int) and invalid.total > limit:
+        elif isinstance(allowed, (int, Decimal)) and invalid.total > allowed:
             advice = f"Nothing was sent, since max_invalid={limit} allows fewer. Correct the rows, or raise max_invalid"
-        elif isinstance(limit, Decimal) and invalid.total > limit * invalid.rows:
-            advice = (
-                f"Nothing was sent, since max_invalid={limit:g} allows fewer (a share of the rows). Correct the rows, "
-                "or raise max_invalid"
-            )
         elif invalid.total == invalid.rows:
             advice = "Nothing was sent, since no row is valid"
         else:

@@ -108,7 +108,8 @@ class Plan:
         price = ", at 1 a part" if estimate.prices.are_default else ""
         yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
         if self.balance is not None:
-            yield "balance", _balance_words(self.balance, self.cost)
+            less = ", less than the cost" if self.balance.amount < self.cost else ""
+            yield "balance", "post-paid" if self.balance.post_paid else f"{self.balance.amount:f}{less}"
         yield "time", "not known yet" if self.seconds is None else f"about {duration(max(self.seconds, 1.0))}"
 
     def table(self) -> str:
@@ -118,9 +119,3 @@ class Plan:
         return "\n".join(
             [f"Plan {self.id} of campaign {self.campaign}", *(f"  {name:<{width}}  {value}" for name, value in lines)]
         )
-
-
-def _balance_words(balance: Balance, cost: Decimal) -> str:
-    if balance.post_paid:
-        return "post-paid"
-    return f"{balance.amount:f}{', less than the cost' if balance.amount < cost else ''}"

@@ -35,13 +35,10 @@ class Prices:
         by_prefix = cost_per_part if isinstance(cost_per_part, Mapping) else {"": cost_per_part}
         if not by_prefix:
             raise InputError("cost_per_part has no price: name at least one, '' for all numbers")
-        self._prices: dict[str, Decimal] = {}
-        for key, value in by_prefix.items():
-            prefix = _prefix(key)
-            if prefix in self._prices:
-                raise InputError(f"cost_per_part has two prices for {prefix!r}, with and without a plus")
-            name = "cost_per_part" if by_prefix is not cost_per_part else f"cost_per_part[{key!r}]"
-            self._prices[prefix] = _price(value, name)
+        self._prices = {
+            _prefix(key): _price(value, f"cost_per_part[{key!r}]" if by_prefix is cost_per_part else "cost_per_part")
+            for key, value in by_prefix.items()
+        }
         self._lengths = sorted({len(prefix) for prefix in self._prices}, reverse=True)
 
     @property

@@ -12,8 +12,16 @@ from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
-from airflow_provider_sms.planning.sorted_integers import are_in, distinct
-from airflow_provider_sms.recipients.columns import alike, column_of, constant, integers, names_of, type_words
+from airflow_provider_sms.recipients.columns import (
+    alike,
+    are_in,
+    column_of,
+    constant,
+    distinct,
+    integers,
+    names_of,
+    type_words,
+)
 from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations
 
 if TYPE_CHECKING:

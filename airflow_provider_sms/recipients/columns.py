@@ -21,7 +21,7 @@ from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.values import LOST_FROM, MISSING_WORDS, is_missing, tidy_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -207,6 +207,28 @@ def integers(column: pa.Array) -> npt.NDArray[Any]:
     return values[column.offset : column.offset + len(column)]
 
 
+def distinct(pieces: Iterable[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return the different integers of arrays, in ascending order; NumPy's ``unique`` takes twice the memory."""
+    ordered = np.concatenate([np.empty(0, np.int64), *pieces])
+    ordered.sort()
+    is_new = np.ones(len(ordered), np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_new]
+
+
+def are_in(ordered: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which of the values are in an array in ascending order; NumPy's ``isin`` would sort it each time."""
+    if not len(ordered):
+        return np.zeros(len(values), np.bool_)
+    # Among millions, values in order are looked up in less than half the time: each is near the one before.
+    order = np.argsort(values)
+    looked_up = values[order]
+    places = np.minimum(np.searchsorted(ordered, looked_up), len(ordered) - 1)
+    found = np.empty(len(values), np.bool_)
+    found[order] = ordered[places] == looked_up
+    return found
+
+
 @lru_cache(maxsize=1000, typed=True)
 def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a value, and no switch
     """Return a value as a scalar, which stands for it in every row: a text or its null, a 64-bit number, a boolean."""
@@ -243,8 +265,8 @@ def without_missing(column: pa.Array) -> pa.Array:
 
 def by_value(column: pa.Array, write: Callable[[Any], str | None]) -> pa.Array:
     """Write each distinct value of a column once."""
-    distinct = pc.dictionary_encode(column)
-    return strings([write(value) for value in distinct.dictionary.to_pylist()]).take(distinct.indices)
+    encoded = pc.dictionary_encode(column)
+    return strings([write(value) for value in encoded.dictionary.to_pylist()]).take(encoded.indices)
 
 
 def missing_words(column: pa.Array) -> pa.Array:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from decimal import Decimal
-from hashlib import blake2b
 
 import pyarrow as pa
 import pytest
@@ -46,19 +45,6 @@ def test_keys_never_change_however_they_are_made(key_values, expected):
     assert expected == [key.hex() for key in message_keys(DESTINATIONS, TEXTS, key_values)]
     alike = key_values and [column[1::2] if len(column) else column for column in key_values]
     assert expected[1::2] == [key.hex() for key in message_keys(DESTINATIONS[1::2], TEXTS[1::2], alike)]
-
-
-messages = st.lists(st.tuples(st.from_regex(r"[0-9]{7,15}", fullmatch=True), st.text()))
-
-
-@given(messages)
-def test_a_key_digests_the_length_of_the_number_the_number_and_the_text(rows):
-    """Keys of columns are those of one message after the other, written out."""
-    expected = [
-        blake2b(f"{len(number)}:{number}{text}".encode(), digest_size=16, person=b"sms: text").digest()
-        for number, text in rows
-    ]
-    assert expected == message_keys([row[0] for row in rows], [row[1] for row in rows])
 
 
 texts = st.one_of(st.none(), st.text(st.sampled_from("1:-a€"), max_size=4))

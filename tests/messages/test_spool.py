@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_sms.exceptions import SourceUnavailableError
-from airflow_provider_sms.messages import spool as spool_module
 from airflow_provider_sms.messages.compose import Composer
-from airflow_provider_sms.messages.keys import key_bytes, key_halves
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 
 
@@ -44,30 +42,18 @@ def test_rows_come_back_as_they_were_checked(spool, numbers):
 
 def test_each_row_has_a_status(spool):
     """It is free until it is decided, and every reading after that has it; no rows have none."""
-    for _ in range(2):
-        spool.add(checked("27820000001", "27820000002"))
+    for numbers in (("27820000001", "27820000002"), ("27820000003", "27820000004")):
+        spool.add(checked(*numbers))
     spool.finish()
     for rows in spool.batches():
         assert rows.statuses.tolist() == [Status.FREE] * 2
         rows.statuses[1] = Status.SUPPRESSED
     for rows in spool.batches():
         indices, columns = rows.where(rows.statuses == Status.SUPPRESSED)
-        assert (indices.tolist(), columns["destination"].to_pylist()) == ([rows.first + 1], ["27820000002"])
+        assert (indices.tolist(), columns) == ([rows.first + 1], rows.columns[1:])
     empty = CheckedSpool()
     empty.finish()
-    assert (list(empty.batches()), empty.statuses.tolist(), empty.repeated_keys().tolist()) == ([], [], [])
-
-
-@pytest.mark.parametrize("at_once", [1, 7, 1000])
-def test_repeated_keys_are_found_in_parts(spool, monkeypatch, at_once):
-    """However few keys are in memory at a time, each key of several rows is found, once."""
-    monkeypatch.setattr(spool_module, "_KEYS_AT_ONCE", at_once)
-    rows = checked(*(f"278200000{n:02}" for n in range(40)), "x")
-    for some in (rows, rows[3:9], rows[5:7], rows[40:]):
-        spool.add(some)
-    spool.finish()
-    repeated = key_halves(key_bytes(rows["key"][3:9]))[:, 0]
-    assert spool.repeated_keys().tolist() == sorted(repeated.tolist())
+    assert (list(empty.batches()), empty.statuses.tolist()) == ([], [])
 
 
 def descriptors(folder):

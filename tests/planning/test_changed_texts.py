@@ -69,22 +69,10 @@ def test_changed_texts_stop_the_later_try(enter):
         look(enter(2), changed(4), [*changed(5)[4:], *people(3, 5)])
 
 
-def test_a_recipient_may_have_two_messages(enter):
-    """A table with two texts for a number is no changed text: the one that was claimed is still there."""
-    send(enter(1), people(5))
-    look(enter(2), [*people(5), *changed(5)])
-
-
 def test_a_second_message_is_no_changed_text_while_others_are_gone(enter):
     """Somebody left the table, and somebody else, whose claimed message is still there, has a second one."""
     send(enter(1), people(5))
     look(enter(2), [*people(4), *changed(1)])
-
-
-def test_rows_that_are_gone_are_no_changed_texts(enter):
-    """Whoever left the table gets no other text; the others go on."""
-    send(enter(1), people(5))
-    look(enter(2), people(2), people(3, 10))
 
 
 def test_repeated_rows_do_not_hide_that_one_is_gone(enter):

@@ -107,13 +107,6 @@ def test_few_of_many_invalid_rows_are_kept():
     assert more == "  and 29990 more"
 
 
-def test_one_invalid_row_is_said_in_the_singular():
-    """Neither its count nor its reason is a plural, and no others are left out."""
-    words = checked_numbers("x").invalid.in_words()
-    assert words.startswith("1 of 1 row cannot be texted: 1 time ")
-    assert (len(words.splitlines()), " more" in words) == (2, False)
-
-
 @pytest.mark.parametrize(
     ("column", "end"),
     [

@@ -85,11 +85,3 @@ def test_the_figures_are_json_of_one_size():
     assert expected == json.loads(json.dumps(figures))
     first = {"code": "U+0430", "name": "CYRILLIC SMALL LETTER A", "messages": 1}
     assert (first, 10) == (characters[0], len(characters))
-
-
-def test_no_text_and_no_number_shows():
-    """Neither an estimate nor its figures show a text or a number."""
-    estimate = estimated(["the secret word"])
-    for shown in (repr(estimate), json.dumps(estimate.as_json())):
-        assert "secret" not in shown
-        assert NUMBER not in shown

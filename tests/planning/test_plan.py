@@ -66,12 +66,6 @@ def test_the_order_of_several_texts_of_a_message_is_part_of_the_plan():
     assert plan_id(second, first, other, suppress=suppress) != plan_id(first, second, other)
 
 
-def test_suppressing_somebody_leaves_the_plan_the_same():
-    """An approval of more people holds for fewer."""
-    rows = texted([number(1), number(2)])
-    assert planned(rows).id == planned(rows, suppress=texted([number(1)])).id
-
-
 def test_the_plan_as_json_holds_no_number_and_no_text():
     """Everybody who may see the task may read it: figures, and single characters."""
     rows = texted([number(1), "2782-bad"], "Caf\N{LATIN SMALL LETTER E WITH ACUTE} \N{RIGHT SINGLE QUOTATION MARK}s")

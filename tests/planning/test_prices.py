@@ -77,12 +77,6 @@ def test_a_prefix_is_digits(prefix):
         Prices({prefix: 1})
 
 
-def test_a_prefix_has_one_price():
-    """A prefix with a plus and the same one without cannot both have a price."""
-    with pytest.raises(InputError, match=r"^cost_per_part has two prices for '27'"):
-        Prices({"27": 1, "+27": 2})
-
-
 prefixes = st.text(st.sampled_from("123"), max_size=4)
 
 

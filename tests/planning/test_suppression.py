@@ -128,18 +128,6 @@ def test_no_number_of_a_report_is_read_as_another_persons(read, form):
     assert (len(found.digits), found.unreadable.total) == (2, 1)
 
 
-def test_an_earlier_report_is_a_source(read, tmp_path):
-    """A report's rows without a number are nobody's: they are counted, and are no error."""
-    report = {
-        "row": [0, 1, 2],
-        "destination": ["27821234567", None, "  "],
-        "status": ["accepted", "invalid", "invalid"],
-    }
-    pq.write_table(pa.table(report), tmp_path / "report.parquet")
-    found = read(str(tmp_path / "report.parquet"))
-    assert (found.unreadable.rows, len(found.digits), found.unreadable.total) == (3, 1, 0)
-
-
 def test_unreadable_numbers_are_counted(read):
     """A number that cannot be read is counted with its reason, and its row is shown masked, among the first."""
     found = read(rows("27821234567", None, "0821234567", "call me"))

@@ -3,11 +3,14 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.recipients.columns import column_of, field_of, plain
+from airflow_provider_sms.recipients.columns import are_in, column_of, distinct, field_of, plain
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,16 @@ def test_short_decimals(short):
         pytest.skip("this pyarrow has no such type")
     column = plain(pa.array([Decimal("1.50"), None]).cast(pa.decimal128(5, 2)).cast(getattr(pa, short)(5, 2)))
     assert (column.type, column.to_pylist()) == (pa.decimal128(5, 2), [Decimal("1.50"), None])
+
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(st.lists(INTEGERS, max_size=20), max_size=5), st.lists(INTEGERS, max_size=20))
+def test_each_integer_is_there_once_and_is_found(pieces, others):
+    """In ascending order, whatever the arrays that they come in; and nothing else is found."""
+    every = {value for piece in pieces for value in piece}
+    integers = distinct(np.array(piece, np.int64) for piece in pieces)
+    assert integers.tolist() == sorted(every)
+    asked = np.array([*others, *every], np.int64)
+    assert are_in(integers, asked).tolist() == [value in every for value in asked.tolist()]

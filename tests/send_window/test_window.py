@@ -2,21 +2,13 @@ import copy
 import pickle
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.windows import (
-    BERLIN,
-    JOHANNESBURG,
-    NEW_YORK,
-    at,
-    moments,
-    opens,
-    windows,
-)
+from support.windows import BERLIN, JOHANNESBURG, NEW_YORK, at, moments, opens, windows
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators import sms
@@ -221,12 +213,6 @@ def test_copies_are_equal_and_answer_alike(window, moment):
     answer = window.closed_until(moment)
     copies = [pickle.loads(pickle.dumps(window)), copy.deepcopy(window), copy.copy(window)]
     assert [(each, each.closed_until(moment)) for each in copies] == [(window, answer)] * 3
-
-
-def test_it_is_a_value():
-    """Nothing of it can be set."""
-    with pytest.raises(FrozenInstanceError):
-        SOUTH_AFRICAN_DIRECT_MARKETING.end = "23:00"
 
 
 def test_it_is_imported_with_the_operators():

@@ -29,7 +29,7 @@ from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.changed_texts import messages_of, refuse_changed_texts
 from airflow_provider_sms.planning.check import CheckedTable
-from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
+from airflow_provider_sms.planning.limits import repeats_in_words
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
@@ -263,8 +263,8 @@ def _plan(
     plan = table.plan(campaign, chunk_size=options.chunk_size, balance=balance, seconds_per_request=seconds)
     log.info("%s", plan.table())
     if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
-        words = repeats_in_words(plan.repeats, campaign)
-        log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
+        words = repeats_in_words(plan, "and one more is in the plan")
+        log.warning("%s. max_repeats=0 refuses such a plan", words)
     plan_id = str(PlanId.of(plan, options.send_options, last))
     push(context, PLAN, {**plan.as_json(), "id": plan_id, "markdown": _in_markdown(plan, options)})
     return plan

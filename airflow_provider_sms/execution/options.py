@@ -23,7 +23,7 @@ from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.recipients.forms import explain_other, is_rows, read_region
-from airflow_provider_sms.recipients.paths import require_parquet_name
+from airflow_provider_sms.recipients.paths import PARQUET, DataFile
 from airflow_provider_sms.recipients.values import is_missing, tidy_text
 
 if TYPE_CHECKING:
@@ -102,7 +102,12 @@ def _report(value: Any) -> Any:
         raise InputError("report must be the path or URI of a file to write, or None for no report")
     if is_missing(tidy_text(value)):
         raise InputError(f"report is {value!r}: was there no value to render it from?")
-    require_parquet_name(value, "report")
+    file = DataFile(None, value.rstrip("/ "))
+    if file.format != PARQUET:
+        raise InputError(
+            f"report is written as Parquet, so its name may not end with .{file.ending}: use a name that ends with "
+            ".parquet"
+        )
     return value
 
 

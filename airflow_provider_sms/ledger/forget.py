@@ -2,7 +2,7 @@
 
 What keeps a message from going out twice is its key, a digest of 16 bytes. So each message stays with the request that
 holds it, under its key, and only its number is replaced by one that nobody has. Responses are redacted when they are
-stored.
+stored. In a module of its own, since a purge forgets whole campaigns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One text to one person, as the hook takes it."""
+"""One text to one person, as the hook takes it: the documented import path of :class:`Message`."""
 
 from __future__ import annotations
 

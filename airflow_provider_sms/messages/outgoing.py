@@ -1,4 +1,4 @@
-"""A message as the engine sends it."""
+"""A message as the engine sends it: in a module of its own, since its name is not public."""
 
 from __future__ import annotations
 

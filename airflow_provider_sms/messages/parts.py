@@ -1,4 +1,4 @@
-"""SMS parts: how many a text takes, by the rules of GSM 03.38 and GSM 03.40, and how it is cut to fit in fewer.
+"""SMS parts: how many a text takes, by the rules of GSM 03.38 and GSM 03.40.
 
 A text is sent in septets if all its characters are in the GSM alphabet or its extension table, else in UCS-2.
 One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 153 or 67: each has a header.
@@ -7,7 +7,6 @@ One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 
 SEPTETS_SINGLE, SEPTETS_PART = 160, 153
 UNITS_SINGLE, UNITS_PART = 70, 67
@@ -20,8 +19,6 @@ BASIC = (
 """Characters of one septet."""
 EXTENSION = "\f^{}\\[~]|€"
 """Characters of two septets: an escape precedes each."""
-ELLIPSIS = "..."
-"""Three full stops: the single character for them is not in the GSM alphabet, and would double the price of a text."""
 _ESCAPE = "\x1b"
 
 _is_basic = re.compile(f"[{re.escape(BASIC)}]*").fullmatch
@@ -46,17 +43,3 @@ def count_parts(text: str) -> int:
         return 1 if len(septets) <= SEPTETS_SINGLE else len(_parts_of_septets(septets))
     units = text.encode("utf-16-be", "replace")  # of two bytes; emoji and the like are pairs of them
     return 1 if len(units) <= 2 * UNITS_SINGLE else len(_parts_of_units(units))
-
-
-def truncate(text: str, parts: int) -> str:
-    """Cut a text to at most a given number of SMS parts; a text that is cut ends with three full stops.
-
-    :param text: of any length and alphabet.
-    :param parts: SMS parts that it may take, at least 1.
-    :returns: the text itself where it fits.
-    """
-    if count_parts(text) <= parts:
-        return text
-    # More characters never take fewer parts, so the longest beginning that fits can be found by bisection.
-    end = bisect_right(range(len(text)), parts, key=lambda length: count_parts(text[:length] + ELLIPSIS)) - 1
-    return text[:end].rstrip() + ELLIPSIS

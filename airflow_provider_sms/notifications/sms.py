@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_right
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -28,7 +29,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.parts import truncate
+from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.sending.outcomes import Backoff
@@ -95,6 +96,8 @@ def _reason(error: Exception) -> str:
 
 MAX_PEOPLE = 100
 """Messages that the service takes in one request; to text more people takes a task with a table."""
+_ELLIPSIS = "..."
+"""Three full stops: the single character for them is not in the GSM alphabet, and would double the price of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +281,20 @@ def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], li
         list(dict.fromkeys(cleaned.digits.drop_null().to_pylist())),
         [(number, reason) for number, reason in reasons if reason],
     )
+
+
+def truncate(text: str, parts: int) -> str:
+    """Cut a text to at most a given number of SMS parts; a text that is cut ends with three full stops.
+
+    :param text: of any length and alphabet.
+    :param parts: SMS parts that it may take, at least 1.
+    :returns: the text itself where it fits.
+    """
+    if count_parts(text) <= parts:
+        return text
+    # More characters never take fewer parts, so the longest beginning that fits can be found by bisection.
+    end = bisect_right(range(len(text)), parts, key=lambda length: count_parts(text[:length] + _ELLIPSIS)) - 1
+    return text[:end].rstrip() + _ELLIPSIS
 
 
 send_sms_notification = SmsNotifier

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.planning.plan import Plan
 
-_FORM = re.compile(
-    r"([0-9a-f]{12})-([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,40}(?:\.[0-9]{1,40})?)-([0-9]{1,18})", re.ASCII
-)
+_FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{8})-(\d{1,15})-(\d{1,40}(?:\.\d{1,40})?)-(\d{1,18})", re.ASCII)
 
 
 class PlanId(NamedTuple):

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.plan import Plan
 
 
-REPEATS_ADVICE = (
-    "If it is the same message in other words, they have had it: in the next campaign, say in key_columns what "
-    "identifies a message beside its number"
-)
-
-
-def repeats_in_words(people: int, campaign: str) -> str:
-    """Return how many people have had another text of a campaign, for a log or an error."""
-    return f"{people} {by_count(people, 'person has', 'people have')} had another text of campaign {campaign}"
+def repeats_in_words(plan: Plan, more: str) -> str:
+    """Return how many people have had another text of the campaign, what more there is to say of it, and advice."""
+    return (
+        f"{plan.repeats} {by_count(plan.repeats, 'person has', 'people have')} had another text of campaign "
+        f"{plan.campaign}, {more}. If it is the same message in other words, they have had it: in the next campaign, "
+        "say in key_columns what identifies a message beside its number"
+    )
 
 
 def _read(value: Any) -> Any:
@@ -140,10 +138,10 @@ class Limits(Arguments):
         :raises LimitError: names the limit, and what to do.
         """
         if isinstance(self.max_repeats, int) and plan.repeats > self.max_repeats:
+            more = f"more than max_repeats={self.max_repeats}. Nothing was sent"
             raise LimitError(
-                f"{repeats_in_words(plan.repeats, plan.campaign)}, more than max_repeats={self.max_repeats}. Nothing "
-                f"was sent. {REPEATS_ADVICE}. If they should get one more, raise max_repeats, or send it under another "
-                "campaign name"
+                f"{repeats_in_words(plan, more)}. If they should get one more, raise max_repeats, or send it under "
+                "another campaign name"
             )
         most, estimate = self.max_parts, plan.estimate
         if isinstance(most, int) and estimate.most_parts > most:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 from fsspec import AbstractFileSystem
 
-from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
+from airflow_provider_sms.exceptions import SourceError, SourceUnavailableError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.forms import DATE, could_be_number
 
@@ -66,16 +66,6 @@ class DataFile:
     @property
     def _endings(self) -> Any:
         return _ENDING.search(self.name.lower())
-
-
-def require_parquet_name(path: str, argument: str) -> None:
-    """Refuse a name for a Parquet file that says that the file is something else."""
-    file = DataFile(None, path.rstrip("/ "))
-    if file.format != PARQUET:
-        raise InputError(
-            f"{argument} is written as Parquet, so its name may not end with .{file.ending}: use a name that ends with "
-            ".parquet"
-        )
 
 
 def is_path(source: object) -> bool:

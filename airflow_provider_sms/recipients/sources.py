@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.formatting import by_count, join_some
 from airflow_provider_sms.recipients.batches import Source, naming
 from airflow_provider_sms.recipients.csv import opened_csv
 from airflow_provider_sms.recipients.files import open_files, opened_arrow, opened_parquet, read_json_lines
@@ -30,7 +30,6 @@ from airflow_provider_sms.recipients.paths import (
 )
 
 _READERS = {ARROW: opened_arrow, CSV: opened_csv, PARQUET: opened_parquet}
-_MOST_SHOWN = 3
 
 
 def open_source(source: Any, *, argument: str = "source", column: str = "destination") -> Source:
@@ -103,9 +102,8 @@ def _open_paths(paths: Sequence[Any]) -> Source:
             "a glob, such as *.csv or **/*.parquet"
         )
     (kind,) = filter(None, first)
-    names = ", ".join(without_secrets(path) for path in paths[:_MOST_SHOWN])
-    more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
-    description = f"{names}{more} ({len(files)} {kind} {by_count(len(files), 'file')})"
+    names = join_some([without_secrets(path) for path in paths])
+    description = f"{names} ({len(files)} {kind} {by_count(len(files), 'file')})"
     if kind == JSON_LINES:
         return from_dicts(read_json_lines(files), description)
     return open_files(_READERS[kind], files, description)

@@ -68,8 +68,6 @@ class SendWindow:
     _week: tuple[tuple[int, int] | None, ...] = field(init=False, repr=False, compare=False)
     """For each weekday from Monday, the first minute and the one after the last, counted from midnight; past 24 hours
     where the hours end on the next day. None means closed."""
-    _countries: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _dates: frozenset[str | date] = field(init=False, repr=False, compare=False)
     _found: dict[tuple[str, ...], tuple[datetime, datetime, datetime | None]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -94,8 +92,6 @@ class SendWindow:
             "weekdays": weekdays,
             "holidays": holidays,
             "hours": days,
-            "_countries": tuple(each for each in holidays or () if isinstance(each, str)),
-            "_dates": frozenset(holidays or ()),
             "_week": tuple(_minutes(*differing.get(day, usual)) if day in opens else None for day in range(7)),
         }
         for name, value in read.items():
@@ -160,7 +156,8 @@ class SendWindow:
         return moment + timedelta(days=days)
 
     def _is_holiday(self, day: date) -> bool:
-        return day in self._dates or any(day in _calendar(country) for country in self._countries)
+        # Read by __post_init__: codes of countries, and dates.
+        return any(day in _calendar(each) if isinstance(each, str) else day == each for each in self.holidays or ())
 
 
 def _read_time(field: str, value: time | str) -> str:

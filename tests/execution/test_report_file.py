@@ -16,7 +16,7 @@ from airflow.providers.common.compat.sdk import ObjectStoragePath
 from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.execution import report_file
+from airflow_provider_sms.execution import options, report_file
 from airflow_provider_sms.execution.report_file import refuse_report_in, write_report
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.request_queries import KeptResponses
@@ -332,3 +332,25 @@ def test_a_report_replaces_a_link_and_only_its_owner_may_read_it(tmp_path, monke
         os.umask(mask)
     assert (path.is_symlink(), path.read_bytes(), path.stat().st_mode & 0o777) == (False, b"whole", 0o600)
     assert aside.exists() == (target == "there")
+
+
+@pytest.mark.parametrize(
+    ("path", "ending"),
+    [
+        ("/data/r.csv", ".csv"),
+        ("/data/r.CSV ", ".csv"),
+        ("s3://bucket/r.json", ".json"),
+        ("r.jsonl", ".jsonl"),
+        ("r.xls", ".xls"),
+        ("r.parquet.gz", ".gz"),
+        ("/data/r.txt/", ".txt"),
+        *((path, None) for path in ("r.parquet", "r.PARQ", "r.pq", "/data/r", "/data.csv/r", "s3://b/r")),
+    ],
+)
+def test_a_file_of_parquet_is_not_named_as_another_format(path, ending):
+    """People and programs open a file by the ending of its name; one without is read as Parquet, also here."""
+    if ending is None:
+        options._report(path)
+        return
+    with pytest.raises(InputError, match=f"report is written as Parquet, so its name may not end with {ending}: use"):
+        options._report(path)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.parts import EXTENSION, GSM, laid_out
 
-from airflow_provider_sms.messages.parts import count_parts, truncate
+from airflow_provider_sms.messages.parts import count_parts
+from airflow_provider_sms.notifications.sms import truncate
 
 
 @pytest.mark.parametrize("character", [*GSM, *EXTENSION])

@@ -14,8 +14,8 @@ from fsspec import AbstractFileSystem
 from support.tables import read, write
 from upath import UPath
 
-from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
-from airflow_provider_sms.recipients.paths import require_parquet_name, without_secrets
+from airflow_provider_sms.exceptions import SourceError, SourceUnavailableError
+from airflow_provider_sms.recipients.paths import without_secrets
 from airflow_provider_sms.recipients.sources import open_source
 
 TREE = ["p1.parquet", "p2.PARQUET", "part-0", "q.pq", "day/b.parquet", "day/a1.parquet", "day/a[1].parquet"]
@@ -282,28 +282,6 @@ def test_where_nothing_can_be_read_is_named(tmp_path, source, words):
     assert isinstance(caught.value.__cause__, RuntimeError) == (
         words == "/a.parquet: cannot be looked up: RuntimeError"
     )
-
-
-@pytest.mark.parametrize(
-    ("path", "ending"),
-    [
-        ("/data/r.csv", ".csv"),
-        ("/data/r.CSV ", ".csv"),
-        ("s3://bucket/r.json", ".json"),
-        ("r.jsonl", ".jsonl"),
-        ("r.xls", ".xls"),
-        ("r.parquet.gz", ".gz"),
-        ("/data/r.txt/", ".txt"),
-        *((path, None) for path in ("r.parquet", "r.PARQ", "r.pq", "/data/r", "/data.csv/r", "s3://b/r")),
-    ],
-)
-def test_a_file_of_parquet_is_not_named_as_another_format(path, ending):
-    """People and programs open a file by the ending of its name; one without is read as Parquet, also here."""
-    if ending is None:
-        require_parquet_name(path, "report")
-        return
-    with pytest.raises(InputError, match=f"report is written as Parquet, so its name may not end with {ending}: use"):
-        require_parquet_name(path, "report")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_a_list_of_paths(tmp_path):
     source = open_source([second, str(first.parent)])
     assert source.description == f"{second}, {first.parent} (2 Parquet files)"
     assert read((second, str(first.parent), f"{tmp_path}/b*")) == {"a": [1, 2, 1]}
-    assert open_source([second] * 5).description == f"{second}, {second}, {second} and 2 more (5 Parquet files)"
+    assert open_source([second] * 25).description.endswith(f"{second} and 5 more (25 Parquet files)")
 
 
 @pytest.mark.parametrize(

@@ -60,19 +60,9 @@ def scenario(*, people=PEOPLE, balance=PLENTY, options=None, **same):
 WAIT_FOR_CREDIT = {"on_low_balance": "wait", "cost_per_part": 0.5}
 
 
-@scenario(balance=600, concurrency=1, **WAIT_FOR_CREDIT)
-def credit_foreseen(stage):
-    """The sixth response reports an empty balance."""
-    yield from _wait_for_credit(stage)
-
-
 @scenario(balance=650, concurrency=1, **WAIT_FOR_CREDIT)
 def credit_refused(stage):
     """After six requests the balance is too low, and the service refuses the seventh."""
-    yield from _wait_for_credit(stage)
-
-
-def _wait_for_credit(stage):
     stage.trigger()
     stage.await_wait()
     yield

@@ -8,6 +8,8 @@ insert is durable. A claim is a row whose key is unique within its campaign, so 
     claimed ──► accepted | unknown | not_sent
     unknown ──► accepted | not_sent            by a late response, a person, or the balance
     unknown ──► superseded                     a policy lets its messages be sent again
+    not_sent ──► accepted                      by a late response after a decision
+    superseded ──► accepted | not_sent         by a late response, or a late refusal
 
 ``not_sent`` and ``superseded`` hold no messages, so that these can be claimed again. Messages are deleted only where
 the poster itself knows that nothing was sent; otherwise they move to ``sms_superseded``. A late response is recorded in

@@ -120,7 +120,8 @@ RECORD_RESPONSE = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
 def record(connection: Connection, outcome: Outcome, now: float) -> None:
     """Record that a request is unknown or was not sent, where it has no better-founded outcome.
 
-    Its poster alone knows that nothing was sent: so that holds even for a request that was superseded or decided since.
+    Its poster alone knows that nothing was sent: so that holds even for a request that was superseded since. One that a
+    person or the balance has called accepted stays so.
     """
     if outcome.state == NOT_SENT:
         if _RECORD_NOT_SENT.run(connection, values_of(outcome, now)).rowcount == 1:

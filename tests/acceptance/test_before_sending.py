@@ -114,7 +114,7 @@ def test_who_has_opted_out_of_a_large_table_is_not_texted(stages):
 def test_no_trigger_holds_the_token(played):
     """What a triggerer waits for is the name of a connection, or a moment."""
     assert [name for name, arguments in played.triggers if TOKEN in arguments] == []
-    assert sum(name.endswith(".BalanceTrigger") for name, _ in played.triggers) == 3
+    assert sum(name.endswith(".BalanceTrigger") for name, _ in played.triggers) == 2
 
 
 def test_no_log_names_anybody(played):

@@ -10,9 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
-import psycopg
 import urllib3.util.connection
-from sqlalchemy.engine import Dialect, make_url
+from sqlalchemy.engine import make_url
 
 from support.postgres import DRIVER
 
@@ -89,10 +88,7 @@ def sabotage(saboteur: Saboteur) -> Iterator[Saboteur]:
         for dialect in (_SQLITE, _POSTGRESQL):
             for name in (*_STATEMENTS, "do_commit", "do_rollback", "do_ping"):
                 stack.enter_context(patch.object(dialect, name, _working(saboteur, getattr(dialect, name), name)))
-        stack.enter_context(patch.object(_SQLITE, "connect", _connecting(saboteur, _SQLITE.connect)))
-        # The ledger on a server has a class of its own for connections.
-        connecting = _connecting(saboteur, psycopg.Connection.connect.__func__)  # type: ignore[attr-defined]
-        stack.enter_context(patch.object(psycopg.Connection, "connect", classmethod(connecting)))
+            stack.enter_context(patch.object(dialect, "connect", _connecting(saboteur, dialect.connect)))
         connect = partial(_connect, saboteur, urllib3.util.connection.create_connection)
         stack.enter_context(patch.object(urllib3.util.connection, "create_connection", connect))
         yield saboteur
@@ -122,7 +118,7 @@ def _close(connection: Any) -> None:
 
 
 def _connecting(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the function to connect of SQLite's dialect, or of psycopg's class."""
+    """Wrap the function to connect of a dialect."""
 
     class PragmaConnection(sqlite3.Connection):
         """A connection whose own execute, which settings are made with, can break."""
@@ -132,18 +128,17 @@ def _connecting(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..
             cursor: sqlite3.Cursor = saboteur.do("ledger setting", partial(super().execute, *args), self.close, error)
             return cursor
 
-    def connect(subject: Any, *args: Any, **kwargs: Any) -> Any:
-        is_sqlite = isinstance(subject, Dialect)
-        if is_sqlite:
+    def connect(dialect: Any, *args: Any, **kwargs: Any) -> Any:
+        if dialect.name == "sqlite":
             kwargs["factory"] = PragmaConnection
         made: list[Any] = []
 
         def work() -> Any:
-            made.append(original(subject, *args, **kwargs))
+            made.append(original(dialect, *args, **kwargs))
             return made[0]
 
         try:
-            error = (sqlite3 if is_sqlite else psycopg).OperationalError("broken on purpose")
+            error = dialect.dbapi.OperationalError("broken on purpose")
             return saboteur.do("ledger connect", work, lambda: None, error)
         except Exception:
             for connection in made:

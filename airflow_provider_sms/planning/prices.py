@@ -39,6 +39,8 @@ class Prices:
             _prefix(key): _price(value, f"cost_per_part[{key!r}]" if by_prefix is cost_per_part else "cost_per_part")
             for key, value in by_prefix.items()
         }
+        if len(self._prices) < len(by_prefix):
+            raise InputError("cost_per_part has two prices for one prefix, with and without a plus")
         self._lengths = sorted({len(prefix) for prefix in self._prices}, reverse=True)
 
     @property

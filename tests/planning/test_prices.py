@@ -89,3 +89,9 @@ def test_a_total_is_the_sum(prices, messages):
     numbers, parts = [number for number, _ in messages], [count for _, count in messages]
     expected = sum((Prices(prices).of(*message) for message in messages), Decimal(0))
     assert expected == total(Prices(prices), numbers, parts)
+
+
+def test_a_prefix_has_one_price():
+    """A prefix with a plus and the same one without cannot both have a price: the cost would be that of either."""
+    with pytest.raises(InputError, match=r"^cost_per_part has two prices for one prefix"):
+        Prices({"27": 1, "+27": 2})

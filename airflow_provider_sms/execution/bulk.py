@@ -38,7 +38,7 @@ from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -296,9 +296,10 @@ def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Colle
     def messages(most: Status, *, looks: bool) -> Iterator[Outgoing]:
         # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
         keep_order = options.max_requests_per_second is not None
-        return messages_to_send(table.spool, run.stop, keep_order=keep_order, most=most, held=held if looks else None)
+        look = held if looks else None
+        return messages_to_send(table.spool, run.stop, options.chunk_size, keep_order=keep_order, most=most, held=look)
 
-    def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
+    def post(client: SmsClient, messages: Outgoing) -> SendResponse:
         return client.send_bulk(messages, send_options=options.send_options)
 
     credit = None

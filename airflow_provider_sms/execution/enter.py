@@ -106,7 +106,7 @@ def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
                 who,
                 kind=options.kind,
                 claimant_id=claimant_id,
-                account=Account(settings.account, Prices(options.cost_per_part).of_request),
+                account=Account(settings.account, Prices(options.cost_per_part).total),
             )
             ledger.lapse()
             scope = "" if options.campaign else " (one per DAG run: name it to text each person once, ever)"

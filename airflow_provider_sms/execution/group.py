@@ -22,7 +22,7 @@ from airflow_provider_sms.reporting.summary import Sums, add_up, facts, summaris
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -66,9 +66,9 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
 
 def _send(run: Run, key: bytes, held_by: Collection[int]) -> End:
     options: GroupOptions = run.options
-    outgoing = Outgoing(key, None, options.message)
+    outgoing = Outgoing([key], [None], [options.message], [None])
 
-    def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
+    def post(client: SmsClient, _: Outgoing) -> SendResponse:
         return client.send_group(options.message, options.groups, send_options=options.send_options)
 
     try:

@@ -21,7 +21,7 @@ from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.reporting.row_counts import COUNTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -94,10 +94,10 @@ class Progress:
         """Report how far a sender is, from now on."""
         self._sender = sender
 
-    def timed(self, post: Callable[[Sequence[Outgoing]], SendResponse]) -> Callable[[Sequence[Outgoing]], SendResponse]:
+    def timed(self, post: Callable[[Outgoing], SendResponse]) -> Callable[[Outgoing], SendResponse]:
         """Return a function that posts and times the post, however it ends; it may be called in any thread."""
 
-        def timed_post(messages: Sequence[Outgoing]) -> SendResponse:
+        def timed_post(messages: Outgoing) -> SendResponse:
             began = self._clock()
             try:
                 return post(messages)

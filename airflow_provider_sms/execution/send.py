@@ -55,7 +55,7 @@ def send_messages(
     run: Run,
     messages: Iterable[Outgoing],
     free_messages: Callable[[], Iterable[Outgoing]],
-    post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
+    post: Callable[[SmsClient, Outgoing], SendResponse],
     *,
     held_by: Collection[int],
     stop_conditions: StopConditions,
@@ -91,7 +91,7 @@ def send_messages(
             run.progress.sends(sender)
             try:
                 interruption = run_uninterrupted(
-                    lambda: send(sender, settle, messages, free_messages, options.chunk_size),
+                    lambda: send(sender, settle, messages, free_messages),
                     on_interrupt=run.stop.set,
                     heartbeat=run.progress.beat,
                 )

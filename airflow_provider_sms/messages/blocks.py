@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,25 +26,27 @@ MAX_BLOCK_BYTES = 20 * 1024 * 1024
 """Bytes of texts in a block, which is held in memory."""
 ROWS_TO_BLOCK = 4
 """Rows read so far for each message of a block: blocks grow with the table."""
-_ROWS_AT_ONCE = 1_000
-"""Messages that are made objects at a time."""
+_REQUESTS_AT_ONCE = 10
+"""Requests whose columns are made lists at a time."""
 
 
 def messages_to_send(
     spool: CheckedSpool,
     stop: StopFlag,
+    size: int,
     *,
     keep_order: bool = False,
     most: Status = Status.FREE,
     held: Callable[[Sequence[bytes]], Collection[bytes]] | None = None,
 ) -> Iterator[Outgoing]:
-    """Yield the messages to send.
+    """Yield the messages to send, those of one request at a time.
 
     A ledger is a tree of keys, and keys are random: a claim writes a page of the tree for each message, unless messages
     are claimed in the order of their keys. So after the first rows, each block is ordered by key. The blocks grow with
     the tree, up to a bound.
 
     :param stop: ends the collection of a larger block early.
+    :param size: messages a request; the last one may have fewer.
     :param keep_order: yield the messages in the order of the source.
     :param most: the last status, as checked, of the messages that are yielded.
     :param held: takes keys, and returns those that a request holds by now; None means that nobody is asked.
@@ -53,8 +54,7 @@ def messages_to_send(
     read = nbytes = gathered = 0
     some: list[pa.RecordBatch] = []
     for checked in spool.batches():
-        rows, columns = checked.where(checked.statuses <= most)
-        columns = columns.append_column("row", places(rows))
+        _, columns = checked.where(checked.statuses <= most)
         if held is not None and len(columns):
             keys = columns.column("key").to_pylist()
             taken = held(keys)
@@ -64,13 +64,13 @@ def messages_to_send(
         nbytes += columns.column("content").nbytes
         wanted = BLOCK_ROWS if keep_order else min(read // ROWS_TO_BLOCK, MAX_BLOCK_ROWS)
         if gathered and (gathered >= wanted or nbytes >= MAX_BLOCK_BYTES or stop.is_set()):
-            yield from _messages(some, by_key=not keep_order and read > BLOCK_ROWS)
-            nbytes = gathered = 0
-    yield from _messages(some, by_key=not keep_order and read > BLOCK_ROWS)
+            yield from _requests(some, size, by_key=not keep_order and read > BLOCK_ROWS)
+            nbytes, gathered = 0, sum(map(len, some))
+    yield from _requests(some, size, by_key=not keep_order and read > BLOCK_ROWS, are_last=True)
 
 
-def _messages(some: list[pa.RecordBatch], *, by_key: bool) -> Iterator[Outgoing]:
-    """Yield the messages of batches, which are released, ordered by their keys or as they are.
+def _requests(some: list[pa.RecordBatch], size: int, *, by_key: bool, are_last: bool = False) -> Iterator[Outgoing]:
+    """Yield the messages of batches, ordered by their keys or as they are, by request; what fills none is left in them.
 
     A block is as large as everything else in memory, and Arrow's own allocator would keep the memory of earlier blocks;
     the system's allocator gives it back.
@@ -84,10 +84,13 @@ def _messages(some: list[pa.RecordBatch], *, by_key: bool) -> Iterator[Outgoing]
     if by_key:
         halves = key_halves(key_bytes(block.column("key")))[:, 0]
         block = pc.take(block, places(np.argsort(halves.byteswap().view(np.uint64))), memory_pool=pool)
-    for start in range(0, len(block), _ROWS_AT_ONCE):
-        piece = block.slice(start, _ROWS_AT_ONCE)
+    whole = len(block) if are_last else len(block) - len(block) % size
+    for start in range(0, whole, _REQUESTS_AT_ONCE * size):
+        piece = block.slice(start, min(_REQUESTS_AT_ONCE * size, whole - start))
         # Arrow makes a list of binary values twenty times as slowly as NumPy.
         keys = np.frombuffer(key_bytes(piece.column("key")), f"V{KEY_BYTES}").tolist()
-        others = (piece.column(name).to_pylist() for name in Outgoing._fields[1:])
-        # As Outgoing makes itself, without a call of Python for each: half of what a message costs here.
-        yield from map(partial(tuple.__new__, Outgoing), zip(keys, *others, strict=True))
+        columns = [keys, *(piece.column(name).to_pylist() for name in ("destination", "content", "parts"))]
+        for first in range(0, len(piece), size):
+            yield Outgoing(*(column[first : first + size] for column in columns))
+    if whole < len(block):
+        some.append(pa.concat_batches([block.slice(whole)]))  # a copy, since a slice would keep the block

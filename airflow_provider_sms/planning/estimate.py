@@ -62,7 +62,7 @@ class Estimate:
         if not len(rows):
             return
         ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, f"^{_SEPTETS}*$")))
-        self.cost += self.prices.total(messages.column("destination"), parts)
+        self.cost += self.prices.total(messages.column("destination").to_pylist(), parts.tolist())
         self.messages += len(rows)
         self.parts += int(parts.sum())
         self.ucs2_messages += int(np.count_nonzero(ucs2))

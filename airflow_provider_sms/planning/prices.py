@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from airflow_provider_sms.arguments import number
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
 
 Price: TypeAlias = "float | Decimal | str"
 
@@ -65,36 +61,18 @@ class Prices:
         )
 
     @own_decimals()
-    def of_request(self, destinations: Sequence[str | None], parts: Sequence[int | None]) -> Decimal:
-        """Return the credits that the messages of a request cost; for a group, the least that one SMS part costs.
+    def total(self, destinations: Sequence[str | None], parts: Sequence[int | None]) -> Decimal:
+        """Return the credits that messages cost together; for one to a group, the least that one SMS part costs.
 
         :param destinations: digits with country code; None for a group.
         :param parts: SMS parts of each message, None where that is not known; empty where none is known.
         :raises InputError: there is no price for a number.
         """
-        least, known = min(self._prices.values()), [count or 1 for count in parts] or [1] * len(destinations)
-        each = zip(destinations, known, strict=True)
-        return sum((least if to is None else self.of(to, count) for to, count in each), Decimal(0))
-
-    @own_decimals()
-    def total(self, destinations: pa.Array, parts: npt.NDArray[np.integer]) -> Decimal:
-        """Return the credits that many messages cost together.
-
-        :param destinations: digits with country code, of type ``string``, without nulls.
-        :param parts: SMS parts that each takes.
-        :raises InputError: there is no price for a number.
-        """
-        # Imported here: a task's prices are already read, and perhaps refused, when its DAG is loaded.
-        import numpy as np
-        import pyarrow.compute as pc
-
-        from airflow_provider_sms.recipients.columns import integers
-
-        beginnings = pc.utf8_slice_codeunits(destinations, 0, self._lengths[0]).dictionary_encode()
-        # Sums of integers as floats are exact far beyond what a table can hold.
-        sums = np.bincount(integers(beginnings.indices), parts, len(beginnings.dictionary)).tolist()
-        each = zip(beginnings.dictionary.to_pylist(), sums, strict=True)
-        return sum((self.of(beginning, int(count)) for beginning, count in each), Decimal(0))
+        least, longest = min(self._prices.values()), self._lengths[0]
+        beginnings = [None if to is None else to[:longest] for to in destinations]
+        alike = Counter(zip(beginnings, parts or [None] * len(beginnings), strict=True)).items()
+        each = ((least if to is None else self.of(to, count or 1), times) for (to, count), times in alike)
+        return sum((cost * times for cost, times in each), Decimal(0))
 
 
 def _prefix(key: Any) -> str:

@@ -105,13 +105,14 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
         raise ColumnError(f"a column of type {column.type} holds no phone numbers: they are text or numbers")
     column = plain(column)
     texts = (whole_floats(column) if is_float(column.type) else column).cast(pa.string())
-    digits = [written if written is None else _certain(written, region) for written in texts.to_pylist()]
+    listed = texts.to_pylist()
+    digits = [written if written is None else _certain(written, region) for written in listed]
     reasons: list[str | None] = [None] * len(digits)
     former = reasons.copy()
     for row, value in enumerate(column.to_pylist() if None in digits else ()):
         if digits[row] is None:
             digits[row], reasons[row], former[row] = read_number(value, region)
-    return CleanDestinations(*map(strings, (digits, reasons, former)))
+    return CleanDestinations(texts if digits == listed else strings(digits), strings(reasons), strings(former))
 
 
 def read_number(value: Any, region: str | None) -> Reading:
@@ -289,9 +290,11 @@ def _in_ascii(character: str) -> str:
 
 def _certain(written: str, region: str | None) -> str | None:
     """Return the digits, with country code, of a number that can be read in one way only; None for any other."""
-    if not (written.isdecimal() or _PLAIN.fullmatch(written)):
-        return None
-    digits = written if written.isdecimal() else written.encode().translate(None, b"+ -()").decode()
+    digits = written
+    if not written.isdecimal():
+        if not _PLAIN.fullmatch(written):
+            return None
+        digits = written.encode().translate(None, b"+ -()").decode()
     if region is None or written[0] == "+":
         certain = digits if _abroad(digits[:3]).fullmatch(digits) else None
     else:
@@ -310,7 +313,7 @@ def _abroad(beginning: str) -> re.Pattern[str]:
     codes = [int(beginning[:length]) for length in (1, 2, 3)]
     code = next((code for code in codes if code in COUNTRY_CODE_TO_REGION_CODE), 0)
     plans = [plan for region in COUNTRY_CODE_TO_REGION_CODE.get(code, ()) if (plan := _metadata(region))]
-    lines = dict.fromkeys(_pattern(kind) for plan in plans for kind in (plan.fixed_line, plan.mobile))
+    lines = dict.fromkeys(_pattern(kind) for plan in plans for kind in (plan.mobile, plan.fixed_line))
     doubtful = "|".join([str(code), *_prefixes(plans)])
     return re.compile(f"{code}(?!{doubtful})(?:{'|'.join(lines) or _NOTHING})", re.ASCII)
 
@@ -327,7 +330,7 @@ def _within(region: str) -> tuple[int, re.Pattern[str]]:
     beginnings = [str(code), "00", f"(?:{plan.international_prefix})", *([] if trunk else prefixes)]
     return code, re.compile(
         f"(?!(?:{mobile})$|{code}(?:{'|'.join([str(code), *prefixes])}))(?P<coded>{code}(?:{mobile}))"
-        f"|(?!{'|'.join(beginnings)})(?:{trunk}|(?!{trunk}))(?P<national>{_pattern(plan.fixed_line)}|{mobile})",
+        f"|(?!{'|'.join(beginnings)})(?:{trunk}|(?!{trunk}))(?P<national>{mobile}|{_pattern(plan.fixed_line)})",
         re.ASCII,
     )
 

@@ -25,14 +25,13 @@ def send(
     settle: Settle,
     messages: Iterable[Outgoing],
     free_messages: Callable[[], Iterable[Outgoing]],
-    chunk_size: int,
 ) -> None:
     """Send messages, and return when every request has an outcome that is recorded. What went wrong is in the sender.
 
-    :param messages: the messages that were free when the table was checked.
+    :param messages: the messages that were free when the table was checked, by request.
     :param free_messages: reads again which of the messages to send are free by now.
     """
-    chunks, freed, passes = Chunks(messages, chunk_size), False, 1
+    chunks, freed, passes = Chunks(messages), False, 1
     while True:
         is_over = sender.run(chunks)
         try:
@@ -42,4 +41,4 @@ def send(
         if not sender.goes_on or (is_over and not (freed and passes < MAX_PASSES)):
             return
         if is_over:
-            chunks, freed, passes = Chunks(free_messages(), chunk_size), False, passes + 1
+            chunks, freed, passes = Chunks(free_messages()), False, passes + 1

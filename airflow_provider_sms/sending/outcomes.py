@@ -236,7 +236,7 @@ def _kept(response: SendResponse, batch: RequestBatch) -> str | None:
     """Return a response as the ledger keeps it; None for one that cannot be written, which must not cost the record."""
     try:
         # Not orjson, which refuses half an emoji and integers beyond 64 bits.
-        return json.dumps(redacted_response(response.raw, (outgoing.content for outgoing in batch.messages)))
+        return json.dumps(redacted_response(response.raw, batch.messages.contents))
     except Exception as error:  # noqa: BLE001  # the service may nest its fields too deeply, among others
         log.warning("The ledger keeps the outcome of a request without its response: %s", type(error).__name__)
         return None

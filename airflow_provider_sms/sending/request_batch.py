@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.ledger.model import Chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from airflow_provider_sms.messages.outgoing import Outgoing
 
@@ -25,34 +24,26 @@ class RequestBatch:
     :param due: when it may be posted again, in seconds of the sender's monotonic clock.
     """
 
-    messages: Sequence[Outgoing]
+    messages: Outgoing
     attempt: int = 0
     taken_before: int = 0
     turned_away: int = 0
     unavailable: int = 0
     due: float = 0.0
-    _chunk: Chunk | None = field(default=None, init=False, repr=False)
 
     @property
     def chunk(self) -> Chunk:
         """The messages as the ledger claims them."""
-        if self._chunk is None:
-            self._chunk = Chunk(
-                [outgoing.key for outgoing in self.messages],
-                [outgoing.destination for outgoing in self.messages],
-                [outgoing.parts for outgoing in self.messages],
-            )
-        return self._chunk
+        return Chunk(self.messages.keys, self.messages.destinations, self.messages.parts)
 
     def keep(self, won: Sequence[int]) -> list[bytes]:
         """Keep the messages at these positions, and return the keys of the others, such as another request holds."""
         every = self.messages
         if len(won) == len(every):
             return []
-        self._chunk = None
-        self.messages = [every[position] for position in won]
-        kept = {outgoing.key for outgoing in self.messages}
-        return [outgoing.key for outgoing in every if outgoing.key not in kept]
+        self.messages = every.at(won)
+        kept = set(self.messages.keys)
+        return [key for key in every.keys if key not in kept]
 
     def turn_away(self, taken: int, *, unavailable: bool) -> None:
         """Record that the service did not take the request; if it took others meanwhile, it throttles, and is up.
@@ -86,25 +77,21 @@ class InFlightRequest:
 
 
 class Chunks:
-    """The messages of a pass, cut into requests.
+    """The messages of a pass, those of one request at a time, of which the next ones can be looked at."""
 
-    :param size: messages a request, 1 to 100.
-    """
-
-    def __init__(self, messages: Iterable[Outgoing], size: int) -> None:
-        rest = iter(messages)
-        self._chunks = iter(lambda: list(islice(rest, size)), [])
-        self._next: Sequence[Outgoing] | None = None
+    def __init__(self, messages: Iterable[Outgoing]) -> None:
+        self._rest: Iterator[Outgoing] = iter(messages)
+        self._next: Outgoing | None = None
 
     @property
     def any(self) -> bool:
         """Whether there is another request; this reads the next one."""
         if self._next is None:
-            self._next = next(self._chunks, None)
+            self._next = next(self._rest, None)
         return self._next is not None
 
-    def take(self) -> Sequence[Outgoing]:
+    def take(self) -> Outgoing:
         """Return the messages of the next request; there must be one."""
-        taken: Sequence[Outgoing] = (self.any and self._next) or ()
+        taken = self._next or next(self._rest)
         self._next = None
         return taken

@@ -83,8 +83,7 @@ class Schedule:
         """Return whether a request may go; messages that are outside of their hours are left to a later attempt."""
         late = self._stop_conditions.too_late(batch.messages)
         if late:
-            kept_back = {outgoing.key for outgoing in late}
-            batch.keep([place for place, outgoing in enumerate(batch.messages) if outgoing.key not in kept_back])
+            batch.keep([place for place in range(len(batch.messages)) if place not in late])
         if not batch.messages:
             return False
         self._limiter.take(now)

@@ -76,7 +76,7 @@ class Sender:
     def __init__(
         self,
         ledger: CampaignLedger,
-        post: Callable[[Sequence[Outgoing]], SendResponse],
+        post: Callable[[Outgoing], SendResponse],
         *,
         post_seconds: float,
         stop: StopFlag,

@@ -14,14 +14,14 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyErrorsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+    from decimal import Decimal
 
     from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.messages.outgoing import Outgoing
@@ -160,7 +160,7 @@ class Credit:
 
         Whatever the estimate says: the service has just said that this balance is too low.
         """
-        cost = sum((self.prices.of(m.destination or "", m.parts or 1) for m in batch.messages), Decimal(0))
+        cost = self.prices.total(batch.messages.destinations, batch.messages.parts)
         return max(cost, self.balance + 1)
 
 
@@ -201,30 +201,30 @@ class StopConditions:
         self.paused = pause
         return pause is not None
 
-    def too_late(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
-        """Return the messages that must not go now, because it is outside their hours."""
+    def too_late(self, messages: Outgoing) -> list[int]:
+        """Return the places of messages that must not go now, because it is outside their hours."""
         if self._window is None:
             return []
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
-        late: list[Outgoing] = []
+        late: list[int] = []
         opening_for_all = closed_for_all(self._window, now)
-        for outgoing in messages:
-            opening = opening_for_all or self._window.closed_until(now, outgoing.destination)
+        for place, destination in enumerate(messages.destinations):
+            opening = opening_for_all or self._window.closed_until(now, destination)
             if opening is not None:
-                late.append(outgoing)
+                late.append(place)
                 self._next_opening = min(opening, self._next_opening or opening)
         if late and opening_for_all is not None:
             self.stop_reason = StopReason(until=self._next_opening)
         return late
 
-    def have_ended(self, messages: Sequence[Outgoing]) -> bool:
+    def have_ended(self, messages: Outgoing) -> bool:
         """Return whether the hours of any of the messages have ended; any thread may ask."""
         if self._window is None:
             return False
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
         if not self._window.recipient_time_zone:
             return self._window.closed_until(now) is not None
-        return any(self._window.closed_until(now, each.destination) is not None for each in messages)
+        return any(self._window.closed_until(now, each) is not None for each in messages.destinations)
 
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
         """Record a response.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.service.authentication import FetchedToken, FixedToken
 from airflow_provider_sms.service.elapsed import elapsed
 from airflow_provider_sms.service.errors import error_for
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_sms.messages.message import Message
-    from airflow_provider_sms.messages.outgoing import Outgoing
+
 
 MAX_TIMEOUT = 86_400
 """Seconds of the longest timeout: a day, since a socket does not accept every number."""
@@ -146,7 +147,7 @@ class SmsClient:
 
     def send_bulk(
         self,
-        messages: Sequence[Message | Outgoing | Mapping[str, str]],
+        messages: Sequence[Message | Mapping[str, str]] | Outgoing,
         *,
         send_options: Mapping[str, Any] | None = None,
     ) -> SendResponse:
@@ -159,7 +160,7 @@ class SmsClient:
         :raises InputError: the messages are too many, too few or malformed; nothing was sent.
         :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """
-        if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+        if not isinstance(messages, (Sequence, Outgoing)) or isinstance(messages, (str, bytes)):
             raise InputError(f"messages must be a list of messages, not {type(messages).__name__}")
         if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")

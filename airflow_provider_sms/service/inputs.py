@@ -65,7 +65,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def bulk_request(messages: Sequence[Any], send_options: Mapping[str, Any] | None) -> tuple[bytes, list[str]]:
+def bulk_request(messages: Sequence[Any] | Outgoing, send_options: Mapping[str, Any] | None) -> tuple[bytes, list[str]]:
     """Return a request to several people as JSON, and its texts.
 
     The JSON object of each message is discarded here: kept until the response, the objects of all requests in flight
@@ -75,10 +75,11 @@ def bulk_request(messages: Sequence[Any], send_options: Mapping[str, Any] | None
     :raises InputError: a message is none, the options are not a mapping, or JSON cannot express a value.
     """
     entries: list[dict[str, Any]]
-    if all(type(message) is Outgoing for message in messages):
-        entries = [{"Content": message.content, "Destination": message.destination} for message in messages]
-        if any(entry["Destination"] is None for entry in entries):
+    if isinstance(messages, Outgoing):
+        if None in messages.destinations:
             raise InputError("a message to a group has no number")
+        pairs = zip(messages.contents, messages.destinations, strict=True)
+        entries = [{"Content": content, "Destination": destination} for content, destination in pairs]
     else:
         entries = [_message_entry(position, message) for position, message in enumerate(messages, 1)]
     return request_body({"Messages": entries}, send_options), [entry["Content"] for entry in entries]

@@ -137,7 +137,7 @@ def send(
     """
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
-    priced = None if account is None else Account(account, Prices().of_request)
+    priced = None if account is None else Account(account, Prices().total)
     claimant_id = register(store, who, None if at is None else clock)
     if at is None or conn_id:  # a purge keeps what was in use a moment ago
         note_progress(store, campaign, claimant_id, "ended" if state == ACCEPTED else "failed", conn_id=conn_id)

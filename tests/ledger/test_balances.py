@@ -38,7 +38,7 @@ class Campaign:
     """A campaign of an account; each request has two people and three SMS parts, at 2 credits a part."""
 
     def __init__(self, store, clock, name="c", key=KEY, kind="bulk", price=2):
-        account = Account(key, Prices(price).of_request)
+        account = Account(key, Prices(price).total)
         self.clock = clock
         self.ledger = CampaignLedger(store, name, claimant(), clock=clock, kind=kind, account=account)
         self.claims = 0

@@ -205,7 +205,7 @@ def test_requests_are_written_while_those_of_an_attempt_are_read(enter):
 @pytest.mark.parametrize(("resends", "expected"), [(False, (6, Decimal("0.6"))), (True, (4, Decimal("0.4")))])
 def test_what_a_task_sent_after_a_plan_is_added_up(store, enter, resends, expected):
     """By all its attempts; what is sent again is part of the next plan, and counts there."""
-    account = Account("a" * 32, Prices("0.1").of_request)
+    account = Account("a" * 32, Prices("0.1").total)
     first, second = (CampaignLedger(store, "c", claimant(number), account=account) for number in (1, 2))
     assert (last_request(store), sent_after(store, claimant(), 0, resends=False)) == (0, (0, Decimal(0)))
     accept(first, people(5))

@@ -9,6 +9,8 @@ from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.stop_flag import StopFlag
 
+NAMES = ("destination", "content", "parts")
+
 
 def many(count, size=40):
     """Return the checked rows of a long table, each with a text of its own."""
@@ -16,20 +18,29 @@ def many(count, size=40):
     return checked(pa.table({"destination": numbers, "text": [f"{number}{'x' * size}" for number in numbers]})).spool
 
 
-def rows_of(messages):
-    return [message.row for message in messages]
+def keys_of(requests):
+    return [key for request in requests for key in request.keys]
+
+
+def to_send(spool, *, stop=None, size=100, **how):
+    return messages_to_send(spool, stop or StopFlag(), size, **how)
+
+
+def keys_in(spool):
+    return [key for rows in spool.batches() for key in rows.columns.column("key").to_pylist()]
 
 
 @pytest.fixture
 def blocks(monkeypatch):
-    """Return the messages of each block that is sent, as a list that grows."""
-    found, made = [], blocks_module._messages
+    """Return the keys of each block that is sent, as a list that grows."""
+    found, made = [], blocks_module._requests
 
-    def noted(some, *, by_key):
-        found.append(list(made(some, by_key=by_key)))
-        yield from found[-1]
+    def noted(*args, **how):
+        requests = list(made(*args, **how))
+        found.append(keys_of(requests))
+        yield from requests
 
-    monkeypatch.setattr(blocks_module, "_messages", noted)
+    monkeypatch.setattr(blocks_module, "_requests", noted)
     return found
 
 
@@ -45,49 +56,68 @@ def small_blocks(monkeypatch):
 def test_only_what_is_free_is_handed_over(status):
     """Neither what is held nor duplicates, suppressed or invalid rows; between passes also what is sent again."""
     spool = many(5)
-    first = next(messages_to_send(spool, StopFlag()))
+    keys = keys_in(spool)
     spool.statuses[2] = status
-    expected = [0, 1, 3, 4]
-    assert rows_of(messages_to_send(spool, StopFlag())) == sorted(expected + [2] * (status == Status.FREE))
-    later = messages_to_send(spool, StopFlag(), most=Status.AGAIN, held={first.key}.intersection)
-    assert rows_of(later) == sorted(expected[1:] + [2] * (status <= Status.AGAIN))
+    others = [keys[row] for row in (0, 1, 3, 4)]
+    assert sorted(keys_of(to_send(spool))) == sorted(others + [keys[2]] * (status == Status.FREE))
+    later = to_send(spool, most=Status.AGAIN, held={keys[0]}.intersection)
+    assert sorted(keys_of(later)) == sorted(others[1:] + [keys[2]] * (status <= Status.AGAIN))
     spool.statuses[:] = Status.ALREADY_SENT
-    assert list(messages_to_send(spool, StopFlag())) == []
+    assert list(to_send(spool)) == []
+
+
+@pytest.mark.parametrize("keep_order", [True, False])
+@pytest.mark.parametrize("size", [1, 7, 30, 100])
+def test_every_request_is_full_but_the_last(small_blocks, size, keep_order):
+    """Whatever the sizes of batches and blocks: a request costs as much with one message. Each row is in one."""
+    spool = many(1234)
+    spool.statuses[::5] = Status.SUPPRESSED
+    requests = list(to_send(spool, size=size, keep_order=keep_order))
+    assert {len(each) for each in requests[:-1]} == {size}
+    keys = keys_in(spool)
+    assert sorted(keys_of(requests)) == sorted(key for row, key in enumerate(keys) if row % 5)
+    columns = ([key for rows in spool.batches() for key in rows.columns.column(name).to_pylist()] for name in NAMES)
+    rows = dict(zip(keys, zip(*columns, strict=True), strict=True))
+    for each in requests:
+        found = zip(each.keys, each.destinations, each.contents, each.parts, strict=True)
+        assert all(rows[key] == tuple(row) for key, *row in found)
 
 
 def test_the_order_is_kept_of_a_short_table_or_where_it_is_wanted(small_blocks, monkeypatch):
     """As long as the ledger is small, rows go out as they come."""
-    assert rows_of(messages_to_send(many(1000), StopFlag(), keep_order=True)) == list(range(1000))
+    spool = many(1000)
+    assert keys_of(to_send(spool, size=30, keep_order=True)) == keys_in(spool)
     monkeypatch.undo()
-    assert rows_of(messages_to_send(many(2000), StopFlag())) == list(range(2000))
+    spool = many(2000)
+    assert keys_of(to_send(spool)) == keys_in(spool)
 
 
 def test_a_long_table_comes_in_blocks_by_key(small_blocks, blocks):
     """Beyond the first rows, a claim is of neighbours: in blocks that grow up to a bound, ordered by key."""
     spool = many(3000)
-    sent = list(messages_to_send(spool, StopFlag()))
-    assert rows_of(blocks[0]) == list(range(100))
+    sent = keys_of(to_send(spool))
+    assert blocks[0] == keys_in(spool)[:100]
     assert all(block == sorted(block) for block in blocks[1:])
     sizes = [len(block) for block in blocks if block]
     assert (sizes[0], max(sizes), sizes[:-1]) == (100, 400, sorted(sizes[:-1]))
-    assert sorted(sent) == sorted(messages_to_send(spool, StopFlag(), keep_order=True))
+    assert sorted(sent) == sorted(keys_in(spool))
 
 
 def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks, blocks):
     """Told to stop, what is read is handed over at once: time is short."""
     stop = StopFlag()
-    messages = messages_to_send(many(3000), stop)
+    requests = to_send(many(3000), stop=stop)
     while len(blocks) < 8:
-        next(messages)
+        next(requests)
     stop.set()
-    list(messages)
+    list(requests)
     assert {len(block) for block in blocks[8:] if block} == {100}
 
 
 def test_long_texts_make_smaller_blocks(small_blocks, blocks, monkeypatch):
     """A block is bounded by the bytes of its texts, too."""
     monkeypatch.setattr(blocks_module, "MAX_BLOCK_BYTES", 1000)
-    assert len(list(messages_to_send(many(3000), StopFlag()))) == 3000
+    assert len(keys_of(to_send(many(3000)))) == 3000
     assert {len(block) for block in blocks if block} == {100}
 
 
@@ -97,6 +127,6 @@ def test_a_block_takes_none_of_the_memory_that_arrow_keeps(keep_order):
     """The system takes back the room of a block that was sent; Arrow would keep it, and take more for the next one."""
     spool = many(20_000)
     before = pa.total_allocated_bytes()
-    for _ in messages_to_send(spool, StopFlag(), keep_order=keep_order):
+    for _ in to_send(spool, size=70, keep_order=keep_order):
         pass
     assert pa.total_allocated_bytes() <= before

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.engine import Text
 from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
-from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -132,9 +132,9 @@ def test_the_same_text_in_another_campaign_is_a_second_one(enter):
 
 def test_a_group_whose_text_changed(enter):
     """The text to groups is guarded in the same way; it has no destination."""
-    send(enter(1), [Outgoing(b"a" * 16, None, "Hi")])
+    send(enter(1), [Text(b"a" * 16, None, "Hi")])
     with pytest.raises(InputError, match=r"^1 message to a recipient that .* has another text"):
-        look(enter(2), [Outgoing(b"b" * 16, None, "Hi again")])
+        look(enter(2), [Text(b"b" * 16, None, "Hi again")])
 
 
 def test_it_can_be_stopped(enter):

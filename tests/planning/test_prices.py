@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,14 +12,10 @@ from airflow_provider_sms.planning.prices import Prices
 NUMBERS = ["27821234567", "27111234567", "447012345678", "15551234567"]
 
 
-def total(prices, numbers, parts):
-    return prices.total(pa.array(numbers, pa.string()), np.array(parts, np.int32))
-
-
 @pytest.mark.parametrize("price", [2, 2.0, Decimal(2), "2", "2.00"])
 def test_one_price_is_for_all(price):
     """A price alone is that of a part to any number, however it is written."""
-    assert Decimal(12) == total(Prices(price), NUMBERS[:3], [1, 2, 3])
+    assert Decimal(12) == Prices(price).total(NUMBERS[:3], [1, 2, 3])
     assert Decimal(6) == Prices(price).of(NUMBERS[0], 3)
 
 
@@ -30,17 +24,17 @@ def test_the_longest_prefix_counts():
     prices = Prices({"": 7, "27": 1, "+2782": "0.5", "44": 2.5})
     expected = [Decimal("0.5"), Decimal(1), Decimal("2.5"), Decimal(7)]
     assert expected == [prices.of(number, 1) for number in NUMBERS]
-    assert Decimal("36.5") == total(prices, NUMBERS, [1, 3, 2, 4])
+    assert Decimal("36.5") == prices.total(NUMBERS, [1, 3, 2, 4])
 
 
 def test_cents_add_up_exactly():
     """Sums are those of decimals: a float is taken as it reads."""
-    assert Decimal("100000.0") == total(Prices(0.1), NUMBERS[:1] * 1_000_000, [1] * 1_000_000)
-    assert Decimal("0.3") == total(Prices({"27": 0.1}), NUMBERS[:1] * 3, [1] * 3)
+    assert Decimal("100000.0") == Prices(0.1).total(NUMBERS[:1] * 1_000_000, [1] * 1_000_000)
+    assert Decimal("0.3") == Prices({"27": 0.1}).total(NUMBERS[:1] * 3, [1] * 3)
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda prices: prices.of(NUMBERS[2], 1), lambda prices: total(prices, NUMBERS, [1] * 4)]
+    "ask", [lambda prices: prices.of(NUMBERS[2], 1), lambda prices: prices.total(NUMBERS, [1] * 4)]
 )
 def test_a_number_without_a_price_is_an_error(ask):
     """The error names the argument, and shows the first digits alone."""
@@ -88,7 +82,7 @@ def test_a_total_is_the_sum(prices, messages):
     """The total of a column is the sum of what each message costs."""
     numbers, parts = [number for number, _ in messages], [count for _, count in messages]
     expected = sum((Prices(prices).of(*message) for message in messages), Decimal(0))
-    assert expected == total(Prices(prices), numbers, parts)
+    assert expected == Prices(prices).total(numbers, parts)
 
 
 def test_a_prefix_has_one_price():

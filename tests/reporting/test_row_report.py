@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,8 +85,9 @@ class Campaign:
         self.check(self.ledger, on_unknown)
         sending = self._sender(self.ledger, on_unknown=on_unknown, **options)
         sending.sender.noted.update(self.seen.held_by)
-        free = lambda: messages_to_send(spool, StopFlag(), most=Status.AGAIN, held=self.ledger.holders)  # noqa: E731
-        send(sending.sender, sending.settle, messages_to_send(spool, StopFlag()), free, chunk_size)
+        table = partial(messages_to_send, spool, StopFlag(), chunk_size)
+        free = partial(table, most=Status.AGAIN, held=self.ledger.holders)
+        send(sending.sender, sending.settle, table(), free)
         self.error = sending.error
         return self
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from support.engine import by_request
 from support.sending import people
 
 from airflow_provider_sms.exceptions import OutageError
@@ -42,7 +43,7 @@ class Passes:
 
     def free_messages(self):
         self.reads += 1
-        return people(3)
+        return by_request(people(3))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,6 @@ class Passes:
 def test_passes_follow_each_other_until_nothing_is_left(ends, frees, passes, reads):
     """Between two passes what is open is settled; the table is read again only where messages became free."""
     sender = Passes(ends, frees)
-    send(sender, SimpleNamespace(run=Passes.settle), people(25), sender.free_messages, 10)
+    send(sender, SimpleNamespace(run=Passes.settle), by_request(people(25), 10), sender.free_messages)
     assert (sender.passes, sender.reads, sender.frees) == (passes, reads, [])
     assert (sender.error is None) is not any(isinstance(each, Exception) for each in frees)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.engine import by_request
 from support.sending import answer, people
 
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
@@ -17,7 +18,7 @@ REFUSED = NotSentError("connection refused")
 
 
 def request_of(count=10, **tries):
-    return InFlightRequest(7, RequestBatch(people(count), **tries), 0.0, 0.0, 0.0)
+    return InFlightRequest(7, RequestBatch(next(by_request(people(count))), **tries), 0.0, 0.0, 0.0)
 
 
 def end(result, *, claiming=True, **tries):

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import delete, select, update
+from support.engine import by_request
 from support.later import later
 from support.sending import between_lookup_and_claim, chunk_of, claimant, counted, failing, outgoing, people
 
@@ -46,8 +47,12 @@ THROTTLED = ThrottledError("429", retry_after=0.001)
 
 
 def states(ledger, messages):
-    holders = ledger.holders([m.key for m in messages])
-    found = [holders[m.key].state if m.key in holders else NOT_SENT for m in messages]
+    return states_of(ledger, [m.key for m in messages])
+
+
+def states_of(ledger, keys):
+    holders = ledger.holders(keys)
+    found = [holders[key].state if key in holders else NOT_SENT for key in keys]
     return {state: found.count(state) for state in set(found)}
 
 
@@ -73,7 +78,7 @@ def test_a_message_is_posted_only_after_its_claim_is_durable(sender, service, en
     """The rule above all: at every POST, another connection sees the claims of all of its messages."""
     witness = enter(9)
     seen = []
-    service.before_each = lambda messages: seen.append(states(witness, messages))
+    service.before_each = lambda messages: seen.append(states_of(witness, messages.keys))
     sender().run([people(45)])
     assert sorted(seen, key=str) == [{CLAIMED: 10}] * 4 + [{CLAIMED: 5}]
 
@@ -205,7 +210,7 @@ def test_a_request_that_is_always_turned_away_ends_the_send(sender, service):
     poison = people(1)[0].destination
 
     def turn_away(messages):
-        if any(m.destination == poison for m in messages):
+        if poison in messages.destinations:
             raise DOWN
 
     service.before_each = turn_away
@@ -277,7 +282,7 @@ def test_a_table_that_cannot_be_read_ends_the_pass(sender, service, enter):
         raise error
 
     send = sender().sender
-    assert not send.run(Chunks(messages(), 10))
+    assert not send.run(Chunks(by_request(messages(), 10)))
     assert (send.error, len(service.taken)) == (error, 20)
     assert states(enter(2), people(20)) == {ACCEPTED: 20}
 
@@ -537,7 +542,7 @@ def test_the_table_is_read_no_faster_than_requests_go_out(sender, service):
             read.append(start)
             yield from people(10, start)
 
-    thread = threading.Thread(target=sender(concurrency=2).sender.run, args=(Chunks(messages(), 10),))
+    thread = threading.Thread(target=sender(concurrency=2).sender.run, args=(Chunks(by_request(messages(), 10)),))
     thread.start()
     while len(read) < 3:
         time.sleep(0.001)
@@ -787,7 +792,7 @@ def test_a_ledger_that_loses_what_is_in_flight_ends_the_send(sender, service, en
     lost = []
 
     def forgotten(s, messages, number):
-        lost.append(enter(9).holders([messages[0].key])[messages[0].key].request_id)
+        lost.append(enter(9).holders(messages.keys)[messages.keys[0]].request_id)
         forget(store, lost[0])
         return s.take(messages, number)
 
@@ -863,7 +868,7 @@ def decided_before_its_answer(enter, store, said, between=lambda: None):
     """Script a request that lapses and that a person decides on before the service takes it."""
 
     def decided(service, messages, number):
-        request_id = enter(9).holders([messages[0].key])[messages[0].key].request_id
+        request_id = enter(9).holders(messages.keys)[messages.keys[0]].request_id
         with store.write(0) as connection:
             connection.execute(update(request).values(deadline=0.0))
         resolve(store, request_id, said, "ann")

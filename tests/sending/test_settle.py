@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import select
+from support.engine import by_request
 from support.sending import KEY, Service, answer, chunk_of, claimant, counted, failing, people
 
 from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
@@ -49,7 +50,7 @@ class Prepaid(Service):
 
     def take(self, messages, number=0, left_out=0):
         with self.lock:
-            self.taken.update(m.destination for m in messages[left_out:])
+            self.taken.update(messages.destinations[left_out:])
             self.balance -= PRICE * (len(messages) - left_out)
             response = answer(9_007_199_254_740_993 + number, len(messages) - left_out, left_out)
             return replace(response, remaining_balance=self.balance)
@@ -78,7 +79,7 @@ def ledger(store):
 
     def ledger(try_number=1, campaign="c", **changes):
         who = claimant(try_number, **changes)
-        return CampaignLedger(store, campaign, who, account=Account(KEY, Prices(PRICE).of_request))
+        return CampaignLedger(store, campaign, who, account=Account(KEY, Prices(PRICE).total))
 
     return ledger
 
@@ -232,7 +233,7 @@ def test_nothing_is_taken_for_not_charged_before_it_is_settled(send, service, st
     sums = reconciliation()
 
     def late(service, messages, number):
-        service.taken.update(m.destination for m in messages)
+        service.taken.update(messages.destinations)
         due.append((time.monotonic() + 0.1, PRICE * len(messages)))
         raise LOST
 
@@ -349,7 +350,7 @@ def test_a_request_of_a_killed_attempt_is_closed_once_it_has_lapsed(send, servic
     killed = ledger(1)
     ten = people(10)
     killed.commit(chunks=[chunk_of(ten, [1] * 10)], claim_seconds=0.3)
-    service.take(ten)
+    service.take(next(by_request(ten)))
     sender = send(30, into=ledger(2))
     assert counts(sender) == {"accepted": 20, "already_sent": 10, "reconciled": 10}
     assert set(service.taken.values()) == {1}
@@ -369,7 +370,7 @@ def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, 
     reconciliation().observe()
     two = people(2)
     ledger(1).commit(chunks=[chunk_of(two, [1] * 2)], claim_seconds=0.0)
-    service.take(two)
+    service.take(next(by_request(two)))
     time.sleep(0.05)
     ledger(2).lapse()
     with localcontext(Context(prec=6)):
@@ -439,7 +440,7 @@ def test_what_another_task_lost_is_waited_for(send, service, other, reconciliati
     reconciliation().observe()
     task, request_id = other(seconds=1.0)
     if is_taken:
-        service.take(people(10))
+        service.take(next(by_request(people(10))))
     task.commit(outcomes=[Outcome(request_id, UNKNOWN)])
     seen = []
     service.before_each = lambda messages: seen.append(weigh(store, KEY, [request_id])[request_id].outcome)
@@ -496,7 +497,7 @@ def test_a_balance_that_is_read_is_recorded(reconciliation, store):
 def test_the_balance_of_a_post_paid_account_holds_no_claims(reconciliation, service, store):
     """It is always the same, whatever was taken: no balance is waited for."""
     service.post_paid = True
-    request, sums = lose(store, Account(KEY, Prices().of_request)), reconciliation()
+    request, sums = lose(store, Account(KEY, Prices().total)), reconciliation()
     (verdict,) = sums.weigh([request]).values()
     assert (verdict.outcome, verdict.settles_at, sums.in_doubt()) == (UNDECIDED, None, None)
 
@@ -512,7 +513,7 @@ def test_a_request_that_has_an_outcome_by_then_is_not_told_of(reconciliation, mo
 def test_another_account_takes_back_nothing_that_the_balance_told(reconciliation, service, store, post_paid):
     """A task with another connection, or a new token, knows nothing: the words that warn a person stay."""
     service.post_paid = post_paid
-    request = lose(store, Account("1" * 32, Prices().of_request))
+    request = lose(store, Account("1" * 32, Prices().total))
     told = KeptEvidence(CHARGED, "It was taken.", 1.0)
     note_evidence(store, "c", {request: told})
     reconciliation().show([request])

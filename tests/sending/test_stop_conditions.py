@@ -54,7 +54,7 @@ class Service:
             self.refused += 1
             raise OUT_OF_CREDIT
         self.balance -= len(messages)
-        self.taken += [m.destination for m in messages]
+        self.taken += messages.destinations
         return answer_with(self.balance if self.told is None else self.told, len(messages))
 
 

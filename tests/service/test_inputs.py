@@ -77,9 +77,9 @@ def test_columns_are_posted_as_messages_are(serve, connect, wire):
     """A send posts its messages as they are claimed, the same bytes that it would post of messages."""
     server = serve(wire.ok)
     client = connect(server.url)
-    outgoing = [Outgoing(bytes([n]) * 16, f"2782000000{n}", f"{HI.content} {n}", n, 1) for n in range(3)]
-    client.send_bulk(outgoing)
-    client.send_bulk([Message(each.content, str(each.destination)) for each in outgoing])
+    numbers, texts = [f"2782000000{n}" for n in range(3)], [f"{HI.content} {n}" for n in range(3)]
+    client.send_bulk(Outgoing([bytes(16)] * 3, numbers, texts, [1] * 3))
+    client.send_bulk(list(map(Message, texts, numbers)))
     columns, messages = server.bodies()
     assert columns == messages
 
@@ -88,7 +88,7 @@ def test_columns_without_a_number_are_not_sent(serve, connect, wire):
     """A message to a group is none to a person."""
     server = serve(wire.ok)
     with pytest.raises(InputError):
-        connect(server.url).send_bulk([Outgoing(b"k" * 16, None, "Hi")])
+        connect(server.url).send_bulk(Outgoing([b"k" * 16], [None], ["Hi"], [None]))
     assert server.requests == []
 
 

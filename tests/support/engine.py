@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 from airflow_provider_sms.sending.attempt_loop import send
+
+
+class Text(NamedTuple):
+    """A message to one person, or with None to a group: a row of :class:`Outgoing`."""
+
+    key: bytes
+    destination: str | None
+    content: str
+    parts: int | None = None
+
+
+def by_request(texts, size=100):
+    """Yield texts as the engine takes them: those of one request at a time."""
+    rest = iter(texts)
+    while some := list(islice(rest, size)):
+        yield Outgoing(*map(list, zip(*some, strict=True)))
 
 
 class Table:
@@ -37,9 +56,9 @@ class Table:
 
         def free_messages():
             taken = ledger.holders([message.key for message in left])
-            return [message for message in left if message.key not in taken]
+            return by_request([message for message in left if message.key not in taken], chunk_size)
 
-        send(sender, settle, free, free_messages, chunk_size)
+        send(sender, settle, by_request(free, chunk_size), free_messages)
         self.error = sender.error
 
     def count(self, ledger):

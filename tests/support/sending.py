@@ -9,11 +9,10 @@ from decimal import Decimal
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import Chunk, Claimant
-from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
-from support.engine import Table
+from support.engine import Table, Text
 
 KEY = "0" * 32
 """The key of the account that tests send with."""
@@ -75,7 +74,7 @@ class Service:
         self.before_each(messages)
         with self.lock:
             number = len(self.requests)
-            self.requests.append([m.destination for m in messages])
+            self.requests.append(messages.destinations)
             step = self.script.pop(0) if self.script else None
         if step is not None:
             return step(self, messages, number)
@@ -83,7 +82,7 @@ class Service:
 
     def take(self, messages, number=0, left_out=0):
         with self.lock:
-            self.taken.update(m.destination for m in messages[left_out:])
+            self.taken.update(messages.destinations[left_out:])
         return answer(9_007_199_254_740_993 + number, len(messages) - left_out, left_out)
 
     @property
@@ -154,7 +153,7 @@ def counted(sending):
 
 def outgoing(number, text="Hi"):
     key = hashlib.blake2b(f"{number}\n{text}".encode(), digest_size=16).digest()
-    return Outgoing(key, str(number), text, parts=count_parts(text))
+    return Text(key, str(number), text, count_parts(text))
 
 
 def claimant(try_number=1, **changes):

@@ -60,8 +60,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "all of a batch is posted, not what was won",
         "sending/request_batch.py",
-        "        self.messages = [every[position] for position in won]\n        kept = {outgoing.key for",
-        "        settled = {every[position].key for position in won} - {outgoing.key for",
+        "        self.messages = every.at(won)\n        kept = set(self.messages.keys)\n",
+        "        kept = set(every.at(won).keys)\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(

@@ -18,20 +18,20 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
-from support.engine import Table
+from support.engine import Table, Text
 from support.keys import message_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.stop_conditions import StopConditions
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -64,11 +64,11 @@ def text_of(campaign: str) -> str:
     return f"Hi from {campaign}"
 
 
-def outgoing(campaign: str, rows: Sequence[str]) -> list[Outgoing]:
+def outgoing(campaign: str, rows: Sequence[str]) -> list[Text]:
     """Return the messages of a table, with the operator's keys."""
     texts = [text_of(campaign)] * len(rows)
     return [
-        Outgoing(key, number, text, parts=count_parts(text))
+        Text(key, number, text, count_parts(text))
         for key, number, text in zip(message_keys(rows, texts), rows, texts, strict=True)
     ]
 
@@ -121,9 +121,8 @@ class Sending:
             SmsClient(base_url, token=TOKEN, connect_timeout=5.0, timeout=timeout, pool_size=options["concurrency"])
         )
 
-        def post(messages: Sequence[Outgoing]) -> SendResponse:
-            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
-            return client.send_bulk(pairs) if around is None else around(lambda: client.send_bulk(pairs))
+        def post(messages: Outgoing) -> SendResponse:
+            return client.send_bulk(messages) if around is None else around(lambda: client.send_bulk(messages))
 
         self.stop = stop or StopFlag()
         on_unknown, self._chunk_size = options.pop("on_unknown", "fail"), options.pop("chunk_size", 100)

@@ -28,12 +28,12 @@ from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
-from support.engine import Table
+from support.engine import Table, Text
 from support.faults.halts import NEVER, Halts
 from support.sending import claimant, people
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.outgoing import Outgoing
@@ -111,10 +111,10 @@ class Campaign:
     def billed(self) -> Account:
         """The account that is charged, by which an SMS part costs one credit."""
         key = blake2b((self.account or self.name).encode(), digest_size=16).hexdigest()
-        return Account(key, Prices().of_request)
+        return Account(key, Prices().total)
 
     @property
-    def messages(self) -> list[Outgoing]:
+    def messages(self) -> list[Text]:
         """The messages to all recipients."""
         messages = people(self.count, self.start)
         if self.of_table:
@@ -184,10 +184,9 @@ def attempt(
     if reconciles:
         stop_conditions.caution = Caution(on=not bold, calm=CALM_RESPONSES)
 
-    def post(messages: Sequence[Outgoing]) -> SendResponse:
+    def post(messages: Outgoing) -> SendResponse:
         before_post()
-        pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
-        return client.send_bulk(pairs, send_options=send_options())
+        return client.send_bulk(messages, send_options=send_options())
 
     try:
         with (

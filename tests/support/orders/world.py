@@ -27,7 +27,7 @@ from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 from airflow_provider_sms.stop_flag import StopFlag
-from support.engine import Table
+from support.engine import Table, Text
 from support.orders.schedule import Schedule
 from support.sending import claimant, people
 
@@ -213,7 +213,7 @@ class World:
         self._waiting: set[str] = set()
 
     @cached_property
-    def people(self) -> Sequence[Outgoing]:
+    def people(self) -> Sequence[Text]:
         """The table."""
         return people(self.case.messages)
 
@@ -333,7 +333,7 @@ class World:
 
     # The service
 
-    def _post(self, messages: Sequence[Outgoing]) -> SendResponse:
+    def _post(self, messages: Outgoing) -> SendResponse:
         faults = {"lost": ("lost", "taken, then lost"), "refused": ("refused",)}
         outcome = self.step("posts", ("taken",), faults)
         if outcome == "lost":
@@ -341,7 +341,7 @@ class World:
         if outcome == "refused":
             raise ThrottledError("refused", status=429)
         event = 1 + len({each for _, each in self.taken})
-        self.taken += [(bytes(each.key), event) for each in messages]
+        self.taken += [(bytes(key), event) for key in messages.keys]
         if outcome == "taken, then lost":
             raise UnknownOutcomeError("lost")
         self.step("is answered")

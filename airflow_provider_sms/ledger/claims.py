@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import and_, bindparam, delete, func, select, update
 
-from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.exceptions import LedgerBusyError, LedgerLostError
 from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
 from airflow_provider_sms.ledger.backend import Compiled, campaign_lock, in_pieces
 from airflow_provider_sms.ledger.campaigns import open_pause
@@ -233,18 +233,22 @@ class CampaignLedger:
     def _commit(
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
-        claims: list[Claim] = []
-        with self._write(shared=shared) as connection:
-            states = self._own_states(connection, outcomes)
-            self._require_whole(states, outcomes)
-            if shared and any(is_late(each, states[each.request_id]) for each in outcomes):
-                raise _LateResponseError
-            self._record(connection, outcomes, states)
-            self.paused = open_pause(connection, self._campaign_id)
-            if self.paused is None and chunks:
+        def once() -> list[Claim]:
+            with self._write(shared=shared) as connection:
+                states = self._own_states(connection, outcomes)
+                self._require_whole(states, outcomes)
+                if shared and any(is_late(each, states[each.request_id]) for each in outcomes):
+                    raise _LateResponseError
+                self._record(connection, outcomes, states)
+                self.paused = open_pause(connection, self._campaign_id)
+                if self.paused is not None or not chunks:
+                    return []
                 # The deadline counts from here: other processes may have kept this one waiting for the lock.
                 self.lapses_at = self.elapsed() + claim_seconds
-                claims = self._claim(connection, chunks, self.clock() + claim_seconds)
+                return self._claim(connection, chunks, self.clock() + claim_seconds)
+
+        # Nothing has happened of a commit that others kept waiting; while the ledger is away, nothing is claimed.
+        claims = self._store.patience.again(once, LedgerBusyError)
         self._in_doubt = ()
         self._last_claimed = max((claim.request_id or 0 for claim in claims), default=0) or self._last_claimed
         return claims

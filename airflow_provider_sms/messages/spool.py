@@ -121,10 +121,7 @@ class CheckedSpool:
             self.statuses[rows[free]] = Status.FREE
 
     def _repeated(self, share: int, shares: int) -> npt.NDArray[np.int64]:
-        """Return the keys that several rows have: of one share at a time, since all of them would fill the memory.
-
-        Keys are digests, so each remainder is that of about as many.
-        """
+        """Return the keys that several rows have, of one share: keys are digests, so that shares are about as large."""
         keys = np.concatenate(
             [each[each & (shares - 1) == share] for _, each in self._keys()] or [np.empty(0, np.int64)]
         )

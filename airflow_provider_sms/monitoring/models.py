@@ -73,8 +73,9 @@ class Campaign:
 
     @property
     def done(self) -> int | None:
-        """Rows that need nothing more; None if a task has not reported it."""
-        return _sum(each.done for each in self.attempts)
+        """Rows that need nothing more, which those of unknown requests do; None if a task has not reported it."""
+        done, total = _sum(each.done for each in self.attempts), self.total
+        return done if done is None or total is None else max(0, min(done, total - self.counts.unknown))
 
     @property
     def not_sent(self) -> int | None:

@@ -69,10 +69,12 @@ class Prices:
         :raises InputError: there is no price for a number.
         """
         least, longest = min(self._prices.values()), self._lengths[0]
+        known = [count or 1 for count in parts] or [1] * len(destinations)
+        if not longest:
+            return least * sum(known)  # one price for all
         beginnings = [None if to is None else to[:longest] for to in destinations]
-        alike = Counter(zip(beginnings, parts or [None] * len(beginnings), strict=True)).items()
-        each = ((least if to is None else self.of(to, count or 1), times) for (to, count), times in alike)
-        return sum((cost * times for cost, times in each), Decimal(0))
+        alike = Counter(zip(beginnings, known, strict=True)).items()
+        return sum((times * (least if to is None else self.of(to, count)) for (to, count), times in alike), Decimal(0))
 
 
 def _prefix(key: Any) -> str:

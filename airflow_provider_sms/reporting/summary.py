@@ -68,8 +68,9 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
         response = _parsed(each.response)
         if response is not None:
             for line in response.cost_breakdown:
-                cost, quantity = sums.cost_breakdown.get(shown(line.network), (Decimal(0), 0))
-                sums.cost_breakdown[shown(line.network)] = (cost + line.cost, quantity + line.quantity)
+                network = shown(line.network)
+                cost, quantity = sums.cost_breakdown.get(network, (Decimal(0), 0))
+                sums.cost_breakdown[network] = (cost + line.cost, quantity + line.quantity)
             sums.error_report.update(reported(response.error_report))
             # Of responses that were recorded at once, the last one states the least.
             at = each.finished_at or 0.0, -response.remaining_balance

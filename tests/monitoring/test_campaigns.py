@@ -57,6 +57,13 @@ def test_a_claim_past_its_deadline_is_unknown(store, ledger):
     assert (one.counts.unknown, one.counts.under_way, one.state) == (5, 0, "needs attention")
 
 
+def test_a_campaign_with_unknown_messages_is_not_done(store, ledger):
+    """A retry has nothing more to send, and somebody has to decide all the same."""
+    tell(store, claims=[(5, "unknown"), (60, "accepted")], note={"total": 65, "done": 65})
+    (one,) = listed(ledger).campaigns
+    assert (one.total, one.done, one.state) == (65, 60, "needs attention")
+
+
 @pytest.mark.parametrize(
     ("again", "unknown", "state"),
     [

@@ -185,7 +185,7 @@ class Progress:
         return self._taken / seconds if self._taken and seconds > 0 else None
 
     def _line(self, done: int, *, paused: bool) -> str:
-        of_all = f"{done} of {self._total} {by_count(self._total, 'message')} done"
+        of_all = f"{done} of {self._total} {by_count(self._total, 'row')} done"
         if paused:
             return f"{of_all}, paused"
         rate = self._rate

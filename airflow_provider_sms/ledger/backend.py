@@ -71,9 +71,9 @@ KEY_BYTES = 16
 RequestSize = tuple[int, int | None, str | None]
 """How many messages a request has, their SMS parts, and the credits that they are expected to cost; None: not known."""
 
-HolderRow = tuple[bytes, int, str, float, int, float, float | None]
-"""Message key, request id, the request's state and deadline, the id of its attempt, when it was claimed, and when its
-outcome was recorded: None while there is none."""
+HolderRow = tuple[bytes, int, str, float, int, float | None]
+"""Message key, request id, the request's state and deadline, the id of its attempt, and when its outcome was recorded:
+None while there is none."""
 
 
 class Remains(NamedTuple):
@@ -102,7 +102,7 @@ class Readable(Protocol):
 class Patience:
     """Tries again what fails while the ledger is away. All tries since it last responded share the same seconds.
 
-    :param seconds: for how long; none for a person. Others expect the outcome of a request for as long after its claim.
+    :param seconds: for how long; none for a person. Others expect an outcome for as long after a request's deadline.
     :param stop: whether the process was told to stop, and waits no more.
     :param sleep: waits for that many seconds.
     :param monotonic: seconds from any start.
@@ -211,7 +211,8 @@ class LedgerBackend(ABC):
         """Return what a function reads, which begins anew where the ledger goes away meanwhile."""
 
         def once() -> T:
-            with self.read() as connection:
+            # Not read(), whose connection that is had would begin the patience anew.
+            with ledger_errors("read"), self._engine.connect() as connection:
                 return read(connection)
 
         return self.patience.again(once)

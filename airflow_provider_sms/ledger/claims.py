@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import and_, bindparam, delete, func, select, update
 
-from airflow_provider_sms.exceptions import LedgerBusyError, LedgerLostError
+from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
 from airflow_provider_sms.ledger.backend import Compiled, campaign_lock, in_pieces
 from airflow_provider_sms.ledger.campaigns import open_pause
@@ -186,15 +186,14 @@ class CampaignLedger:
         return self._store.fetch(read)
 
     def _holder(self, row: Sequence[Any]) -> Holder:
-        """Return how a request stands, from its id, state, deadline, process, and when it was claimed and finished."""
-        request_id, state, deadline, claimant_id, claimed_at, finished_at = row
+        """Return how a request stands, from its id, state, deadline, process, and when it was finished."""
+        request_id, state, deadline, claimant_id, finished_at = row
         now, seconds = self.clock(), self.patience.seconds
         return Holder(
             request_id,
             current_state(state, deadline, now),
             claimant_id in self.claimants,
-            claimant_id != self._claimant_id
-            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=seconds),
+            claimant_id != self._claimant_id and may_be_recorded(finished_at, deadline, now=now, seconds=seconds),
         )
 
     def _request_ids(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
@@ -233,22 +232,18 @@ class CampaignLedger:
     def _commit(
         self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
-        def once() -> list[Claim]:
-            with self._write(shared=shared) as connection:
-                states = self._own_states(connection, outcomes)
-                self._require_whole(states, outcomes)
-                if shared and any(is_late(each, states[each.request_id]) for each in outcomes):
-                    raise _LateResponseError
-                self._record(connection, outcomes, states)
-                self.paused = open_pause(connection, self._campaign_id)
-                if self.paused is not None or not chunks:
-                    return []
+        claims: list[Claim] = []
+        with self._write(shared=shared) as connection:
+            states = self._own_states(connection, outcomes)
+            self._require_whole(states, outcomes)
+            if shared and any(is_late(each, states[each.request_id]) for each in outcomes):
+                raise _LateResponseError
+            self._record(connection, outcomes, states)
+            self.paused = open_pause(connection, self._campaign_id)
+            if self.paused is None and chunks:
                 # The deadline counts from here: other processes may have kept this one waiting for the lock.
                 self.lapses_at = self.elapsed() + claim_seconds
-                return self._claim(connection, chunks, self.clock() + claim_seconds)
-
-        # Nothing has happened of a commit that others kept waiting; while the ledger is away, nothing is claimed.
-        claims = self._store.patience.again(once, LedgerBusyError)
+                claims = self._claim(connection, chunks, self.clock() + claim_seconds)
         self._in_doubt = ()
         self._last_claimed = max((claim.request_id or 0 for claim in claims), default=0) or self._last_claimed
         return claims
@@ -425,7 +420,7 @@ class CampaignLedger:
 
     def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
         """Return how requests stand, by id; one that the ledger does not have is missing."""
-        names = ("id", "state", "deadline", "attempt_id", "claimed_at", "finished_at")
+        names = ("id", "state", "deadline", "attempt_id", "finished_at")
         query = select(*(request.c[name] for name in names))
 
         def read(connection: Connection) -> dict[int, Holder]:

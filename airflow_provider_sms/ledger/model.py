@@ -98,7 +98,7 @@ class Claimant:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Chunk:
     """The messages of a request that is about to be claimed.
 

@@ -56,7 +56,7 @@ _INSERT_MESSAGES = (
 # Key by key, in the unique index, however large the server takes the campaign to be: one that its statistics do not
 # have yet counts as a row at most, and for so few rows the server would compare a list of keys with each row instead.
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.claimed_at, r.finished_at "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.finished_at "
     "FROM generate_series(1, %s) AS place "
     "CROSS JOIN LATERAL (SELECT message_key, request_id FROM sms_message "
     "WHERE campaign_id = %s AND message_key = substring(%s::bytea FROM 16 * place - 15 FOR 16) LIMIT 1) AS m "

@@ -61,7 +61,7 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.claimed_at, r.finished_at "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.finished_at "
     "FROM json_each(?) AS wanted "
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"

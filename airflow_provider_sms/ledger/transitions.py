@@ -45,17 +45,15 @@ def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
     return (state == CLAIMED) & (deadline < now)
 
 
-def may_be_recorded(
-    finished_at: float | None, claimed_at: float, deadline: float, *, now: float, seconds: float
-) -> bool:
+def may_be_recorded(finished_at: float | None, deadline: float, *, now: float, seconds: float) -> bool:
     """Return whether an outcome may still be recorded for a request that another process makes.
 
     Past the deadline nothing more is posted, but the process may have a response, and be cut off from the ledger.
 
     :param finished_at: when its outcome was recorded; None while there is none.
-    :param seconds: how long after its claim an outcome is expected, at least until its deadline.
+    :param seconds: how long after its deadline an outcome is expected.
     """
-    return finished_at is None and now <= max(deadline, claimed_at + seconds)
+    return finished_at is None and now <= deadline + seconds
 
 
 def current_state(state: str, deadline: float, now: float) -> str:

@@ -40,7 +40,8 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
     if campaign.not_sent:
         them = by_count(campaign.not_sent, "it", "them")
         sentences.append(
-            f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends {them}."
+            f"{counted(campaign.not_sent, 'row')} not sent. The task's log says why; once that is solved, clear the "
+            f"task to send {them}."
         )
     return [each for each in sentences if each]
 

@@ -95,7 +95,9 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
         cleaned = clean_destinations(column, None if is_report else default_region)
         digits.append(_as_integers(pc.coalesce(cleaned.digits, cleaned.former).drop_null()))
         former.append(_endings(_as_integers(cleaned.former.filter(pc.is_null(cleaned.digits)).drop_null())))
+        status = pc.coalesce(batch.column("status").cast(pa.string()), constant("")) if is_report else constant("")
         is_lost = pc.and_(pc.not_equal(cleaned.reasons, constant(NO_NUMBER)), pc.is_null(cleaned.former))
+        is_lost = pc.and_not(is_lost, pc.equal(status, constant("invalid")))  # it was refused in the table already
         reasons = pc.if_else(is_lost, cleaned.reasons, constant(None))
         unreadable.add(pa.repeat(constant(name), len(column)), reasons, column)
     return SuppressedNumbers(distinct(digits), distinct(former), unreadable)

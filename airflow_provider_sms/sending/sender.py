@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
+    LedgerBusyError,
     LedgerError,
     LedgerLostError,
     NotSentError,
@@ -54,6 +55,8 @@ SILENT_SECONDS = 5.0
 """Seconds without a response after which a send that reconciles claims nothing beside the request."""
 STOPPED_SECONDS = 3.0
 """Seconds after which no attempt begins once the send was told to stop: Airflow kills it five seconds later."""
+MAX_BUSY = 5
+"""How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
 
 
 class Sender:
@@ -109,6 +112,8 @@ class Sender:
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
         self._in_flight: dict[int, InFlightRequest] = {}
         self._unrecorded: list[Outcome] = []
+        self._busy = 0
+        """How often in a row a commit was kept waiting by other processes."""
 
     @property
     def taken(self) -> int:
@@ -257,11 +262,12 @@ class Sender:
             chunks = [batch.chunk for batch in batches]
             claims = self._ledger.commit(outcomes=self._unrecorded, chunks=chunks, claim_seconds=seconds)
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
-            self.fail(error)
-            self.ledger_failed = True
+            if not self._tries_again(error):
+                self.fail(error)
+                self.ledger_failed = True
             self._defer(batches)
             return
-        self._unrecorded = []
+        self._unrecorded, self._busy = [], 0
         if batches and self.stop_conditions.note_pause(self._ledger.paused):
             self._defer(batches)
             return
@@ -278,6 +284,14 @@ class Sender:
         if held:
             holders = self._ledger.holders(held).values()
             self.noted.update(each.request_id for each in holders if each.state == CLAIMED)
+
+    def _tries_again(self, error: Exception) -> bool:
+        """Return whether a commit that failed is tried again, because other processes have kept it waiting."""
+        self._busy += 1
+        if not isinstance(error, LedgerBusyError) or self._busy > MAX_BUSY:
+            return False
+        log.warning("%s. Trying again, %d of %d times", error, self._busy, MAX_BUSY)
+        return True
 
     def _defer(self, batches: Iterable[RequestBatch]) -> None:
         """Keep requests that were not claimed: they are tried again soon, if anything is."""

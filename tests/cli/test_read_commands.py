@@ -83,7 +83,7 @@ def test_show_says_why_a_campaign_needs_attention(ledger, store):
     """As its page does: which attempt failed or was left with unsent rows, and what to do."""
     note_progress(store, "spring", register(store, claimant()), "ended", not_sent=3)
     said = ledger("show", "spring")
-    assert said.err == "3 rows not sent. Clear the task: its next attempt sends them.\n"
+    assert said.err == "3 rows not sent. The task's log says why; once that is solved, clear the task to send them.\n"
     assert "needs attention" in said.out
     note_progress(store, "spring", register(store, claimant(try_number=2)), "ended", not_sent=0)
     said = ledger("show", "spring", "-o", "json")

@@ -335,7 +335,7 @@ def test_the_log_says_done_total_rate_and_time_left(told, after, lines):
     """A line says how many messages are done, of how many, how fast this process sends, and how long it will take."""
     told.begin(RowCounts(accepted=450, not_sent=550), 550)
     after(taken=250)
-    assert lines() == ["700 of 1000 messages done, 25 a second, 12 s left"]
+    assert lines() == ["700 of 1000 rows done, 25 a second, 12 s left"]
 
 
 def test_the_log_gets_a_line_every_few_seconds_if_anything_has_changed(told, after, lines, notes):
@@ -347,9 +347,9 @@ def test_the_log_gets_a_line_every_few_seconds_if_anything_has_changed(told, aft
         after(2.5, taken=taken, paused=paused)
         at.append(notes()[0]["updated_at"])
     assert lines() == [
-        "0 of 10 messages done, 0 a second, no estimate yet",
-        "5 of 10 messages done, 0 a second, 15 s left",
-        "5 of 10 messages done, paused",
+        "0 of 10 rows done, 0 a second, no estimate yet",
+        "5 of 10 rows done, 0 a second, 15 s left",
+        "5 of 10 rows done, paused",
     ]
     assert len(set(at)) == 6
 

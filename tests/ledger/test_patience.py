@@ -98,6 +98,17 @@ def test_a_claim_is_not_tried_again(enter, patient, away, slept):
     assert slept == []
 
 
+def test_a_ledger_that_connects_and_never_responds_is_given_up(patient, slept):
+    """A connection that is had is no response: the patience does not begin anew with each."""
+
+    def fail(_):
+        raise OperationalError("", {}, Exception("server closed the connection unexpectedly"))
+
+    with pytest.raises(LedgerAwayError):
+        patient().fetch(fail)
+    assert sum(slept) <= 10.0
+
+
 def test_a_read_begins_anew_where_the_ledger_goes_away_meanwhile(enter, patient, slept):
     """A statement that fails half way is no answer."""
     store, failing = patient(), [True]

@@ -9,8 +9,6 @@ from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.stop_flag import StopFlag
 
-NAMES = ("destination", "content", "parts")
-
 
 def many(count, size=40):
     """Return the checked rows of a long table, each with a text of its own."""
@@ -26,8 +24,8 @@ def to_send(spool, *, stop=None, size=100, **how):
     return messages_to_send(spool, stop or StopFlag(), size, **how)
 
 
-def keys_in(spool):
-    return [key for rows in spool.batches() for key in rows.columns.column("key").to_pylist()]
+def keys_in(spool, name="key"):
+    return [key for rows in spool.batches() for key in rows.columns.column(name).to_pylist()]
 
 
 @pytest.fixture
@@ -74,13 +72,10 @@ def test_every_request_is_full_but_the_last(small_blocks, size, keep_order):
     spool.statuses[::5] = Status.SUPPRESSED
     requests = list(to_send(spool, size=size, keep_order=keep_order))
     assert {len(each) for each in requests[:-1]} == {size}
-    keys = keys_in(spool)
-    assert sorted(keys_of(requests)) == sorted(key for row, key in enumerate(keys) if row % 5)
-    columns = ([key for rows in spool.batches() for key in rows.columns.column(name).to_pylist()] for name in NAMES)
-    rows = dict(zip(keys, zip(*columns, strict=True), strict=True))
-    for each in requests:
-        found = zip(each.keys, each.destinations, each.contents, each.parts, strict=True)
-        assert all(rows[key] == tuple(row) for key, *row in found)
+    columns = (keys_in(spool, name) for name in ("key", "destination", "content", "parts"))
+    rows = [row for place, row in enumerate(zip(*columns, strict=True)) if place % 5]
+    sent = [row for r in requests for row in zip(r.keys, r.destinations, r.contents, r.parts, strict=True)]
+    assert sorted(sent) == sorted(rows)
 
 
 def test_the_order_is_kept_of_a_short_table_or_where_it_is_wanted(small_blocks, monkeypatch):

@@ -38,7 +38,8 @@ def test_rows_that_a_dead_process_did_not_reach_are_counted():
 def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task(rows, words):
     """The reason says what the next attempt does."""
     (reason,) = reasons(campaign("needs attention", not_sent=rows), NOW)
-    assert reason == f"{words}. Clear the task: its next attempt sends {'it' if rows == 1 else 'them'}."
+    it = "it" if rows == 1 else "them"
+    assert reason == f"{words}. The task's log says why; once that is solved, clear the task to send {it}."
 
 
 def test_messages_that_are_to_be_sent_again_are_a_reason_to_clear_the_task():

@@ -184,7 +184,7 @@ def test_a_service_that_is_down_is_named(send, people, sandbox):
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 2})
     host = sandbox.base_url.partition("//")[2].partition("/")[0]
     assert f"(connection 'sms_default', host {host}, 3 tries)" in ran.log
-    assert ran.log.count("of 2 messages done") <= 1
+    assert ran.log.count("of 2 rows done") <= 1
 
 
 def test_a_service_that_refuses_connections_is_named(send, people, sms_default, monkeypatch):
@@ -198,7 +198,7 @@ def test_a_service_that_refuses_connections_is_named(send, people, sms_default, 
     assert (ran.state, ran.tries, counts(ran)) == ("failed", 2, {"not_sent": 2})
     assert f"(connection 'sms_default', host {host}, 10 tries)" in ran.log
     assert ran.log.count("next try in") == 18
-    assert ran.log.count("of 2 messages done") <= 2
+    assert ran.log.count("of 2 rows done") <= 2
 
 
 @pytest.mark.parametrize(("status", "by"), [(429, "service"), (404, "service"), (502, "service"), (502, "gateway")])

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.messages.message import Message
 
-
 MAX_TIMEOUT = 86_400
 """Seconds of the longest timeout: a day, since a socket does not accept every number."""
 

@@ -11,9 +11,9 @@ from airflow_provider_sms.messages.outgoing import Outgoing
 def test_a_message_does_not_show_whom_it_texts():
     """A repr may end up in a log or a traceback: it shows the length of a text and a masked number, or neither."""
     assert "content=<1 character>" in repr(Message("x", "27821234567"))
-    expected = "Message(content=<9 characters>, destination='2782*****67')"
-    assert expected == repr(Message("Hi Thandi", "27821234567"))
-    assert "2782" not in repr(Outgoing([b"k" * 16], ["27821234567"], ["Hi Thandi"], [1]))
+    assert repr(Message("Hi Thandi", "27821234567")) == "Message(content=<9 characters>, destination='2782*****67')"
+    outgoing = repr(Outgoing([b"k" * 16], ["278212"], ["Hi Thandi"], [1]))
+    assert [each in outgoing for each in ("2782", "Thandi")] == [False, False]
 
 
 def test_messages_are_values():

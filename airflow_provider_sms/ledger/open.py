@@ -12,8 +12,6 @@ from airflow_provider_sms.ledger.backend import LEDGER_LOCK, first_line, sql_sta
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, metadata, version
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
-
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 _NO_RIGHT = ("42501", "3F000")
@@ -25,8 +23,8 @@ def create_tables(store: LedgerBackend) -> None:
 
     :raises LedgerVersionError: this package cannot use the version of the ledger, which is left as it is.
     """
-
-    def write(connection: Connection) -> None:
+    # Whoever opens a ledger decides how long to try again, and so it is not save().
+    with store.write(LEDGER_LOCK) as connection:
         try:
             metadata.create_all(connection)
             found = connection.execute(select(version.c.version)).scalar()
@@ -41,8 +39,6 @@ def create_tables(store: LedgerBackend) -> None:
                 f"{store.description}: the connection's user may not create or read the ledger's tables "
                 f"({first_line(error.orig or error)}). Nothing was sent. Connect as the role that owns them"
             ) from None
-
-    store.save(LEDGER_LOCK, write)
 
 
 def check_version(found: int) -> None:

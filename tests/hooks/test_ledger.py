@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+import time
 from contextlib import closing
 
 import psycopg
@@ -20,7 +21,8 @@ from airflow_provider_sms.hooks.ledger import (
     postgres_url,
     refuse_several_machines,
 )
-from airflow_provider_sms.ledger import backend
+from airflow_provider_sms.ledger import backend, postgres
+from airflow_provider_sms.ledger.schema import metadata
 
 A_SERVER = Connection(conn_id="c", conn_type="postgres", host="db")
 
@@ -111,6 +113,21 @@ def sms_ledger(postgres_url, monkeypatch):
     """Point the connection ``sms_ledger`` at an empty database."""
     fields = {"conn_type": "postgres", "host": postgres_url.query["host"], "schema": postgres_url.database}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": postgres_url.username}))
+
+
+def test_a_ledger_is_created_in_spite_of_a_pause(sms_ledger, monkeypatch):
+    """The server has undone the first try of a task, and the second one is as good."""
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
+    create, pauses = metadata.create_all, [0.6]
+
+    def pause_first(*arguments):
+        time.sleep(pauses.pop() if pauses else 0.0)
+        return create(*arguments)
+
+    monkeypatch.setattr(metadata, "create_all", pause_first)
+    with closing(open_ledger("sms_ledger")) as store, store.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM sms_version").scalar() == 1
+    assert pauses == []
 
 
 @pytest.fixture(scope="module")

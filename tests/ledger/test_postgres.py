@@ -17,7 +17,6 @@ from airflow_provider_sms.ledger.backend import BUSY_SECONDS, LEDGER_LOCK, campa
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
 from airflow_provider_sms.ledger.model import UNKNOWN, Chunk
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
-from airflow_provider_sms.ledger.schema import metadata
 
 IDLE_SECONDS = postgres.IDLE_SECONDS
 """As users have it; the tests' own servers wait longer."""
@@ -150,22 +149,6 @@ def test_an_attempt_begins_in_spite_of_a_pause(postgres_url, lock, pauses):
         assert connection.execute(text("SELECT count(*) FROM sms_attempt")).scalar() == 1
         assert connection.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 1
     assert pauses == []
-    store.close()
-
-
-def test_a_ledger_is_created_in_spite_of_a_pause(postgres_url, monkeypatch):
-    """The server has undone the first try."""
-    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
-    create, pauses = metadata.create_all, [0.6]
-
-    def pause_first(*arguments):
-        time.sleep(pauses.pop() if pauses else 0.0)
-        return create(*arguments)
-
-    monkeypatch.setattr(metadata, "create_all", pause_first)
-    store = open_postgres(postgres_url)
-    with store.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM sms_version")).scalar() == 1
     store.close()
 
 

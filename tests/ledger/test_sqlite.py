@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import is_mount_point, network_filesystem, open_sqlite, settle_path
 
@@ -88,6 +89,17 @@ def test_a_writer_waits_for_another_one_only_so_long(tmp_path):
         pass
     other.close()
     store.close()
+
+
+def test_the_opening_of_a_locked_file_is_tried_once(tmp_path, monkeypatch):
+    """Whoever opens a ledger decides how long to try again: a command does not wait for as long as a task."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    monkeypatch.setattr(Patience, "again", lambda *_: pytest.fail("The opening is tried again"))
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerBusyError, match=r"for 0.05 seconds"):
+        open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
+    other.close()
 
 
 def test_a_file_that_cannot_be_written_is_no_busy_one(tmp_path):

@@ -22,7 +22,6 @@ from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.request_queries import last_request, sent_after
-from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.execution.options import BulkOptions
-    from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
     from airflow_provider_sms.service.client import SmsClient
@@ -76,7 +74,7 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
         try:
             _require_sendable(table, options)
             balance = _balance_of(run)
-            plan = _plan(context, run.campaign, table, options, store=run.store, last=last, balance=balance)
+            plan = _plan(context, run.campaign, table, options, last=last, balance=balance)
             run.progress.planned(plan)
             options.limits.check(plan)
             if approved is not None:
@@ -120,7 +118,7 @@ def plan_table(task: Any, context: Context) -> dict[str, Any]:
         except SmsError as error:
             log.info("The plan is without the balance, which cannot be read: %s", error)
             balance = None
-        plan = _plan(context, campaign, table, options, store=store, last=last, balance=balance)
+        plan = _plan(context, campaign, table, options, last=last, balance=balance)
         result.write("a dry run sends nothing")
         # After the plan of the other rows, so that both are seen at once.
         _require_sendable(table, options)
@@ -245,22 +243,15 @@ def _plan(
     table: CheckedTable,
     options: BulkOptions,
     *,
-    store: LedgerBackend | None,
     last: int,
     balance: Balance | None,
 ) -> Plan:
     """Make the plan of a checked table, log it, and push it as an XCom.
 
-    :param store: tells the pace of earlier sends; None where there is none.
     :param last: the last request in the ledger before the rows were decided; 0 where there is none.
     :param balance: the balance now; None if it was not read.
     """
-    seconds = None if store is None else seconds_per_request(store)
-    if options.max_requests_per_second is not None:
-        seconds = 1 / options.max_requests_per_second
-    elif seconds is not None:
-        seconds /= options.concurrency
-    plan = table.plan(campaign, chunk_size=options.chunk_size, balance=balance, seconds_per_request=seconds)
+    plan = table.plan(campaign, chunk_size=options.chunk_size, balance=balance)
     log.info("%s", plan.table())
     if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
         words = repeats_in_words(plan, "and one more is in the plan")
@@ -305,6 +296,7 @@ def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Colle
     credit = None
     if options.on_low_balance == "wait" and (left := prepaid(balance)) is not None:
         credit = Credit(Prices(options.cost_per_part), left)
+    rate = options.limits.max_error_rate
     return send_messages(
         run,
         # Of what is sent again, a request may hold some.
@@ -315,7 +307,7 @@ def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Colle
         stop_conditions=StopConditions(
             options.send_window,
             credit,
-            options.limits.error_rate,
+            rate if isinstance(rate, float) else None,
             # If the service did not respond just now, one request goes first.
             Caution(on=balance is None),
         ),

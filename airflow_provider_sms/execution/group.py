@@ -15,7 +15,7 @@ from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
 from airflow_provider_sms.messages.keys import group_key
-from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
 from airflow_provider_sms.reporting.summary import Sums, add_up, facts, summarise

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.sending.sender import Sender

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.model import TextedTwice
     from airflow_provider_sms.ledger.request_queries import RequestRow
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.reporting.summary import Sums
     from airflow_provider_sms.sending.stop_conditions import StopConditions, StopReason

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, CursorResult, Engine
     from sqlalchemy.sql.expression import ClauseElement
 
-    from airflow_provider_sms.ledger.model import Chunk
+    from airflow_provider_sms.messages.message import Outgoing
 
 log = logging.getLogger(__name__)
 
@@ -259,7 +259,7 @@ class LedgerBackend(ABC):
 
     @abstractmethod
     def insert_messages(
-        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Outgoing]
     ) -> int:
         """Insert the messages that are free, and return how many there were.
 

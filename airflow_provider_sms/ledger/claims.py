@@ -74,9 +74,10 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
     from airflow_provider_sms.ledger.campaigns import Pause
-    from airflow_provider_sms.ledger.model import Chunk, TextedTwice
+    from airflow_provider_sms.ledger.model import TextedTwice
     from airflow_provider_sms.ledger.preview import HeldBlock
     from airflow_provider_sms.ledger.request_queries import RequestRow, SentRequest
+    from airflow_provider_sms.messages.message import Outgoing
 
 REQUESTS_AT_ONCE = 20
 """Requests superseded in one transaction: others of the campaign wait for a fraction of a second."""
@@ -209,7 +210,7 @@ class CampaignLedger:
         return self._store.fetch(read)
 
     def commit(
-        self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
+        self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Outgoing] = (), claim_seconds: float = 0.0
     ) -> list[Claim]:
         """Record outcomes, then claim chunks, all in one durable transaction.
 
@@ -230,7 +231,7 @@ class CampaignLedger:
         return self._commit(outcomes, chunks, claim_seconds, shared=False)
 
     def _commit(
-        self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
+        self, outcomes: Sequence[Outcome], chunks: Sequence[Outgoing], claim_seconds: float, *, shared: bool
     ) -> list[Claim]:
         claims: list[Claim] = []
         with self._write(shared=shared) as connection:
@@ -357,7 +358,7 @@ class CampaignLedger:
         if any(each.state == NOT_SENT or is_late(each, states[each.request_id]) for each in outcomes):
             restore(connection, self._campaign_id)
 
-    def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
+    def _claim(self, connection: Connection, chunks: Sequence[Outgoing], deadline: float) -> list[Claim]:
         claim = {
             "campaign_id": self._campaign_id,
             "attempt_id": self._claimant_id,
@@ -367,7 +368,7 @@ class CampaignLedger:
             "deadline": deadline,
             "account": None if self._account is None else self._account.key,
         }
-        sizes = [self._size(chunk.destinations, chunk.parts) for chunk in chunks]
+        sizes = [self._size(chunk) for chunk in chunks]
         ids = self._in_doubt = self._store.insert_requests(connection, claim, sizes)
         if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(size for size, *_ in sizes):
             return [Claim(request_id, range(size), deadline) for request_id, (size, *_) in zip(ids, sizes, strict=True)]
@@ -376,28 +377,25 @@ class CampaignLedger:
             for chunk, request_id in zip(chunks, ids, strict=True)
         ]
 
-    def _size(self, destinations: Sequence[str | None], parts: Sequence[int | None]) -> RequestSize:
-        """Return the size of a request, from the destinations and the SMS parts of its messages."""
-        planned_parts = sum(cast("Sequence[int]", parts)) if parts and None not in parts else None
-        cost = None if self._account is None else fitting_cost(str(self._account.cost(destinations, parts)))
-        return len(destinations), planned_parts, cost
+    def _size(self, messages: Outgoing) -> RequestSize:
+        parts = None if None in messages.parts else sum(cast("Sequence[int]", messages.parts))
+        cost = None if self._account is None else self._account.cost(messages.destinations, messages.parts)
+        return len(messages), parts, None if cost is None else fitting_cost(str(cost))
 
-    def _shrink(self, connection: Connection, request_id: int, chunk: Chunk, won: Sequence[int]) -> None:
+    def _shrink(self, connection: Connection, request_id: int, won: Outgoing) -> None:
         """Record of a new request that it has fewer messages than it was inserted with, or delete one that has none."""
         this = request.c.id == request_id
-        parts = [chunk.parts[place] for place in won] if chunk.parts else []
-        size = self._size([chunk.destinations[place] for place in won], parts)
-        values = dict(zip(("submitted", "planned_parts", "planned_cost"), size, strict=True))
-        connection.execute(update(request).where(this).values(values) if won else delete(request).where(this))
+        values = dict(zip(("submitted", "planned_parts", "planned_cost"), self._size(won), strict=True))
+        connection.execute(update(request).where(this).values(values) if len(won) else delete(request).where(this))
 
-    def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
+    def _claim_in_part(self, connection: Connection, chunk: Outgoing, request_id: int, deadline: float) -> Claim:
         """Return the claim of a chunk of which not all was free."""
         held_by = self._request_ids(connection, chunk.keys)
         # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
         won = sorted(position for key, position in places.items() if held_by[key] == request_id)
-        if len(won) < len(chunk.keys):
-            self._shrink(connection, request_id, chunk, won)
+        if len(won) < len(chunk):
+            self._shrink(connection, request_id, chunk.at(won))
         return Claim(request_id if won else None, won, deadline)
 
     def lapse(self) -> None:

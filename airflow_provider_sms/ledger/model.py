@@ -98,26 +98,12 @@ class Claimant:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Chunk:
-    """The messages of a request that is about to be claimed.
-
-    :param keys: message keys, 16 bytes each, without repeats.
-    :param destinations: digits with country code, one for each key; None for the message to a group.
-    :param parts: SMS parts of each message, None where that is not known; empty where none is known.
-    """
-
-    keys: Sequence[bytes]
-    destinations: Sequence[str | None]
-    parts: Sequence[int | None] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claim of a chunk, or as much of it as was free.
+    """The claim of a request's messages, or as many of them as were free.
 
     :param request_id: the new request; None when nothing was won.
-    :param won: the positions in the chunk that may be POSTed under this claim, in order.
+    :param won: the positions of the messages that may be POSTed under this claim, in order.
     :param deadline: when the claim lapses, seconds since the epoch.
     """
 

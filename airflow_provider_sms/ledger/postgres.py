@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import URL, Connection, Engine
 
-    from airflow_provider_sms.ledger.model import Chunk
+    from airflow_provider_sms.messages.message import Outgoing
 
 # Many rows come as one value, since the driver and the server handle arrays element by element. The keys are joined,
 # and each row takes its piece.
@@ -150,7 +150,7 @@ class PostgresBackend(LedgerBackend):
         return [by_size[size].pop() for size in sizes]
 
     def insert_messages(
-        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Outgoing]
     ) -> int:
         """Insert the messages that are free, and return how many there were."""
         keys = joined([key for chunk in chunks for key in chunk.keys])

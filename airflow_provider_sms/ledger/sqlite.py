@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection, Engine
 
-    from airflow_provider_sms.ledger.model import Chunk
+    from airflow_provider_sms.messages.message import Outgoing
 
 _WRITE = "sms_ledger_write"
 _PATIENCE = "sms_ledger_patience"
@@ -151,7 +151,7 @@ class SQLiteBackend(LedgerBackend):
         return range(last + 1 - len(sizes), last + 1)
 
     def insert_messages(
-        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Outgoing]
     ) -> int:
         """Insert the messages that are free, and return how many there were."""
         size = max(len(chunk.keys) for chunk in chunks)

@@ -1,4 +1,4 @@
-"""Counts of campaigns: messages by outcome, parts and costs; and how long requests take.
+"""Counts of campaigns: messages by outcome, parts and costs.
 
 Those of rows without a request, such as invalid ones, are in the progress that each attempt notes:
 :mod:`~airflow_provider_sms.ledger.attempts`.
@@ -7,7 +7,6 @@ Those of rows without a request, such as invalid ones, are in the progress that 
 from __future__ import annotations
 
 from decimal import Decimal
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, case, func, or_, select
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
-
-_REQUESTS_TIMED = 100
-"""Requests whose time is looked at: enough for a median, and all of one send or two."""
 
 TAKEN = case((request.c.messages < request.c.submitted, request.c.messages), else_=request.c.submitted)
 """Messages that the service took of an accepted request: all, where a person or the balance says that it took them."""
@@ -104,16 +99,3 @@ def is_sent_again() -> ColumnElement[bool]:
     )
     same = and_(message.c.campaign_id == superseded.c.campaign_id, message.c.message_key == superseded.c.message_key)
     return or_(select(message.c.request_id).where(same).exists(), select(later.c.request_id).where(same_later).exists())
-
-
-def seconds_per_request(store: LedgerBackend) -> float | None:
-    """Return the median time of the last requests that were accepted; None where there was none."""
-    last = (
-        select(request.c.claimed_at, request.c.finished_at)
-        .where(request.c.state == ACCEPTED, request.c.finished_at.is_not(None))
-        .order_by(request.c.id.desc())
-        .limit(_REQUESTS_TIMED)
-    )
-    with store.read() as connection:
-        taken = [finished - claimed for claimed, finished in connection.execute(last)]
-    return max(median(taken), 0.0) if taken else None

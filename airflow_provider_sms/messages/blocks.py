@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
-from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.recipients.columns import mask, places
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,15 +11,17 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.keys import is_binary, key_column, message_keys
-from airflow_provider_sms.messages.parts import count_parts
+from airflow_provider_sms.messages.keys import KEY_TYPE, is_binary, message_keys
+from airflow_provider_sms.messages.parts import BASIC, SEPTETS_PART, SEPTETS_SINGLE, count_parts
 from airflow_provider_sms.messages.spool import SCHEMA
 from airflow_provider_sms.messages.template import Template, TextColumn, is_value, too_large, without_too_large
 from airflow_provider_sms.recipients.columns import (
+    chosen,
     column_of,
     constant,
     field_of,
     first_reason,
+    integers,
     is_text,
     mask,
     strings,
@@ -32,6 +35,8 @@ from airflow_provider_sms.recipients.numbers import can_hold_numbers, clean_dest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
 
     from airflow_provider_sms.messages.template import Fault
 
@@ -88,22 +93,21 @@ class Composer:
         if faults := [*self._faults_of_texts(batch, texts), *self._faults_of_keys(batch)]:
             reasons = pc.coalesce(reasons, first_reason(*((rows, reason) for rows, _, reason in faults)))
             columns = pc.coalesce(columns, first_reason(*((rows, column) for rows, column, _ in faults)))
-        valid = ~valid_rows(reasons)
-        texts = pc.if_else(mask(valid), texts, constant(None))
+        valid = mask(~valid_rows(reasons))
+        texts = pc.if_else(valid, texts, constant(None))
         # Invalid rows are digested and counted, too, as if they had an empty text: a case less.
-        contents = pc.fill_null(texts, constant("")).to_pylist()
+        contents = pc.fill_null(texts, constant(""))
         keys = message_keys(
-            pc.fill_null(cleaned.digits, constant("")).to_pylist(),
+            pc.fill_null(cleaned.digits, constant("")),
             contents,
             None if self.keyed_by_text else [_key_values(batch, name) for name in self._key_columns],
         )
-        parts = np.fromiter(map(count_parts, contents), np.int32, len(batch))
         return pa.RecordBatch.from_arrays(
             [
                 _or_as_written(cleaned.digits, numbers),
                 texts,
-                key_column(keys, valid),
-                pa.Array.from_buffers(pa.int32(), len(batch), [None, pa.py_buffer(parts)]),
+                pa.Array.from_buffers(KEY_TYPE, len(batch), [valid.buffers()[1], pa.py_buffer(b"".join(keys))]),
+                pa.Array.from_buffers(pa.int32(), len(batch), [None, pa.py_buffer(_parts_of(contents))]),
                 columns,
                 reasons,
             ],
@@ -121,6 +125,15 @@ class Composer:
         for name in self._key_columns:
             if (found := too_large(column_of(batch, name, "key_columns"))) is not None:
                 yield found[0], name, found[1]
+
+
+def _parts_of(texts: pa.Array) -> npt.NDArray[np.int32]:
+    """Count the SMS parts of texts, those of one septet a character at once: a dry run takes a sixth longer without."""
+    lengths = integers(pc.utf8_length(texts))
+    parts = np.where(lengths <= SEPTETS_SINGLE, 1, -(-lengths // SEPTETS_PART)).astype(np.int32)
+    others = pc.match_substring_regex(texts, f"[^{re.escape(BASIC)}]")
+    parts[chosen(others)] = [count_parts(text) for text in texts.filter(others).to_pylist()]
+    return parts
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:

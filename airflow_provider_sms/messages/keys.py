@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +47,7 @@ _END_OF_TIME = r"(?:(?: 00:00:00)?(?:\.0+)?|(\.[0-9]*[1-9])0+)(Z?)$"
 
 
 def message_keys(
-    destinations: Sequence[str], contents: Sequence[str], key_values: Sequence[pa.Array] | None = None
+    destinations: pa.Array, contents: pa.Array, key_values: Sequence[pa.Array] | None = None
 ) -> list[bytes]:
     """Return the key of each message: a digest of its destination and text, or of its destination and key values.
 
@@ -54,16 +55,16 @@ def message_keys(
     :param key_values: the key columns, each with a value for every message. None means that the text identifies a
         message, and an empty list that the destination alone does.
     """
-    base, identities = _BY_TEXT, contents
+    base, identity = _BY_TEXT, [contents]
     if key_values is not None:
-        columns = [_delimited(canonical(column)) for column in key_values]
-        joined = pc.binary_join_element_wise(*columns, constant("")).to_pylist() if columns else [""] * len(contents)
-        base, identities = _BY_COLUMNS, joined
+        base, identity = _BY_COLUMNS, [_delimited(canonical(column)) for column in key_values]
+    whole = pc.binary_join_element_wise(_delimited(destinations), *identity, constant(""))
+    _, offsets, texts = whole.buffers()
+    data, ends = memoryview(texts or b""), np.frombuffer(offsets, np.int32)[: len(whole) + 1].tolist()
     copy, keys = base.copy, []
-    for number, identity in zip(destinations, identities, strict=True):
+    for start, end in pairwise(ends):
         key = copy()
-        # The length marks the end of the number; the rest is one text, or is delimited itself.
-        key.update(f"{len(number)}:{number}{identity}".encode())
+        key.update(data[start:end])
         keys.append(key.digest())
     return keys
 
@@ -96,12 +97,6 @@ def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not pc.any(rows).as_py():
         return texts
     return pc.replace_with_mask(texts, rows, by_value(texts.filter(rows), key_text))
-
-
-def key_column(keys: Sequence[bytes], valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return keys as a column, with null for the rows that are not valid."""
-    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(KEY_TYPE, len(valid), [bits, pa.py_buffer(b"".join(keys))])
 
 
 def key_bytes(column: pa.Array) -> memoryview:

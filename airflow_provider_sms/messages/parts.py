@@ -21,7 +21,6 @@ EXTENSION = "\f^{}\\[~]|€"
 """Characters of two septets: an escape precedes each."""
 _ESCAPE = "\x1b"
 
-_is_basic = re.compile(f"[{re.escape(BASIC)}]*").fullmatch
 _is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
 _ESCAPED = str.maketrans({character: _ESCAPE + character for character in EXTENSION})
 _parts_of_septets = re.compile(f".{{0,{SEPTETS_PART - 1}}}[^{_ESCAPE}]", re.DOTALL).findall
@@ -36,8 +35,6 @@ def count_parts(text: str) -> int:
     :param text: of any length.
     :returns: at least 1, also for an empty text.
     """
-    if _is_basic(text):
-        return 1 if len(text) <= SEPTETS_SINGLE else -(-len(text) // SEPTETS_PART)
     if _is_gsm(text):
         septets = text.translate(_ESCAPED)
         return 1 if len(septets) <= SEPTETS_SINGLE else len(_parts_of_septets(septets))

@@ -123,14 +123,9 @@ class CheckedTable:
         if preview is not None:
             self._repeats = count_repeats(preview, self.spool, stop)
 
-    def plan(
-        self, campaign: str, *, chunk_size: int, balance: Balance | None, seconds_per_request: float | None
-    ) -> Plan:
-        """Return the plan of the table, each row of which is decided.
-
-        :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
-        """
-        counts, requests = self.counts, -(-self.to_send // chunk_size)
+    def plan(self, campaign: str, *, chunk_size: int, balance: Balance | None) -> Plan:
+        """Return the plan of the table, each row of which is decided."""
+        counts = self.counts
         return Plan(
             id=self._fingerprint.hexdigest(),
             campaign=campaign,
@@ -142,10 +137,9 @@ class CheckedTable:
             unknown=counts[Status.UNKNOWN],
             to_send=self.to_send,
             repeats=self._repeats,
-            requests=requests,
+            requests=-(-self.to_send // chunk_size),
             estimate=self.estimate,
             balance=balance,
-            seconds=None if seconds_per_request is None else requests * seconds_per_request,
         )
 
     def close(self) -> None:

@@ -69,7 +69,7 @@ class Limits(Arguments):
         default=None, description="a whole number of rows, a share below 1, or None for no limit"
     )
     max_repeats: Annotated[_Whole | str | None, _READ] = _ROWS
-    max_error_rate: Annotated[Annotated[Decimal, Field(ge=0, le=1)] | str | None, _READ] = Field(
+    max_error_rate: Annotated[Annotated[float, Field(ge=0, le=1)] | str | None, _READ] = Field(
         default=None, description="a share, 0 to 1, or None for no limit"
     )
 
@@ -85,11 +85,6 @@ class Limits(Arguments):
     def given(self) -> dict[str, Any]:
         """The limits that are set, by name."""
         return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
-
-    @property
-    def error_rate(self) -> float | None:
-        """``max_error_rate`` as a float."""
-        return float(self.max_error_rate) if isinstance(self.max_error_rate, Decimal) else None
 
     def check_rows(self, rows: int) -> None:
         """Refuse too many rows, while they are being read.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.formatting import by_count, duration
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ class Plan:
     :param invalid: by reason.
     :param unknown: rows whose message may have been sent, or that another process is sending.
     :param to_send: messages.
-    :param seconds: the approximate time that sending takes; None where there is no earlier request to judge by.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
     """
 
@@ -42,7 +41,6 @@ class Plan:
     requests: int
     estimate: Estimate
     balance: Balance | None
-    seconds: float | None
 
     @property
     def cost(self) -> Decimal:
@@ -74,7 +72,6 @@ class Plan:
             "cost": float(self.cost),
             "balance": None if balance is None else float(balance.amount),
             "post_paid": None if balance is None else balance.post_paid,
-            "seconds": None if self.seconds is None else round(self.seconds),
             "texts": self.estimate.as_json(),
         }
 
@@ -110,7 +107,6 @@ class Plan:
         if self.balance is not None:
             less = ", less than the cost" if self.balance.amount < self.cost else ""
             yield "balance", "post-paid" if self.balance.post_paid else f"{self.balance.amount:f}{less}"
-        yield "time", "not known yet" if self.seconds is None else f"about {duration(max(self.seconds, 1.0))}"
 
     def table(self) -> str:
         """Return the plan as a table for a log."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
@@ -22,7 +21,7 @@ from airflow_provider_sms.recipients.columns import (
     names_of,
     type_words,
 )
-from airflow_provider_sms.recipients.numbers import NO_NUMBER, can_hold_numbers, clean_destinations
+from airflow_provider_sms.recipients.numbers import CODES, NO_NUMBER, can_hold_numbers, clean_destinations
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,10 +38,6 @@ _ARGENTINE_MOBILE, _NINE = 549, 495 * 10**10
 """What an Argentine mobile begins with before its ten digits, and the difference that the 9 makes."""
 _LONGEST_CODE = 3
 _POWERS = 10 ** np.arange(16, dtype=np.int64)
-_CODE_LENGTHS = np.array(
-    [next((n for n in (1, 2) if int(f"{start:03}"[:n]) in COUNTRY_CODE_TO_REGION_CODE), 3) for start in range(1000)]
-)
-"""Digits of the country code of a number, by its first three digits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -137,6 +132,5 @@ def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:
 def _endings(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the country code and the last seven digits of each number as one integer."""
     beginnings = numbers // _POWERS[np.maximum(np.searchsorted(_POWERS, numbers, "right") - _LONGEST_CODE, 0)]
-    codes = beginnings // _POWERS[_LONGEST_CODE - _CODE_LENGTHS[beginnings]]
-    endings: npt.NDArray[np.int64] = codes * _ENDING + numbers % _ENDING
+    endings: npt.NDArray[np.int64] = CODES[beginnings] * _ENDING + numbers % _ENDING
     return endings

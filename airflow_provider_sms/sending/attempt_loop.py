@@ -12,7 +12,7 @@ from airflow_provider_sms.sending.request_batch import Chunks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.sending.settle import Settle
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.ledger.model import Chunk
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
 
 
 @dataclass(slots=True)
@@ -30,11 +28,6 @@ class RequestBatch:
     turned_away: int = 0
     unavailable: int = 0
     due: float = 0.0
-
-    @property
-    def chunk(self) -> Chunk:
-        """The messages as the ledger claims them."""
-        return Chunk(self.messages.keys, self.messages.destinations, self.messages.parts)
 
     def keep(self, won: Sequence[int]) -> list[bytes]:
         """Keep the messages at these positions, and return the keys of the others, such as another request holds."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
@@ -259,7 +259,7 @@ class Sender:
         alone, asks = self.stop_conditions.caution.on, self.stop_conditions.caution.asks
         seconds = self._post_seconds * (2 if asks else 1) + MARGIN_SECONDS
         try:
-            chunks = [batch.chunk for batch in batches]
+            chunks = [batch.messages for batch in batches]
             claims = self._ledger.commit(outcomes=self._unrecorded, chunks=chunks, claim_seconds=seconds)
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
             if not self._tries_again(error):

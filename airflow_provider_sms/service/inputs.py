@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.message import Message, Outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from support.keys import request_of
 from support.sending import claimant, people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
@@ -20,7 +21,7 @@ from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Outcome
 from airflow_provider_sms.planning.prices import Prices
 
 ROOT = Path(__file__).parents[2]
@@ -142,7 +143,7 @@ def send(
     if at is None or conn_id:  # a purge keeps what was in use a moment ago
         note_progress(store, campaign, claimant_id, "ended" if state == ACCEPTED else "failed", conn_id=conn_id)
     sending = CampaignLedger(store, campaign, who, clock=clock, claimant_id=claimant_id, account=priced)
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
     (claimed,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
     fields = {"event_id": EVENT, "parts": len(messages), "cost": "1.10", "messages": taken} if state == ACCEPTED else {}
     reason = reason if state == UNKNOWN else None

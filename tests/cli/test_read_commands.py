@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from support.keys import request_of
 from support.sending import claimant, people
 
 from airflow_provider_sms.formatting import iso
@@ -11,7 +12,7 @@ from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Outcome
 
 
 def test_show_shows_the_state_of_a_campaign(ledger, sent):
@@ -67,7 +68,7 @@ def test_show_counts_the_unknown_requests_that_unknown_lists(ledger, store):
     sending = CampaignLedger(store, "spring", claimant())
     note_progress(store, "spring", 1, "failed")
     for again in (True, False):
-        (claim,) = sending.commit(chunks=[Chunk([one.key], [one.destination])], claim_seconds=60.0)
+        (claim,) = sending.commit(chunks=[request_of([one.key], [one.destination])], claim_seconds=60.0)
         sending.commit(outcomes=[Outcome(claim.request_id, UNKNOWN)])
         if again:
             assert sending.supersede([claim.request_id]) == 1

@@ -5,10 +5,11 @@ import time
 
 import pytest
 from sqlalchemy import text
+from support.keys import request_of
 from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 
 OUTAGE = 677
 BAD_GATEWAY, TIMEOUT = "bulkmessages: HTTP 502", "bulkmessages: no answer within 30 s"
@@ -37,7 +38,7 @@ def outage(store):
         clock = time.time if at is None else lambda: at
         ledger = CampaignLedger(store, campaign, claimant(), clock=clock)
         everybody = people(len(reasons), first)
-        chunks = [Chunk([person.key], [person.destination]) for person in everybody]
+        chunks = [request_of([person.key], [person.destination]) for person in everybody]
         ids = [claim.request_id for claim in ledger.commit(chunks=chunks, claim_seconds=60.0)]
         if state is not None:
             outcomes = [Outcome(each, state, reason=why) for each, why in zip(ids, reasons, strict=True)]
@@ -73,7 +74,7 @@ def test_freed_messages_are_sent_by_the_next_attempt(ledger, store, outage):
     """Each message of a request that was not sent can be claimed once more, and only once."""
     outage(BAD_GATEWAY, BAD_GATEWAY)
     assert ledger("resolve", "--campaign", "spring", "--as", "not-sent", "--yes").status == 0
-    chunk = Chunk([person.key for person in people(2)], [person.destination for person in people(2)])
+    chunk = request_of([person.key for person in people(2)], [person.destination for person in people(2)])
     next_try = CampaignLedger(store, "spring", claimant(2), clock=time.time)
     first, second = next_try.commit(chunks=[chunk, chunk], claim_seconds=60.0)
     assert (len(first.won), len(second.won)) == (2, 0)

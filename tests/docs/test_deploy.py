@@ -19,6 +19,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from support.cluster import LONGEST, _binaries, running_node, until
+from support.keys import request_of
 from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
@@ -27,7 +28,7 @@ from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.ledger import postgres_url
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
 from airflow_provider_sms.service.client import SmsClient
@@ -221,7 +222,7 @@ def test_the_databases_of_the_compose_file_hold_a_ledger(patient_servers):
         )
         with closing(open_postgres(node.url("sms").set(username="sms"))) as store:
             ledger = CampaignLedger(store, "first", claimant())
-            chunk = Chunk([person.key for person in people(3)], [person.destination for person in people(3)])
+            chunk = request_of([person.key for person in people(3)], [person.destination for person in people(3)])
             (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
             ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)])
         rows = node.ask("SELECT datname FROM pg_database WHERE pg_get_userbyid(datdba) IN ('airflow', 'sms')")

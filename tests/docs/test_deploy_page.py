@@ -18,6 +18,7 @@ from sqlalchemy import event, text
 from support.checkout import PAGE, bash, block, build_wheel
 from support.cluster import _binaries, has_pooler, running_pair, running_pooler, until
 from support.forwarder import Forwarder
+from support.keys import request_of
 from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
@@ -26,7 +27,7 @@ from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, postgres_url, refuse_several_machines
 from airflow_provider_sms.ledger import postgres_engine
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.open import check_version
 from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, WAIT_SECONDS, open_postgres
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
@@ -112,7 +113,7 @@ def test_the_backup_has_what_was_claimed_last(tmp_path):
     path = tmp_path / "home" / "sms_ledger.db"
     with closing(open_sqlite(path)) as store:
         ledger = CampaignLedger(store, "c", claimant())
-        chunk = Chunk([person.key for person in people(3)], [person.destination for person in people(3)])
+        chunk = request_of([person.key for person in people(3)], [person.destination for person in people(3)])
         ledger.commit(chunks=[chunk], claim_seconds=60.0)
         done = bash(block("backup("), tmp_path, AIRFLOW_HOME=str(path.parent))
         assert done.returncode == 0, done.stderr
@@ -198,7 +199,7 @@ def statements(name):
 
 
 def claim(ledger, messages, seconds=60.0):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
     return ledger.commit(chunks=[chunk], claim_seconds=seconds)[0].request_id
 
 

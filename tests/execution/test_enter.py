@@ -10,6 +10,7 @@ from contextlib import closing, nullcontext
 import pytest
 from sqlalchemy import create_engine, text
 from support.airflow import run_task
+from support.keys import request_of
 from support.later import later
 from support.versions import KEEPS_TASK_STATE
 
@@ -18,7 +19,7 @@ from airflow_provider_sms.execution import enter
 from airflow_provider_sms.execution.enter import note_ledger, refuse_without_trace
 from airflow_provider_sms.ledger.attempts import adopt, note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Claimant, Outcome
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
@@ -55,7 +56,9 @@ def claims(store, who, count, *, campaign="c"):
     """Enter the ledger as an attempt, and claim some requests."""
     ledger = CampaignLedger(store, campaign, who)
     for n in range(count):
-        (claim,) = ledger.commit(chunks=[Chunk([bytes([who.try_number, n]) * 8], ["27820000001"])], claim_seconds=60)
+        (claim,) = ledger.commit(
+            chunks=[request_of([bytes([who.try_number, n]) * 8], ["27820000001"])], claim_seconds=60
+        )
         if claim.request_id is not None:
             ledger.commit(outcomes=[Outcome(claim.request_id, NOT_SENT if n % 2 else ACCEPTED)])
 

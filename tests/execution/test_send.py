@@ -5,12 +5,12 @@ from contextlib import closing
 import pytest
 from sqlalchemy import text
 from support.airflow import run_task
-from support.keys import message_keys
+from support.keys import message_keys, request_of
 from support.sending import claimant
 
 from airflow_provider_sms.hooks import ledger as opening
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 
@@ -22,7 +22,7 @@ def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, pe
     with closing(open_sqlite(ledger_path)) as store:
         ledger = CampaignLedger(store, "spring", claimant())
         keys = message_keys(dead, [f"Hi Name{n}" for n in range(3)])
-        ledger.commit(chunks=[Chunk(keys, dead)], claim_seconds=-1.0)
+        ledger.commit(chunks=[request_of(keys, dead)], claim_seconds=-1.0)
         ran = send(people(5), campaign="spring")
         with store.read() as connection:
             states = connection.execute(text("SELECT state, submitted FROM sms_request ORDER BY id")).all()
@@ -45,7 +45,7 @@ def met(ledger_path, monkeypatch):
             with closing(open_sqlite(ledger_path)) as store:
                 ledger = CampaignLedger(store, "spring", claimant(host="worker-2"))
                 keys = message_keys(others, [f"Hi Name{n}" for n in range(3)])
-                claimed.extend(ledger.commit(chunks=[Chunk(keys, others)], claim_seconds=0.3))
+                claimed.extend(ledger.commit(chunks=[request_of(keys, others)], claim_seconds=0.3))
         return 600.0 if claimed else 0.0
 
     monkeypatch.setattr(opening, "configured_ledger_patience", claim)
@@ -83,7 +83,7 @@ def test_a_killed_process_leaves_messages_and_not_rows(send, ledger_path):
     numbers = [str(27_820_000_000 + n) for n in range(4)]
     with closing(open_sqlite(ledger_path)) as store:
         long_ago = CampaignLedger(store, "spring", claimant(), clock=lambda: 1_000_000.0)
-        long_ago.commit(chunks=[Chunk(message_keys(numbers, ["Hi"] * 4), numbers)], claim_seconds=1.0)
+        long_ago.commit(chunks=[request_of(message_keys(numbers, ["Hi"] * 4), numbers)], claim_seconds=1.0)
     ran = send([{"destination": each} for each in [*numbers, *numbers[:2]]], "Hi", campaign="spring")
     assert (ran.state, ran.summary["unknown"]) == ("failed", 4)
     lost = "4 messages in the ledger's request 1 may have been sent: the service's response was lost, or the"

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import update
 from support.airflow import stored_xcoms
-from support.keys import message_keys
+from support.keys import message_keys, request_of
 from support.later import later
 from support.sending import claimant
 from support.windows import Closes, OpensLater
@@ -21,7 +21,7 @@ from airflow_provider_sms.exceptions import LedgerError, NotSentError
 from airflow_provider_sms.execution import bulk, enter
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Outcome
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.ledger.sqlite import open_sqlite
@@ -325,7 +325,7 @@ def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, 
             numbers = [str(27_820_000_000 + n) for n in range(100, 200)]
             keys = message_keys(numbers, [f"Hi Name{n}" for n in range(100, 200)])
             other = CampaignLedger(store, "c", claimant(host="worker-2"))
-            (claim,) = other.commit(chunks=[Chunk(keys, numbers)], claim_seconds=60.0)
+            (claim,) = other.commit(chunks=[request_of(keys, numbers)], claim_seconds=60.0)
             other.commit(outcomes=[Outcome(claim.request_id, ACCEPTED, event_id=77, messages=100)])
 
     window = Closes(sandbox)

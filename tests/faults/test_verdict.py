@@ -7,10 +7,11 @@ from contextlib import closing
 import pytest
 from sqlalchemy import create_engine
 from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
+from support.keys import request_of
 from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk, Outcome
+from airflow_provider_sms.ledger.model import Outcome
 
 EXPECTED = {bytes([n]) * 16: (f"2782000000{n}", "Hi") for n in range(4)}
 KEYS = list(EXPECTED)
@@ -122,12 +123,12 @@ def test_the_ledger_is_read_as_it_stands(ledgers):
     messages = people(4)
     with closing(ledgers()) as store:
         ledger = CampaignLedger(store, "c", claimant())
-        claims = ledger.commit(chunks=[Chunk([m.key], [m.destination]) for m in messages], claim_seconds=10)
+        claims = ledger.commit(chunks=[request_of([m.key], [m.destination]) for m in messages], claim_seconds=10)
         states = ("accepted", "unknown", "not_sent")
         outcomes = [Outcome(claim.request_id, state) for claim, state in zip(claims, states, strict=False)]
         ledger.commit(outcomes=outcomes)
         other = CampaignLedger(store, "another", claimant())
-        other.commit(chunks=[Chunk([b"x" * 16], ["27820000000"])], claim_seconds=10)
+        other.commit(chunks=[request_of([b"x" * 16], ["27820000000"])], claim_seconds=10)
     expected = {messages[0].key: "accepted", messages[1].key: "unknown", messages[3].key: "claimed"}
     engine = create_engine(ledgers.url)
     assert read_ledger(engine, "c") == expected

@@ -17,6 +17,7 @@ import pytest
 from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 from sqlalchemy import create_engine, text
+from support.keys import request_of
 from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
@@ -24,7 +25,6 @@ from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnava
 from airflow_provider_sms.execution.hidden import located
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.recipients.sources import open_source
 
@@ -125,7 +125,7 @@ def test_the_pages_query_finds_whom_other_campaigns_texted_within_a_week(postgre
         for n, campaign in enumerate(("last year", "summer-sale", "spring-sale")):
             (person,) = people(1, n)
             ledger = CampaignLedger(store, campaign, claimant(run_id=campaign))
-            ledger.commit(chunks=[Chunk([person.key], [person.destination])], claim_seconds=60.0)
+            ledger.commit(chunks=[request_of([person.key], [person.destination])], claim_seconds=60.0)
     run_in_postgres(
         "UPDATE sms_request SET claimed_at = claimed_at - 8 * 86400 "
         "WHERE campaign_id = (SELECT id FROM sms_campaign WHERE name = 'last year')"
@@ -359,7 +359,6 @@ MEASURE = """
 import resource, sys
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.recipients.sources import open_source
 rows = int(sys.argv[2])

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import select, text
+from support.keys import request_of
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
@@ -19,7 +20,7 @@ from airflow_provider_sms.ledger.balances import (
 )
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import request
@@ -46,7 +47,7 @@ class Campaign:
     def claim(self, parts=(1, 2)):
         messages = people(2, 2 * self.claims)
         self.claims += 1
-        chunk = Chunk([m.key for m in messages], [m.destination for m in messages], parts=parts)
+        chunk = request_of([m.key for m in messages], [m.destination for m in messages], parts=parts)
         return self.ledger.commit(chunks=[chunk], claim_seconds=CLAIM_SECONDS)[0].request_id
 
     def end(self, request_id, state, seconds=1, **fields):
@@ -165,7 +166,7 @@ def test_a_claim_records_what_it_is_expected_to_cost(store, enter):
     prices = {"2782": 2, "27820000002": "0.5", "": 9}
     enter(price=prices).claim()
     messages = people(4)
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], parts=[1, 1, 3, 4])
+    chunk = request_of([m.key for m in messages], [m.destination for m in messages], parts=[1, 1, 3, 4])
     claim = enter(price=prices).ledger.commit(chunks=[chunk], claim_seconds=CLAIM_SECONDS)[0]
     columns = (request.c.submitted, request.c.planned_parts, request.c.planned_cost)
     with store.read() as connection:

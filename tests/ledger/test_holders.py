@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from support.keys import request_of
 from support.sending import people
 
 from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Outcome
 
 CLAIM_SECONDS = 60.0
 PERSON = people(1)[0]
@@ -12,7 +13,7 @@ PERSON = people(1)[0]
 
 def claim(ledger, messages):
     """Claim messages in one request, and return its id."""
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
     return ledger.commit(chunks=[chunk], claim_seconds=CLAIM_SECONDS)[0].request_id
 
 

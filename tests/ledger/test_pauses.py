@@ -4,17 +4,18 @@ import threading
 
 import pytest
 from sqlalchemy import text
+from support.keys import request_of
 from support.sending import people
 
 from airflow_provider_sms.exceptions import InputError, LedgerBusyError
 from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.campaigns import Pause, pause, pause_of, resume
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 
 
 def chunk(messages):
-    return Chunk([m.key for m in messages], [m.destination for m in messages])
+    return request_of([m.key for m in messages], [m.destination for m in messages])
 
 
 def claim(ledger, messages, outcomes=()):

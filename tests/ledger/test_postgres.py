@@ -8,6 +8,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.event import listen
 from support.cluster import running_node
+from support.keys import request_of
 from support.postgres import DRIVER
 from support.sending import claimant, people
 
@@ -15,7 +16,7 @@ from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger import postgres
 from airflow_provider_sms.ledger.backend import BUSY_SECONDS, LEDGER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
-from airflow_provider_sms.ledger.model import UNKNOWN, Chunk
+from airflow_provider_sms.ledger.model import UNKNOWN
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
 
 IDLE_SECONDS = postgres.IDLE_SECONDS
@@ -129,7 +130,7 @@ def test_lapsed_claims_are_recorded_in_spite_of_a_pause(postgres_url, pauses):
     """Where the server has undone that write, the send that was to begin with it goes on all the same."""
     store = open_postgres(postgres_url)
     ledger = CampaignLedger(store, "c", claimant())
-    ledger.commit(chunks=[Chunk([bytes(16)], ["27820000001"])], claim_seconds=0.0)
+    ledger.commit(chunks=[request_of([bytes(16)], ["27820000001"])], claim_seconds=0.0)
     time.sleep(0.01)
     pauses.append(campaign_lock("c"))
     ledger.lapse()
@@ -211,7 +212,7 @@ def test_a_lost_connection_is_an_error_of_the_ledger_and_then_made_anew(postgres
     with pytest.raises(LedgerError):
         write_while_the_session_ends()
     messages = people(3)
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
     assert list(ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].won) == [0, 1, 2]
     store.close()
 
@@ -223,7 +224,7 @@ def look_up(url, server):
     def claim(name, number):
         ledger = CampaignLedger(store, name, claimant())
         keys = [person.key for person in people(number)]
-        chunk = Chunk(keys, [person.destination for person in people(number)])
+        chunk = request_of(keys, [person.destination for person in people(number)])
         ledger.commit(chunks=[chunk], claim_seconds=60.0)
         return ledger, keys
 

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from support.keys import request_of
 from support.sending import claimant, people
 
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.spool import Status
 
@@ -13,7 +14,7 @@ WEEK = 7 * 86400.0
 @pytest.fixture
 def hold():
     def hold(ledger, them, state=None, **fields):
-        chunk = Chunk([m.key for m in them], [m.destination for m in them])
+        chunk = request_of([m.key for m in them], [m.destination for m in them])
         (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
         if state is not None:
             ledger.commit(outcomes=[Outcome(claim.request_id, state, **fields)])

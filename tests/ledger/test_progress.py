@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
+from support.keys import request_of
 from support.sending import claimant, people
 from support.told import tell
 
@@ -13,7 +14,6 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.attempts import connections_of, failed_on_unknown, note_progress, of_summary, register
 from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.summary import Sums, summarise
@@ -100,7 +100,7 @@ def test_a_claim_waits_for_no_note(two_stores):
     messages = people(2)
     with other.write(campaign_lock("c"), shared=True) as connection:
         connection.execute(text("UPDATE sms_attempt SET state = 's'"))
-        chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+        chunk = request_of([m.key for m in messages], [m.destination for m in messages])
         (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
     assert len(claimed.won) == 2
 

@@ -4,11 +4,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from support.keys import request_of
 from support.sending import claimant
 
 from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 NUMBER = "27821234567"
@@ -40,7 +40,7 @@ def claim(store, numbers):
         some = numbers[start : start + 100]
         # Keys are digests: they come in any order, and split pages everywhere.
         keys = [(int(number) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128)).to_bytes(16, "big") for number in some]
-        ledger.commit(chunks=[Chunk(keys, some)], claim_seconds=60.0)
+        ledger.commit(chunks=[request_of(keys, some)], claim_seconds=60.0)
 
 
 @pytest.mark.slow

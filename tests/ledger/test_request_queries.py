@@ -4,13 +4,14 @@ import time
 from decimal import Decimal
 
 import pytest
+from support.keys import request_of
 from support.reported import counts
 from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.request_queries import (
     last_request,
     named_requests,
@@ -75,7 +76,7 @@ def test_requests_are_found_by_their_numbers(store, enter):
 def test_more_requests_are_found_than_fit_in_one_question(store, enter):
     """Databases limit the values of a question; requests are asked for in portions."""
     ledger = enter()
-    chunks = [Chunk([m.key], [m.destination]) for m in people(1010)]
+    chunks = [request_of([m.key], [m.destination]) for m in people(1010)]
     ids = [claimed.request_id for claimed in ledger.commit(chunks=chunks, claim_seconds=60.0)]
     assert [row.request_id for row in named_requests(store, ids)] == ids
 
@@ -129,7 +130,7 @@ def test_looking_changes_nothing(open_store, enter):
 
 def answered(ledger, messages, response):
     """Claim messages as one request, and record the answer to it."""
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
     claim = ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
     ledger.commit(outcomes=[Outcome(claim.request_id, ACCEPTED, response=response)])
 

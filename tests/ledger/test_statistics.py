@@ -4,14 +4,15 @@ import time
 from decimal import Decimal
 
 import pytest
+from support.keys import request_of
 from support.reported import counts
-from support.sending import Clock, chunk_of, people
+from support.sending import chunk_of, people
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance
-from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.request_queries import unknown_requests
-from airflow_provider_sms.ledger.statistics import Counts, counts_of, seconds_per_request
+from airflow_provider_sms.ledger.statistics import Counts, counts_of
 
 EVENT = 9_007_199_254_740_993
 
@@ -108,21 +109,9 @@ def test_what_the_balance_told_is_in_all_sums(store, enter):
     ledger = enter()
     accept(ledger, people(3))
     lost = people(2, 10)
-    chunk = Chunk([each.key for each in lost], [each.destination for each in lost], parts=[2, 2])
+    chunk = request_of([each.key for each in lost], [each.destination for each in lost], parts=[2, 2])
     (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
     close(ledger, claimed.request_id, UNKNOWN)
     proof = KeptEvidence("charged", "It was taken.", 1.0, amount="4.4")
     close_by_balance(store, "c", {claimed.request_id: (ACCEPTED, proof)})
     assert counts(store) == Counts(accepted=5, parts=7, cost=Decimal("5.50"))
-
-
-def test_the_time_of_a_request_is_that_of_the_last_ones(store, enter):
-    """The median of what accepted requests took; None where there was none."""
-    assert seconds_per_request(store) is None
-    clock = Clock()
-    ledger = enter(clock=clock)
-    for seconds in (0.2, 9.0, 0.4):
-        request_id = claim(ledger, people(1, int(seconds * 10)))
-        clock.now += seconds
-        close(ledger, request_id)
-    assert seconds_per_request(store) == pytest.approx(0.4)

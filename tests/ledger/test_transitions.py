@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from sqlalchemy import select, true
+from support.keys import request_of
 from support.sending import chunk_of, outgoing, people
 
 from airflow_provider_sms.ledger import claims
@@ -15,7 +16,6 @@ from airflow_provider_sms.ledger.model import (
     NOT_SENT,
     SUPERSEDED,
     UNKNOWN,
-    Chunk,
     Outcome,
     TextedTwice,
 )
@@ -41,7 +41,7 @@ def held(enter, store):
 
     def held(state):
         clock = lambda: DEADLINE - 100.0  # noqa: E731
-        (claim,) = enter(clock=clock).commit(chunks=[Chunk([b"k" * 16], ["27820000000"])], claim_seconds=100.0)
+        (claim,) = enter(clock=clock).commit(chunks=[request_of([b"k" * 16], ["27820000000"])], claim_seconds=100.0)
         with store.write(1) as connection:
             connection.execute(request.update().values(state=state))
         return claim.request_id

@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.message import Message, Outgoing
 
 
 def test_a_message_does_not_show_whom_it_texts():

@@ -4,12 +4,13 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import insert, literal, select, update
+from support.keys import request_of
 from support.sending import people
 from support.told import tell
 
 from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.schema import attempt, campaign, request
 from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import (
@@ -254,5 +255,5 @@ def test_requests_that_texted_people_twice_are_reported(enter, store, open_reade
 
 
 def claim(ledger, messages):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
     return [each.request_id for each in ledger.commit(chunks=[chunk], claim_seconds=60.0)]

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowTaskTimeout
 from support.airflow import run_task
-from support.keys import message_keys
+from support.keys import message_keys, request_of
 from support.sending import claimant
 from support.task_fixtures import numbers
 
@@ -17,7 +17,6 @@ from airflow_provider_sms.exceptions import LedgerAwayError
 from airflow_provider_sms.execution import bulk, xcom
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.sending.settle import Settle
@@ -138,7 +137,7 @@ def test_people_of_a_superseded_request_stay_unknown_until_they_are_sent_to(send
     with closing(open_sqlite(ledger_path)) as store:
         ledger = CampaignLedger(store, "spring", claimant())
         keys = message_keys(some, [f"Hi Name{n}" for n in range(3)])
-        ledger.commit(chunks=[Chunk(keys, some)], claim_seconds=-1.0)
+        ledger.commit(chunks=[request_of(keys, some)], claim_seconds=-1.0)
         ledger.lapse()
         ledger.supersede([1])
     found = send(people(5), campaign="spring", on_unknown=policy, on_low_balance="fail", cost_per_part=1e9).summary

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from support.airflow import run_task
+from support.keys import request_of
 from support.sending import claimant
 from support.sending import people as recipients
 
@@ -18,7 +19,7 @@ from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.balances import record_reading
 from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Outcome
 from airflow_provider_sms.operators.sms import PurgeLedgerOperator
 
 KEPT = {"open": 0, "paused": 0, "waiting": 0, "in_use": 0}
@@ -44,7 +45,7 @@ def sent(store, monkeypatch):
         at = time.time() - days * 86_400
         monkeypatch.setattr(store, "clock", lambda: at)
         ledger = CampaignLedger(store, campaign, claimant(run_id=campaign), clock=lambda: at)
-        chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+        chunk = request_of([m.key for m in messages], [m.destination for m in messages])
         (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
         ledger.commit(outcomes=[Outcome(claimed.request_id, state)])
         return ledger

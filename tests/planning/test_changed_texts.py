@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.engine import Text
+from support.keys import request_of
 from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.stop_flag import StopFlag
@@ -15,7 +16,7 @@ from airflow_provider_sms.stop_flag import StopFlag
 
 def send(ledger, messages, state=ACCEPTED):
     """Send messages, and return the request."""
-    claim = ledger.commit(chunks=[Chunk([m.key for m in messages], [m.destination for m in messages])])[0]
+    claim = ledger.commit(chunks=[request_of([m.key for m in messages], [m.destination for m in messages])])[0]
     ledger.commit(outcomes=[Outcome(claim.request_id, state)])
     return claim.request_id
 

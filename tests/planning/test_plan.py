@@ -69,24 +69,23 @@ def test_the_order_of_several_texts_of_a_message_is_part_of_the_plan():
 def test_the_plan_as_json_holds_no_number_and_no_text():
     """Everybody who may see the task may read it: figures, and single characters."""
     rows = texted([number(1), "2782-bad"], "Caf\N{LATIN SMALL LETTER E WITH ACUTE} \N{RIGHT SINGLE QUOTATION MARK}s")
-    plan = planned(rows, balance=Balance(Decimal(500), post_paid=False), seconds_per_request=90.0)
+    plan = planned(rows, balance=Balance(Decimal(500), post_paid=False))
     told = plan.as_json()
     assert number(1) not in str(told)
     assert "Caf" not in str(told)
     assert (told["rows"], told["valid"], told["to_send"], told["cost"], told["balance"]) == (2, 1, 1, 1.0, 500.0)
     assert told["repeats"] == 0
-    assert (told["requests"], told["seconds"], told["texts"]["forcing"][0]["code"]) == (1, 90, "U+2019")
+    assert (told["requests"], told["texts"]["forcing"][0]["code"]) == (1, "U+2019")
 
 
 def test_the_plan_as_a_table_names_what_is_dear():
-    """A character that makes a text UCS-2 stands there with its name; so do the cost and the time."""
+    """A character that makes a text UCS-2 stands there with its name; so does the cost."""
     rows = texted([number(1), number(2)], "It\N{RIGHT SINGLE QUOTATION MARK}s " + "x" * 80)
-    plan = planned(rows, cost_per_part={"27": "0.5"}, seconds_per_request=14_400.0)
+    plan = planned(rows, cost_per_part={"27": "0.5"})
     table = plan.table()
     for line in (
         "U+2019 RIGHT SINGLE QUOTATION MARK in 2 messages",
         "about 2.0 credits",
-        "about 4 h",
         "2 messages in 1 request\n",
     ):
         assert line in table

@@ -3,13 +3,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from support.composed import composed
+from support.keys import request_of
 from support.planning import checked, number, planned, texted
 from support.sending import claimant, outgoing
 
 from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.ledger import preview as preview_module
 from airflow_provider_sms.ledger.forget import forget_number
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.planning.changed_texts import count_repeats
@@ -26,7 +27,7 @@ def hold(enter):
         (batch,) = rows.to_batches()
         prepared = composed(Composer(None, "text", key_columns=key_columns), batch)
         ledger = enter(**{"run_id": "monday", **who})
-        (claim,) = ledger.commit(chunks=[Chunk(prepared.keys, prepared.destinations)], claim_seconds=60.0)
+        (claim,) = ledger.commit(chunks=[request_of(prepared.keys, prepared.destinations)], claim_seconds=60.0)
         if state is not None:
             ledger.commit(outcomes=[Outcome(claim.request_id, state)])
 
@@ -123,7 +124,7 @@ def test_unknown_messages_that_are_resent_are_no_other_text(hold, plan):
 def test_groups_and_forgotten_people_are_nobody(hold, plan, enter, store):
     """The ledger has no number of theirs."""
     hold(texted(FIVE[:1]))
-    enter(run_id="monday").commit(chunks=[Chunk([outgoing(1).key], [None])], claim_seconds=60.0)
+    enter(run_id="monday").commit(chunks=[request_of([outgoing(1).key], [None])], claim_seconds=60.0)
     assert plan(texted(FIVE, "Hello")).repeats == 1
     forget_number(store, FIVE[0], ["c"])
     assert plan(texted(FIVE, "Hello")).repeats == 0

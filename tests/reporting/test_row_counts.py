@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from support.keys import request_of
 from support.planning import checked
 from support.sending import claimant, people
 
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.reporting.row_counts import (
@@ -33,7 +34,7 @@ def hold(table):
     keys = [key for rows in spool.batches() for key in rows.columns.column("key").to_pylist()]
 
     def hold(ledger, first, last, state=ACCEPTED):
-        chunk = Chunk(keys[first:last], [None] * (last - first))
+        chunk = request_of(keys[first:last], [None] * (last - first))
         (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
         if state is not None:
             ledger.commit(outcomes=[Outcome(claim.request_id, state)])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.composed import composed
+from support.keys import request_of
 from support.sending import claimant, failing
 
 from airflow_provider_sms.exceptions import (
@@ -22,7 +23,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN, Chunk
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.request_queries import RequestRow
 from airflow_provider_sms.messages.blocks import messages_to_send
@@ -400,7 +401,7 @@ def chunk_of(send, destinations):
     """What a try would claim of these people."""
     (batch,) = open_source(table_of(destinations)).batches()
     prepared = composed(send.composer, batch)
-    return Chunk(prepared.keys, prepared.destinations)
+    return request_of(prepared.keys, prepared.destinations)
 
 
 # The status of a request's messages

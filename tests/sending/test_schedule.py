@@ -19,8 +19,8 @@ def keys(*places):
 def test_a_batch_keeps_the_messages_that_were_claimed_and_returns_those_of_other_requests():
     """A batch that is claimed again claims what it kept; the keys of the others tell which requests hold them."""
     batch = RequestBatch(messages(people(5)))
-    assert batch.chunk.keys == keys(0, 1, 2, 3, 4)
-    assert (batch.keep([0, 3]), batch.chunk.keys) == (keys(1, 2, 4), keys(0, 3))
+    assert batch.messages.keys == keys(0, 1, 2, 3, 4)
+    assert (batch.keep([0, 3]), batch.messages.keys) == (keys(1, 2, 4), keys(0, 3))
     assert batch.messages == messages([people(5)[0], people(5)[3]])
 
 
@@ -71,7 +71,7 @@ def test_no_request_goes_before_one_that_waits():
     (first, second) = schedule.due(chunks, 0.0, 0, lambda: True)
     schedule.retry(first, 1.0)
     assert list(schedule.due(Chunks(by_request(people(5), 5)), 0.5, 1, lambda: True)) == []
-    assert (schedule.next_wakeup(0.5, 1, more=True), second.chunk.keys) == (0.5, [m.key for m in people(10)[5:]])
+    assert (schedule.next_wakeup(0.5, 1, more=True), second.messages.keys) == (0.5, [m.key for m in people(10)[5:]])
     again = schedule.due(Chunks(by_request(people(5), 5)), 1.0, 1, lambda: True)
     assert next(again) is first
     assert len(list(again)) == 1

@@ -12,6 +12,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import delete, select, update
 from support.engine import by_request
+from support.keys import request_of
 from support.later import later
 from support.sending import between_lookup_and_claim, chunk_of, claimant, counted, failing, outgoing, people
 
@@ -31,7 +32,7 @@ from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome, TextedTwice
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Outcome, TextedTwice
 from airflow_provider_sms.ledger.schema import attempt as attempt_table
 from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.outcomes import outcome_of
@@ -807,18 +808,18 @@ def test_a_ledger_that_loses_what_is_in_flight_ends_the_send(sender, service, en
 def test_a_ledger_that_lost_the_last_claim_is_given_no_other(enter, store):
     """Before each claim the ledger is asked for the last one."""
     ledger = enter(1)
-    first = ledger.commit(chunks=[Chunk([m.key for m in people(2)], ["1", "2"])], claim_seconds=60.0)[0]
+    first = ledger.commit(chunks=[request_of([m.key for m in people(2)], ["1", "2"])], claim_seconds=60.0)[0]
     ledger.commit(outcomes=[Outcome(first.request_id, ACCEPTED)])
     forget(store, first.request_id)
     with pytest.raises(LedgerLostError, match=f"the last of them {first.request_id}:"):
-        ledger.commit(chunks=[Chunk([m.key for m in people(2)], ["1", "2"])], claim_seconds=60.0)
+        ledger.commit(chunks=[request_of([m.key for m in people(2)], ["1", "2"])], claim_seconds=60.0)
     assert ledger.holders([m.key for m in people(2)]) == {}
 
 
 def test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own(enter, store):
     """A server that went back gives numbers anew: a request is known by who made it, too."""
     mine, other = enter(1), enter(2)
-    first = mine.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
+    first = mine.commit(chunks=[request_of([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
     with store.write(0) as connection:
         connection.execute(update(request).values(attempt_id=other._claimant_id))
     with pytest.raises(LedgerLostError):
@@ -829,7 +830,7 @@ def test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own(ent
 def test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own(enter, store):
     """A server that went back may give both numbers anew: an attempt is known by when it was registered, too."""
     mine = enter(1)
-    first = mine.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
+    first = mine.commit(chunks=[request_of([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
     with store.write(0) as connection:
         connection.execute(update(attempt_table).values(task_id="other", started_at=attempt_table.c.started_at + 0.5))
     with pytest.raises(LedgerLostError):
@@ -853,7 +854,7 @@ def test_an_attempt_that_the_ledger_has_lost_claims_nothing(enter, store):
 def test_what_was_posted_is_never_given_back_at_the_end(enter, store):
     """A request whose outcome the ledger has lost stays claimed, and so becomes unknown: it may not be sent again."""
     ledger = enter(1)
-    first = ledger.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
+    first = ledger.commit(chunks=[request_of([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
     ledger.commit(outcomes=[Outcome(first.request_id, ACCEPTED)])
     with store.write(0) as connection:
         connection.execute(update(request).values(state=CLAIMED, finished_at=None))

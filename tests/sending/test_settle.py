@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 from support.engine import by_request
+from support.keys import request_of
 from support.sending import KEY, Service, answer, chunk_of, claimant, counted, failing, people
 
 from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
@@ -20,7 +21,7 @@ from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import balance
 from airflow_provider_sms.ledger.schema import request as request_table
@@ -385,7 +386,7 @@ def other(ledger):
 
     def other(seconds=30.0):
         other = ledger(1, task_id="other", campaign="other")
-        chunk = Chunk([b"o" * 16], ["27830000000"], parts=[10])
+        chunk = request_of([b"o" * 16], ["27830000000"], parts=[10])
         (claim,) = other.commit(chunks=[chunk], claim_seconds=seconds)
         return other, claim.request_id
 

@@ -5,8 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.message import Message, Outgoing
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.inputs import checked_url
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 from airflow_provider_sms.ledger.model import ACCEPTED
-from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 from airflow_provider_sms.sending.attempt_loop import send

@@ -1,10 +1,18 @@
-"""Keys of messages that are lists of Python's."""
+"""Keys of messages that are lists of Python's, and requests of such messages."""
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from airflow_provider_sms.messages import keys
+from airflow_provider_sms.messages.message import Outgoing
 
 
 def message_keys(destinations, contents, key_values=None):
     """Return the key of each message."""
-    return keys.message_keys(destinations, contents, key_values)
+    return keys.message_keys(pa.array(destinations, pa.string()), pa.array(contents, pa.string()), key_values)
+
+
+def request_of(keys, destinations, parts=()):
+    """Return the messages of a request whose texts do not matter."""
+    return Outgoing(keys, destinations, [""] * len(keys), parts or [None] * len(keys))

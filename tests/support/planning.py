@@ -32,7 +32,7 @@ def checked(rows, *, message=None, suppress=None, preview=None, key_columns=None
     return table
 
 
-def planned(rows, *, chunk_size=100, balance=None, seconds_per_request=None, **how):
+def planned(rows, *, chunk_size=100, balance=None, **how):
     """Return the plan of such a table."""
     table = checked(rows, **how)
-    return table.plan("c", chunk_size=chunk_size, balance=balance, seconds_per_request=seconds_per_request)
+    return table.plan("c", chunk_size=chunk_size, balance=balance)

@@ -8,11 +8,12 @@ from collections import Counter
 from decimal import Decimal
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.model import Chunk, Claimant
+from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 from support.engine import Table, Text
+from support.keys import request_of
 
 KEY = "0" * 32
 """The key of the account that tests send with."""
@@ -130,7 +131,7 @@ def people(count, start=0):
 
 def chunk_of(messages, parts=()):
     """Return messages as the ledger claims them."""
-    return Chunk([m.key for m in messages], [m.destination for m in messages], parts)
+    return request_of([m.key for m in messages], [m.destination for m in messages], parts)
 
 
 def between_lookup_and_claim(ledger, happens):

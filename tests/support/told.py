@@ -6,7 +6,8 @@ import hashlib
 
 from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
+from support.keys import request_of
 from support.sending import answer, claimant
 
 CLAIM_SECONDS = 60.0
@@ -28,7 +29,7 @@ def tell(store, campaign="spring", try_number=1, *, state="ended", claims=(), fi
     for count, becomes in claims:
         people = [f"2782{number:07d}" for number in range(first, first + count)]
         first += count
-        chunk = Chunk([key(campaign, person) for person in people], people)
+        chunk = request_of([key(campaign, person) for person in people], people)
         (claim,) = ledger.commit(chunks=[chunk], claim_seconds=CLAIM_SECONDS)
         ids.append(claim.request_id)
         if becomes != "claimed":

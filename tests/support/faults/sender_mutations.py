@@ -8,14 +8,14 @@ SENDER_MUTATIONS = (
     Mutation(
         "the claim is made after the POST",
         "sending/sender.py",
-        "        try:\n            chunks = [batch.chunk for batch in batches]\n",
+        "        try:\n            chunks = [batch.messages for batch in batches]\n",
         "        self.early = {}\n"
         "        for batch in batches:\n"
         "            try:\n"
         "                self.early[id(batch)] = self._post(batch.messages)\n"
         "            except BaseException as error:\n"
         "                self.early[id(batch)] = error\n"
-        "        try:\n            chunks = [batch.chunk for batch in batches]\n",
+        "        try:\n            chunks = [batch.messages for batch in batches]\n",
         also=(
             "            result = self._post(request.batch.messages)\n",
             (
@@ -53,7 +53,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "a message is keyed by its row's number",
         "messages/keys.py",
-        '        key.update(f"{len(number)}:{number}{identity}".encode())\n',
+        "        key.update(data[start:end])\n",
         "        key.update(str(len(keys)).encode())\n",
         (KEYS, SCHEDULES),
     ),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.sending.stop_conditions import StopConditions
     from airflow_provider_sms.service.responses import SendResponse
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.service.responses import SendResponse
     from support.faults.verdict import Sent
 

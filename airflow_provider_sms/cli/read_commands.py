@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import at_least, by_count, counted, iso
+from airflow_provider_sms.ledger.account import sentences, verdict_words
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.cli.console import command, confirm, end_with_wrong_usage, print_message, user_name
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import MAX_LISTED, counted, iso, join_some, task_words
-from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, sentences, verdict_words
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
-from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
     from argparse import Namespace

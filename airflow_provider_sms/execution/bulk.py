@@ -34,7 +34,7 @@ from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_counts import RowCounts, count_rows, counts_of_check
 from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line, summarise
-from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
+from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions, prepaid
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -293,9 +293,8 @@ def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Colle
     def post(client: SmsClient, messages: Outgoing) -> SendResponse:
         return client.send_bulk(messages, send_options=options.send_options)
 
-    credit = None
-    if options.on_low_balance == "wait" and (left := prepaid(balance)) is not None:
-        credit = Credit(Prices(options.cost_per_part), left)
+    left = prepaid(balance)
+    waits = options.on_low_balance == "wait" and left is not None
     rate = options.limits.max_error_rate
     return send_messages(
         run,
@@ -306,7 +305,8 @@ def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Colle
         held_by=held_by,
         stop_conditions=StopConditions(
             options.send_window,
-            credit,
+            Prices(options.cost_per_part) if waits else None,
+            left,
             rate if isinstance(rate, float) else None,
             # If the service did not respond just now, one request goes first.
             Caution(on=balance is None),

@@ -16,12 +16,13 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_sms.execution.errors import describe
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
-from airflow_provider_sms.ledger.attempts import note_progress, of_summary
+from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.reporting.row_counts import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from decimal import Decimal
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -64,7 +65,7 @@ class Progress:
         self._campaign = campaign
         self._clock = clock
         self._warned = False
-        self._balance: float | None = None
+        self._balance: Decimal | None = None
         self._sender: Sender | None = None
         self._total = self._done = self._counted = 0
         self._began = self._noted = 0.0
@@ -145,9 +146,8 @@ class Progress:
             if name != "accepted":  # the others are final only now
                 self._metrics.count(name, summary[name])
         total, not_sent, invalid = summary["rows"] - summary["invalid"], summary["not_sent"], summary["invalid"]
-        figures = of_summary(summary)
         self.note(
-            state, figures, total=total, done=total - not_sent, not_sent=not_sent, invalid=invalid, rate=self._rate
+            state, summary, total=total, done=total - not_sent, not_sent=not_sent, invalid=invalid, rate=self._rate
         )
 
     def note(self, state: str, figures: Mapping[str, Any] | None = None, **columns: Any) -> None:
@@ -198,9 +198,9 @@ class Progress:
 
         if self._sender is None:
             return
-        taken, balance = self._sender.taken, self._sender.balance
+        taken, balance = self._sender.taken, self._sender.stop_conditions.balance
         self._metrics.count("accepted", taken - self._counted)
         self._counted = taken
         if balance is not None and balance not in (self._balance, POST_PAID_BALANCE):
             self._balance = balance
-            self._account.gauge("balance", balance)
+            self._account.gauge("balance", float(balance))

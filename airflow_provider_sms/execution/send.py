@@ -10,8 +10,8 @@ from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceEr
 from airflow_provider_sms.execution.errors import FailedError, describe, is_permanent, log_unforeseen
 from airflow_provider_sms.execution.waits import wait
 from airflow_provider_sms.formatting import by_count, counted, join_some
+from airflow_provider_sms.ledger.account import sentences
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
-from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.attempt_loop import send
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Settle

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from decimal import Decimal
 
 BALANCE: Final = "balance"
@@ -85,3 +85,13 @@ class KeptEvidence(NamedTuple):
 def kept_evidence(written: str | None) -> KeptEvidence | None:
     """Return evidence that the ledger has stored; None where it has none."""
     return None if written is None else KeptEvidence(**json.loads(written))
+
+
+def verdict_words(evidence: KeptEvidence | None) -> str:
+    """Return a verdict in words: ``charged``, ``not charged`` or ``undecided``; empty where there is no evidence."""
+    return "" if evidence is None else evidence.verdict.replace("_", " ")
+
+
+def sentences(evidence: Iterable[KeptEvidence | None]) -> list[str]:
+    """Return the words of evidence in order, each once, since requests that were judged together share them."""
+    return list(dict.fromkeys(each.words for each in evidence if each is not None and each.words))

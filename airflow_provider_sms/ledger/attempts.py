@@ -18,7 +18,6 @@ from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, in_p
 from airflow_provider_sms.ledger.campaigns import find_campaign
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
 from airflow_provider_sms.ledger.schema import attempt, campaign, request
-from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -34,8 +33,6 @@ ADOPTION = 0
 PATIENCE_SECONDS = 1.0
 """Seconds that a record of progress waits for another process's commit: the thread that records it handles Airflow's
 signals, and SQLite, which waits in C, lets none through."""
-
-_MAX_CONN_ID = 250
 
 
 def of_task(who: Claimant) -> ColumnElement[bool]:
@@ -116,43 +113,19 @@ def note_progress(
     claimant_id: int,
     state: str,
     *,
-    conn_id: str | None = None,
-    total: int | None = None,
-    done: int | None = None,
-    not_sent: int | None = None,
-    invalid: int | None = None,
-    rate: float | None = None,
-    figures: Mapping[str, Any] | None = None,
-    plan: Mapping[str, Any] | None = None,
     patience: float | None = PATIENCE_SECONDS,
+    **columns: Any,
 ) -> None:
-    """Record the progress of an attempt, beside its claims. A value that is None keeps what was recorded last.
+    """Record the progress of an attempt, beside its claims.
 
     :param state: an :class:`~airflow_provider_sms.ledger.model.AttemptState`.
-    :param conn_id: the connection that it sends with.
-    :param total: rows that can be texted.
-    :param done: of these, rows that need nothing more: sent now or before, unknown, repeated or suppressed.
-    :param not_sent: of these, rows that were not sent.
-    :param invalid: rows that cannot be texted.
-    :param rate: messages a second.
-    :param figures: further counts that belong to the state; no number and no text.
-    :param plan: the plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it.
     :param patience: seconds to wait for another process's commit; None means as long as a claim waits.
+    :param columns: others of ``sms_attempt``, with dicts for those that hold JSON. One that is missing or None keeps
+        what was recorded last.
     """
     now = store.clock()
-    values = {
-        "conn_id": None if conn_id is None else conn_id[:_MAX_CONN_ID],
-        "state": state,
-        "updated_at": now,
-        "total": total,
-        "done": done,
-        "not_sent": not_sent,
-        "invalid": invalid,
-        "rate": rate,
-        "figures": None if figures is None else json.dumps(figures),
-        "plan": None if plan is None else json.dumps(plan),
-    }
-    given = {name: value for name, value in values.items() if value is not None}
+    written = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in columns.items()}
+    given = {"state": state, "updated_at": now, **{name: each for name, each in written.items() if each is not None}}
     here = select(campaign.c.id).where(campaign.c.name == campaign_name).scalar_subquery()
     this = and_(attempt.c.id == claimant_id, attempt.c.campaign_id == here)
     with store.write(campaign_lock(campaign_name), shared=True, patience=patience) as connection:
@@ -160,15 +133,6 @@ def note_progress(
             return
     with store.write(campaign_lock(campaign_name), patience=patience) as connection:
         enter_campaign(connection, campaign_name, claimant_id, now, **given)
-
-
-def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a summary, with no more of the service's own words than is needed.
-
-    :param summary: an attempt's summary, or the part of it that the service stated.
-    """
-    networks = {mask_numbers_in(network): cost for network, cost in summary["cost_breakdown"].items()}
-    return {**summary, "cost_breakdown": networks}
 
 
 def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, str]:

@@ -43,7 +43,7 @@ from airflow_provider_sms.ledger.model import (
 from airflow_provider_sms.ledger.preview import claims_of_task
 from airflow_provider_sms.ledger.request_queries import (
     KeptResponses,
-    read_records,
+    requests_among,
     resent,
     sent_requests,
     superseded_keys,
@@ -205,7 +205,7 @@ class CampaignLedger:
 
         def read(connection: Connection) -> tuple[dict[bytes, int], list[RequestRow]]:
             held = self._request_ids(connection, keys)
-            return held, read_records(connection, set(held.values()), self.claimants, self.clock())
+            return held, requests_among(connection, set(held.values()), self.clock())
 
         return self._store.fetch(read)
 

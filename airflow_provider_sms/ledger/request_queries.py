@@ -44,7 +44,7 @@ class RequestRow(NamedTuple):
     :param messages: how many it holds now; none once it is superseded.
     :param finished_at: when its outcome was recorded; None while there is none.
     :param reason: why it is unknown or was not sent; None where that was not recorded.
-    :param mine: whether the attempt that asks made it; False where none asks.
+    :param attempt_id: the process of the attempt that made it, by its id in the ledger.
     :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.
     :param cost: credits, as a decimal.
     """
@@ -65,7 +65,7 @@ class RequestRow(NamedTuple):
     run_id: str
     map_index: int
     try_number: int
-    mine: bool = False
+    attempt_id: int
     evidence: KeptEvidence | None = None
     parts: int | None = None
     cost: str | None = None
@@ -76,11 +76,8 @@ class RequestRow(NamedTuple):
         return self.dag_id, self.task_id, self.run_id, self.map_index
 
 
-def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -> Select[Any]:
-    """Return the query for the columns that :func:`_row` takes, in the order of the ids.
-
-    :param more: ``mine``, if it is asked for.
-    """
+def _select(which: ColumnElement[bool], now: float) -> Select[Any]:
+    """Return the query for the columns that :func:`_row` takes, in the order of the ids."""
     held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
     return (
         select(
@@ -103,7 +100,7 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
             attempt.c.run_id,
             attempt.c.map_index,
             attempt.c.try_number,
-            *more,
+            request.c.attempt_id,
         )
         .select_from(request.join(campaign).join(attempt, attempt.c.id == request.c.attempt_id))
         .where(which)
@@ -198,17 +195,6 @@ def _count_messages_to(connection: Connection, destination: str) -> Counter[int]
             connection.execute(select(table.c.request_id).where(table.c.destination == int(destination))).scalars()
         )
     return counts
-
-
-def read_records(
-    connection: Connection, ids: Collection[int], claimants: Collection[int], now: float
-) -> list[RequestRow]:
-    """Return requests for a report."""
-    found: list[RequestRow] = []
-    for piece in in_pieces(sorted(ids)):
-        query = _select(request.c.id.in_(piece), now, request.c.attempt_id.in_(claimants))
-        found += [row._replace(mine=bool(row.mine)) for row in map(_row, connection.execute(query))]
-    return found
 
 
 class SentRequest(NamedTuple):

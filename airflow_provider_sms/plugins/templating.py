@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_sms import formatting
+from airflow_provider_sms.ledger.account import verdict_words
 from airflow_provider_sms.plugins import PREFIX
-from airflow_provider_sms.reporting.balance_words import verdict_words
 
 if TYPE_CHECKING:
     from fastapi import Request, Response

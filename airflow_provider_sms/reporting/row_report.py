@@ -113,7 +113,7 @@ def _statuses(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStat
         _, messages = checked.where(checked.statuses < Status.SUPPRESSED)
         keys = messages.column("key").to_pylist()
         holders, records = ledger.records(keys)
-        by_request = {record.request_id: status_of(record) for record in records}
+        by_request = {each.request_id: status_of(each, mine=each.attempt_id in ledger.claimants) for each in records}
         held = dict.fromkeys(ledger.superseded([key for key in keys if key not in holders]), _AGAIN)
         held.update((key, by_request[holder]) for key, holder in holders.items())
     columns = (checked.columns.column(name).to_pylist() for name in ("key", "column", "reason"))
@@ -126,8 +126,8 @@ def _statuses(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStat
             yield held.get(key, free)
 
 
-def status_of(record: RequestRow) -> RowStatus:
-    """Return the status of the messages that a request holds.
+def status_of(record: RequestRow, *, mine: bool) -> RowStatus:
+    """Return the status of the messages that a request, perhaps of this attempt, holds.
 
     A response counts the messages that the service took and does not list them: all messages of a request that was
     accepted in part are accepted.
@@ -136,7 +136,7 @@ def status_of(record: RequestRow) -> RowStatus:
     reason = record.reason[:LONGEST_REASON] if record.reason else None
     unknown = RowStatus(UNKNOWN, reason, record.request_id, record.event_id, _microseconds(record.claimed_at))
     if record.state == CLAIMED:
-        return unknown._replace(reason=OPEN_HERE if record.mine else OPEN_ELSEWHERE)
+        return unknown._replace(reason=OPEN_HERE if mine else OPEN_ELSEWHERE)
     if record.state != ACCEPTED:
         return unknown
     # Where the balance told what became of a request, its words are the reason.
@@ -144,7 +144,7 @@ def status_of(record: RequestRow) -> RowStatus:
     if record.taken is not None and record.taken < record.submitted:
         unit = by_count(record.submitted, "message")
         told = f"the service took {record.taken} of the request's {record.submitted} {unit}, and does not say which"
-    status = ACCEPTED if record.mine else ALREADY_SENT
+    status = ACCEPTED if mine else ALREADY_SENT
     return unknown._replace(status=status, reason=told, sent_at=_microseconds(record.finished_at))
 
 

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+BESIDE_OTHERS = 3
+"""How many times as many POSTs a request has while the service takes others: these wait when it does."""
 MAX_UNAVAILABLE = 3
 """POSTs of one request that the service may answer with its own 503: few, since each false 503 texts people twice."""
 
@@ -77,11 +79,6 @@ class Backoff:
     longest: float = 60.0
     longest_retry_after: float = 300.0
     random: random.Random = field(default_factory=random.Random)
-
-    @property
-    def attempts_beside_others(self) -> int:
-        """The most POSTs of a request that is turned away while the service takes others: these wait when it does."""
-        return 3 * self.attempts
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
         """Return the seconds to wait after that many POSTs; None means that no further one follows."""
@@ -115,8 +112,6 @@ class Outcomes:
     monotonic: Callable[[], float] = time.monotonic
     taken: int = 0
     """Messages that the service has taken."""
-    balance: float | None = None
-    """Credits, as the last response stated them; None before it."""
 
     def next_step(self, request: InFlightRequest, result: SendResponse | BaseException, *, claiming: bool) -> NextStep:
         """Return what the sender does next.
@@ -132,7 +127,6 @@ class Outcomes:
     def _answered(self, request: InFlightRequest, response: SendResponse) -> NextStep:
         submitted = len(request.batch.messages)
         self.taken += min(submitted, response.messages)
-        self.balance = float(response.remaining_balance)
         self.stop_conditions.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
@@ -160,7 +154,7 @@ class Outcomes:
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = (
             error.transient
-            and batch.turned_away < self.backoff.attempts_beside_others
+            and batch.turned_away < BESIDE_OTHERS * self.backoff.attempts
             and batch.unavailable < MAX_UNAVAILABLE
         )
         wait = self.backoff.wait(batch.attempt, asked) if again else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.sending.request_batch import RequestBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from airflow_provider_sms.sending.request_batch import Chunks
     from airflow_provider_sms.sending.stop_conditions import StopConditions
@@ -20,15 +20,11 @@ class Schedule:
     """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait."""
 
     def __init__(self, stop_conditions: StopConditions, *, concurrency: int, max_per_second: float | None) -> None:
-        self._waiting: list[RequestBatch] = []
+        self.waiting: list[RequestBatch] = []
+        """The requests that wait to go again."""
         self._stop_conditions = stop_conditions
         self._concurrency = concurrency
         self._limiter = RateLimiter(max_per_second)
-
-    @property
-    def waiting(self) -> Sequence[RequestBatch]:
-        """The requests that wait to go again."""
-        return tuple(self._waiting)
 
     def retry(self, batch: RequestBatch, at: float) -> None:
         """Schedule a request again: the service asked for a wait, or a pause or a busy ledger kept it back.
@@ -37,12 +33,12 @@ class Schedule:
         """
         batch.due = at
         self._limiter.hold(at)
-        self._waiting.append(batch)
+        self.waiting.append(batch)
 
     def next_wakeup(self, now: float, in_flight: int, *, more: bool) -> float:
         """Return the seconds until a request may go; infinite where only the end of another one changes that."""
         paced = max(self._limiter.delay(now), self._stop_conditions.caution.delay(now))
-        waits = [max(batch.due - now, paced) for batch in self._waiting] if in_flight < self._limit else []
+        waits = [max(batch.due - now, paced) for batch in self.waiting] if in_flight < self._limit else []
         if more and self._free_slots(in_flight) > 0:
             waits.append(paced)
         return max(0.0, min(waits, default=float("inf")))
@@ -55,9 +51,9 @@ class Schedule:
         """
         if self._stop_conditions.caution.delay(now) > 0:
             return
-        for batch in [batch for batch in self._waiting if batch.due <= now]:
+        for batch in [batch for batch in self.waiting if batch.due <= now]:
             if claiming() and in_flight < self._limit and self._limiter.allowed(now, 1):
-                self._waiting.remove(batch)
+                self.waiting.remove(batch)
                 if self._may_go(batch, now):
                     in_flight += 1
                     yield batch
@@ -72,7 +68,7 @@ class Schedule:
 
     def _free_slots(self, in_flight: int) -> int:
         """Return how many more requests there may be; one that waits keeps its slot."""
-        return self._limit - in_flight - len(self._waiting)
+        return self._limit - in_flight - len(self.waiting)
 
     @property
     def _limit(self) -> int:

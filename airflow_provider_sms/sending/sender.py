@@ -121,11 +121,6 @@ class Sender:
         return self._outcomes.taken
 
     @property
-    def balance(self) -> float | None:
-        """Credits, as the last response stated them; None before it."""
-        return self._outcomes.balance
-
-    @property
     def goes_on(self) -> bool:
         """Whether the send may claim more."""
         return self.error is None and not self._stop.is_set() and self.stop_conditions.stop_reason is None

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyEr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from decimal import Decimal
 
     from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.messages.message import Outgoing
@@ -145,30 +145,12 @@ class Caution:
         )
 
 
-@dataclass(slots=True)
-class Credit:
-    """What a send that waits for credit knows of it.
-
-    :param balance: credits, according to the last response of the service.
-    """
-
-    prices: Prices
-    balance: Decimal
-
-    def needed(self, batch: RequestBatch) -> Decimal:
-        """Return the balance with which to go on, after a request that the credit did not cover.
-
-        Whatever the estimate says: the service has just said that this balance is too low.
-        """
-        cost = self.prices.total(batch.messages.destinations, batch.messages.parts)
-        return max(cost, self.balance + 1)
-
-
 class StopConditions:
     """Asked before every claim and notified of the end of every POST, by the sender's thread.
 
     :param window: the hours in which to send; None means any.
-    :param credit: what to wait for where the service refuses a request for want of it; None fails the send.
+    :param prices: of a send that waits for credit where the service refuses a request for want of it; None fails it.
+    :param balance: credits, as they were read before the send; None where that does not matter.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
         :data:`WINDOW_MESSAGES`; None means no limit.
     """
@@ -176,7 +158,8 @@ class StopConditions:
     def __init__(
         self,
         window: SendWindow | None = None,
-        credit: Credit | None = None,
+        prices: Prices | None = None,
+        balance: Decimal | None = None,
         max_error_rate: float | None = None,
         caution: Caution | None = None,
         *,
@@ -186,7 +169,9 @@ class StopConditions:
         self.paused: Pause | None = None
         self.caution = Caution() if caution is None else caution
         self._window = window
-        self._credit = credit
+        self._prices = prices
+        self.balance = balance
+        """Credits, as the last response stated them."""
         self._max_error_rate = max_error_rate
         self._clock = clock
         self._next_opening: datetime | None = None
@@ -203,45 +188,43 @@ class StopConditions:
 
     def too_late(self, messages: Outgoing) -> list[int]:
         """Return the places of messages that must not go now, because it is outside their hours."""
-        if self._window is None:
-            return []
-        now = datetime.fromtimestamp(self._clock(), timezone.utc)
-        late: list[int] = []
-        opening_for_all = closed_for_all(self._window, now)
-        for place, destination in enumerate(messages.destinations):
-            opening = opening_for_all or self._window.closed_until(now, destination)
-            if opening is not None:
-                late.append(place)
-                self._next_opening = min(opening, self._next_opening or opening)
-        if late and opening_for_all is not None:
-            self.stop_reason = StopReason(until=self._next_opening)
-        return late
+        late = self._openings(messages)
+        if late:
+            self._next_opening = min([*late.values(), *([self._next_opening] if self._next_opening else [])])
+            if self._window is not None and not self._window.recipient_time_zone:
+                self.stop_reason = StopReason(until=self._next_opening)
+        return list(late)
 
     def have_ended(self, messages: Outgoing) -> bool:
         """Return whether the hours of any of the messages have ended; any thread may ask."""
+        return bool(self._openings(messages))
+
+    def _openings(self, messages: Outgoing) -> dict[int, datetime]:
+        """Return when messages that must not go now may go, by their places."""
         if self._window is None:
-            return False
+            return {}
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
-        if not self._window.recipient_time_zone:
-            return self._window.closed_until(now) is not None
-        return any(self._window.closed_until(now, each) is not None for each in messages.destinations)
+        for_all = closed_for_all(self._window, now)
+        openings = (for_all or self._window.closed_until(now, each) for each in messages.destinations)
+        return {place: opening for place, opening in enumerate(openings) if opening is not None}
 
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
         """Record a response.
 
         :raises TooManyErrorsError: the service refuses or calls faulty too many of the last messages.
         """
-        if self._credit is not None:
-            self._credit.balance = response.remaining_balance
+        self.balance = response.remaining_balance
         if self._max_error_rate is not None:
             submitted = len(batch.messages)
             self._judge(submitted, submitted - min(submitted, response.messages), self._max_error_rate)
 
     def not_processed(self, batch: RequestBatch, error: BaseException) -> bool:
         """Record a request that was not processed, and return whether it only waits for credit."""
-        if self._credit is None or not is_out_of_credit(error):
+        if self._prices is None or not is_out_of_credit(error):
             return False
-        self.stop_reason = StopReason(credit=self._credit.needed(batch))
+        cost = self._prices.total(batch.messages.destinations, batch.messages.parts)
+        # Whatever the estimate says: the service has just said that this balance is too low.
+        self.stop_reason = StopReason(credit=max(cost, (self.balance or Decimal(0)) + 1))
         return True
 
     def all_read(self) -> None:

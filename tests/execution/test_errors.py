@@ -111,7 +111,7 @@ def unknown(held, awaited=()):
 def request(request_id, evidence=None, messages=1):
     """A request as the ledger has it."""
     of_request = (request_id, "spring", "bulk", UNKNOWN, messages, None, messages, 0.0, 1.0, None, "no response")
-    return RequestRow(*of_request, "d", "t", "r", -1, 1, evidence=evidence)
+    return RequestRow(*of_request, "d", "t", "r", -1, 1, 1, evidence=evidence)
 
 
 def told(verdict, words):

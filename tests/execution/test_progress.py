@@ -265,7 +265,7 @@ def told(ledger_path, clock):
 @pytest.fixture
 def sender(told):
     """What the attempt has sent, as its sender counts it for others to see."""
-    sender = SimpleNamespace(taken=0, balance=None, stop_conditions=SimpleNamespace(paused=None))
+    sender = SimpleNamespace(taken=0, stop_conditions=SimpleNamespace(paused=None, balance=None))
     told.sends(sender)
     return sender
 
@@ -386,6 +386,6 @@ def test_the_balance_is_told_when_it_changes(told, after, metrics, sender):
     """It is a gauge; and 1000000 is a post-paid account's, which has none."""
     told.begin(free(10), 10)
     for balance in (None, 5.0, 5.0, 4.0, 1_000_000.0):
-        sender.balance = balance
+        sender.stop_conditions.balance = balance
         after(0.5)
     assert metrics.values("sms.balance") == [5.0, 4.0]

@@ -76,8 +76,8 @@ def test_a_machine_that_vanished_keeps_others_waiting_for_seconds(postgres_url, 
 
 def test_the_lock_of_an_idle_transaction_goes_to_the_next_one(postgres_url, monkeypatch):
     """Nothing of the idle transaction is kept; if its process lives after all, it is told to try again."""
-    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
     store, other = open_postgres(postgres_url), open_postgres(postgres_url)
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
 
     def vanish():
         with store.write(7) as connection:
@@ -113,12 +113,13 @@ def test_a_machine_that_pauses_within_a_claim_claims_again(postgres_url, service
 @pytest.fixture
 def pauses(monkeypatch):
     """Numbers of locks: the first transaction that holds one of them then does nothing until the server ends it."""
-    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
     numbers, hold = [], PostgresBackend._lock
 
     def pause_first(backend, connection, number, *arguments, **options):
+        pauses = number in numbers
+        monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2 if pauses else 3600.0)
         hold(backend, connection, number, *arguments, **options)
-        if number in numbers:
+        if pauses:
             numbers.remove(number)
             time.sleep(0.6)
 

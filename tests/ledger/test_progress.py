@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
@@ -11,14 +10,10 @@ from support.sending import claimant, people
 from support.told import tell
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.attempts import connections_of, failed_on_unknown, note_progress, of_summary, register
+from airflow_provider_sms.ledger.attempts import connections_of, failed_on_unknown, note_progress, register
 from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.reporting.row_counts import RowCounts
-from airflow_provider_sms.reporting.summary import Sums, summarise
-
-NUMBER = "27820000001"
 
 
 @pytest.fixture
@@ -118,21 +113,6 @@ def test_a_request_has_the_connection_of_its_attempt(store):
     for number, conn_id in ((1, "one"), (2, "two")):
         note_progress(store, "spring", number, "failed", conn_id=conn_id)
     assert connections_of(store, [*made, 4711]) == {made[0]: "one", made[1]: "two"}
-
-
-def test_a_summary_is_noted_without_what_the_service_may_have_made_up(store, notes):
-    """Neither names and values of counters that nobody knows, nor a number in a network's name."""
-    sums = Sums(requests=1, cost=Decimal("3.50"))
-    sums.cost_breakdown = {"Local": (Decimal(2), 2), f"of {NUMBER}": (Decimal("1.50"), 1)}
-    sums.error_report.update({"OptedOuts": 2, "Text to Ann": int(NUMBER)})
-    noted = of_summary(summarise("c", RowCounts(accepted=3, invalid=2), sums))
-    assert noted["cost_breakdown"] == {
-        "Local": {"cost": 2.0, "quantity": 2},
-        "of 2782*****01": {"cost": 1.5, "quantity": 1},
-    }
-    assert noted["error_report"] == {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 2, "Faults": 0}
-    assert (noted["accepted"], noted["invalid"], noted["rows"], noted["cost"]) == (3, 2, 5, 3.5)
-    assert "Ann" not in json.dumps(noted)
 
 
 @pytest.fixture

@@ -411,20 +411,20 @@ def chunk_of(send, destinations):
 def test_a_message_of_which_the_balance_told_says_so(mine, status):
     """There is no response to look at, so the row has the sum that stands for it."""
     words = "The balance fell by 100, exactly what request 7 costs: it was taken."
-    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, words, "d", "t", "r", -1, 1, mine)
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, words, "d", "t", "r", -1, 1, 1)
     told = record._replace(evidence=KeptEvidence("charged", words, 3.0))
-    assert status_of(told) == RowStatus(status, words, 7, None, 2_500_000)
+    assert status_of(told, mine=mine) == RowStatus(status, words, 7, None, 2_500_000)
 
 
 def test_a_message_that_a_person_called_sent_has_no_reason():
     """Whatever the balance told: the reason in the ledger is still why the request was unknown."""
-    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, "timeout", "d", "t", "r", -1, 1)
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, "timeout", "d", "t", "r", -1, 1, 1)
     for evidence in (None, KeptEvidence("undecided", "No balance is known before it.", 3.0)):
-        assert status_of(record._replace(evidence=evidence)).reason is None
+        assert status_of(record._replace(evidence=evidence), mine=True).reason is None
 
 
 def test_a_recorded_reason_keeps_its_figures():
     """Its numbers were masked before it was recorded: a status beside a code is no number of a person."""
     reason = "bulkmessages: the service refused the request (HTTP 400, 10042): no route to 2782*****01"
-    record = RequestRow(7, "c", "bulk", UNKNOWN, 1, None, 0, 1.5, 2.5, None, reason, "d", "t", "r", -1, 1)
-    assert status_of(record).reason == reason
+    record = RequestRow(7, "c", "bulk", UNKNOWN, 1, None, 0, 1.5, 2.5, None, reason, "d", "t", "r", -1, 1, 1)
+    assert status_of(record, mine=True).reason == reason

@@ -92,8 +92,3 @@ def test_retry_after_is_granted_within_reason():
     """The wait that the service asks for is kept, but not for an hour."""
     backoff = Backoff(longest_retry_after=300.0)
     assert [backoff.wait(1, asked) for asked in (0.0, 17.0, 3600.0)] == [0.0, 17.0, 300.0]
-
-
-def test_a_request_that_waits_with_others_has_more_attempts():
-    """While the service takes other requests, one that is turned away is posted three times as often."""
-    assert Backoff(attempts=10).attempts_beside_others == 30

@@ -23,7 +23,6 @@ from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.stop_conditions import (
     MAX_LOST_ALONE,
     Caution,
-    Credit,
     StopConditions,
     StopReason,
 )
@@ -64,7 +63,7 @@ def answer_with(balance, messages):
 
 
 def credit(balance):
-    return StopConditions(credit=Credit(Prices(1), Decimal(balance)))
+    return StopConditions(prices=Prices(1), balance=Decimal(balance))
 
 
 def test_nothing_is_claimed_outside_of_the_hours(sender, service, enter):

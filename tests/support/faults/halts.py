@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
-from airflow_provider_sms.sending.stop_conditions import Credit, StopConditions
+from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.state import SandboxState
@@ -39,12 +39,10 @@ class Halts:
         :param people: people in the table.
         """
         looks = iter(range(2 * (self.requests or 0)))  # before its claim, and before its POST
-        credit = None
-        if self.balance is not None:
-            credit = Credit(Prices(1), Decimal(self.balance))
         return StopConditions(
             None if self.requests is None else _HOURS,
-            credit,
+            None if self.balance is None else Prices(1),
+            None if self.balance is None else Decimal(self.balance),
             clock=lambda: _NIGHT if next(looks, None) is None else _NOON,
         )
 

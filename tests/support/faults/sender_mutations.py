@@ -208,8 +208,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "a slot is free before its outcome is recorded",
         "sending/schedule.py",
-        "return self._limit - in_flight - len(self._waiting)",
-        "return self._limit - len(self._waiting)",
+        "return self._limit - in_flight - len(self.waiting)",
+        "return self._limit - len(self.waiting)",
         (SENDER,),
         first="test_at_most_concurrency_requests_are_open",
     ),

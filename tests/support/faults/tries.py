@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 from airflow_provider_sms.exceptions import LedgerError, ServiceError, SmsError
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.account import Account
-from airflow_provider_sms.ledger.attempts import of_summary, register
+from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -246,7 +246,7 @@ def attempt(
                 error = error or failure
                 table.count_without_ledger()
             if stop_conditions.stop_reason is None:
-                notes.note("ended", of_summary(table.summary(campaign.name, reconciled)))
+                notes.note("ended", table.summary(campaign.name, reconciled))
     except SmsError as failure:
         error = failure
     return Ended(table.summary(campaign.name, reconciled), error, halted=stop_conditions.stop_reason is not None)

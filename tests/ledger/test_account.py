@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
+from airflow_provider_sms.ledger.account import KeptEvidence, sentences, verdict_words
 
 
 @pytest.mark.parametrize(

@@ -366,8 +366,7 @@ def test_certain_numbers_are_read_as_by_the_parser(region):
     """What is certain by the patterns of a column is what the parser reads, valid today, for every region's plan."""
     numbers = sorted(set(numbers_near(region, 60)))
     for within in (None, region):
-        found = zip(numbers, _certain(pa.array(numbers), within).to_pylist(), strict=True)
-        certain = {number: digits for number, digits in found if digits}
+        certain = {n: d for n, d in zip(numbers, _certain(pa.array(numbers), within).to_pylist(), strict=True) if d}
         assert {number: (digits, None, None) for number, digits in certain.items()} == {
             number: _read_text(number, within) for number in certain
         }

@@ -88,7 +88,7 @@ class BalanceTrigger(BaseTrigger):
         try:
             event = await self._wait()
         except SmsError as error:
-            event = {"status": "error", "message": str(error), "permanent": True}
+            event = {"status": "error", "message": str(error), "permanent": not error.transient}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]  # Airflow's is untyped
 
     async def _wait(self) -> dict[str, Any]:

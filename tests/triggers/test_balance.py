@@ -72,6 +72,12 @@ def test_an_error_that_waiting_cannot_end_fires_at_once(sms_default, fields):
     assert (event["status"], event["permanent"], "wrong-token" in event["message"]) == ("error", True, False)
 
 
+def test_a_connection_that_is_not_found_may_be_found_by_a_retry(airflow_home):
+    """Airflow says the same of a look-up that failed, as while its server restarts."""
+    event = fire(sms_conn_id="nowhere")
+    assert (event["status"], event["permanent"], "nowhere" in event["message"]) == ("error", False, True)
+
+
 def test_the_failures_of_the_sensor_count(sms_default, sandbox):
     """Failures before the deferral belong to the same row, and the message counts them."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from support.other_service import OtherService, served
 from support.pages import ROOT, blocks
-from support.reader import ACTIVATE, README, counts, dag_of
+from support.reader import ACTIVATE, README, SANDBOX, SETTINGS, TABLE, counts, dag_of
 
 TOKEN = "the-api-key-of-the-other-service"
 DOCS = ROOT / "docs"
@@ -29,8 +29,7 @@ def block(page, words, language="sh"):
 @pytest.fixture
 def ledger_of_campaign(campaign, home):
     """The file of the ledger of a campaign that was sent, beside which somebody has a terminal."""
-    connection = next(block.code for block in blocks(README, "sh") if "AIRFLOW_CONN" in block.code)
-    campaign.type(f"cd ~\n{ACTIVATE}\n{connection}", terminal=OPERATIONS)
+    campaign.type(f"cd ~\n{ACTIVATE}\n{SETTINGS}", terminal=OPERATIONS)
     return home / "sms-airflow" / "sms_ledger.db"
 
 
@@ -117,11 +116,8 @@ def server(postgres_server):
 
 def test_a_ledger_in_postgresql_is_used_by_argument_and_by_option(campaign, reader, server, home):
     """A task that names the page's connection sends, and another one, by the option, texts nobody again."""
-    _, sandbox, connection, table, *_ = (block.code for block in blocks(README, "sh"))
-    reader.start_sandbox(sandbox)
-    reader.type(ACTIVATE)
-    reader.type(connection)
-    reader.type(table)
+    reader.start_sandbox(f"{ACTIVATE}\n{SANDBOX}")
+    reader.type(f"{ACTIVATE}\n{SETTINGS}{TABLE}")
     place, code = dag_of(README)
     (argument,) = re.findall(
         r'^ *(ledger_conn_id="\w+",)', block("several-tasks.md", "ledger_conn_id", "python"), re.MULTILINE

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 
 import pytest
 from support.airflow import everything_logged
@@ -14,14 +15,13 @@ from airflow_provider_sms.sandbox.__main__ import _config, _parser
 README = ROOT / "README.md"
 TEXT = README.read_text()
 COMMANDS = "\n".join(block.code for block in blocks(README, "sh"))
-PLANNED, LOGGED, ERROR = (block.code for block in blocks(README, "text"))
+(PRINTED,) = (block.code for block in blocks(README, "text"))
+PLANNED, LOGGED, INBOX = re.fullmatch(r"(.*are ready\n)…\n(Campaign .*?\n)…\n(.*)", PRINTED, re.DOTALL).groups()
 PROOF = (ROOT / "docs" / "proof.md").read_text()
-(STARTED,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*)$", COMMANDS, re.MULTILINE)
+(STARTED,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*) &$", COMMANDS, re.MULTILINE)
 CONFIG = _config(_parser().parse_args(shlex.split(STARTED)))
-SENTENCES_ON_WHY = 3
-FIRST_SCREEN_LINES = 45
-WORDS_BEFORE_THE_TABLE = 110
-CHARACTERS_OF_A_PROMISE = 120
+FIRST_SCREEN_LINES = 36
+CHARACTERS_OF_A_PROMISE = 130
 DAG_LINES = 11
 FAULTS = {
     "one response is lost": "lost once",
@@ -65,6 +65,8 @@ def test_the_first_dag_does_what_is_said_of_it(run, sandbox):
         ("27830000002", "Hi Pieter, invoice INV-1042 of R89.90 is overdue. Paid already? Thank you."),
         ("27840000003", "Hi Naledi, invoice INV-1057 of R12400.00 is overdue. Paid already? Thank you."),
     } == set(sandbox.state.accepted_messages)
+    shown = [json.loads(f"{{{line.strip().rstrip(',')}}}")["content"] for line in INBOX.splitlines()]
+    assert shown == [text for _, text in sandbox.state.accepted_messages][::-1]
     assert run().xcoms["text_them"]["already_sent"] == 3
     assert len(sandbox.state.accepted) == 3
 
@@ -86,20 +88,11 @@ def test_another_wording_texts_nobody_again(run, sandbox):
     assert len(sandbox.state.accepted) == 3
 
 
-def test_a_lost_response_fails_with_the_error_that_is_shown(run, sandbox, tmp_path):
-    """After the README's fault and its new row, the task fails with the README's words; run again, it texts nobody."""
-    run()
-    (faults,) = re.findall(r"_sandbox/faults -d '(.*)'$", COMMANDS, re.MULTILINE)
-    (row,) = re.findall(r"^echo '(.*)' >> /tmp/overdue\.csv$", COMMANDS, re.MULTILINE)
-    sandbox.state.set_faults(json.loads(faults))
-    with (tmp_path / "overdue.csv").open("a") as file:
-        file.write(row + "\n")
-    with everything_logged() as output:
-        assert run().state == "failed"
-    assert ERROR.strip() in " ".join(output.getvalue().split())
-    assert len(sandbox.state.accepted) == 4
-    assert run().state == "failed"
-    assert len(sandbox.state.accepted) == 4
+def test_the_paste_copies_the_dag():
+    """Its program takes the DAG from the README, and no other block."""
+    (program,) = re.findall(r"^awk '(.*)' README\.md > ~/sms-airflow/dags/\w+\.py$", COMMANDS, re.MULTILINE)
+    taken = subprocess.run(["awk", program, README], capture_output=True, text=True, check=True)
+    assert [taken.stdout] == dags(README)
 
 
 def test_the_dag_is_the_quickstarts():
@@ -127,17 +120,31 @@ def test_a_dataframe_is_texted_in_the_same_campaign(path):
 
 
 def test_the_first_screen_is_short():
-    """Few words before the table, three sentences on why it is hard, a DAG of ten lines, four promises of a line."""
+    """One sentence, a DAG of ten lines, the table; then three promises and three limits, each of a line."""
     screen = TEXT[: TEXT.index("\n## ")]
-    assert len(screen[: screen.index("\n|")].split()) <= WORDS_BEFORE_THE_TABLE
-    (why,) = re.findall(r"^\*\*Why that is hard\.\*\* (.*?)\n\n", screen, re.MULTILINE | re.DOTALL)
+    _, first, *_ = screen.split("\n\n")
     (dag,) = dags(README)
-    assert len(re.findall(r"\.(?:\s|$)", why)) == SENTENCES_ON_WHY
+    assert len(re.findall(r"\.(?:\s|$)", first)) == 1
+    assert screen.index(first) < screen.index(dag) < screen.index("\n|")
     assert len(dag[dag.index("with DAG") :].splitlines()) == DAG_LINES
-    *_, promises = screen.strip().split("\n\n")
-    assert re.findall(r"^(?:- \*\*)?(\w*)", promises, re.MULTILINE) == ["Before", "During", "After", "Limits"]
-    assert max(map(len, promises.splitlines())) <= CHARACTERS_OF_A_PROMISE
     assert len(screen.splitlines()) <= FIRST_SCREEN_LINES
+    promises, limits = (_section(name).strip().splitlines() for name in ("Before, during, after", "Limits"))
+    assert [each.split("**")[1] for each in promises] == ["Before", "During", "After"]
+    assert [each[:2] for each in limits] == ["- "] * 3
+    assert max(map(len, promises + limits)) <= CHARACTERS_OF_A_PROMISE
+
+
+def _section(heading):
+    """Return the text under a heading."""
+    return TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_the_service_is_named_by_what_it_takes():
+    """Path, headers and fields of the README are those that the page *Which service* shows."""
+    service = (ROOT / "docs" / "service.md").read_text()
+    for part in re.findall(r"`([^`]+)`", _section("Which service")):
+        for word in re.findall(r"\w[\w/-]*", part):
+            assert word in service or word in {"Hi", "TOKEN"}, word
 
 
 def test_a_reader_meets_the_campaign_again():
@@ -153,9 +160,10 @@ def test_a_reader_meets_the_campaign_again():
         assert re.search(r"\b[Cc]ampaign `?reminders\b", (ROOT / "docs" / f"{page}.md").read_text()), page
 
 
-def test_the_order_is_that_of_the_first_half_hour():
-    """Install, connect, run, fail; then where to go."""
-    assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == ["Install", "Connect", "Run", "Fail", "Next", "Licence"]
+def test_the_order_is_that_of_questions():
+    """Try it, test it; what it promises, what it does not do, which service it needs; then where to go."""
+    order = ["Try it", "Test it", "Before, during, after", "Limits", "Which service", "Next", "Licence"]
+    assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == order
 
 
 def test_the_figures_are_those_of_the_proof_and_of_its_command():

@@ -21,6 +21,10 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 INSTALL = next(block.code for block in blocks(README, "sh") if "pip install" in block.code)
 (ENVIRONMENT,) = re.findall(r"venv ~/(\S+)", INSTALL)
 ACTIVATE = INSTALL.splitlines()[1]
+PASTE = next(block.code for block in blocks(README, "sh") if "airflow dags test" in block.code)
+SETTINGS = "".join(re.findall(r"^export .*\n", PASTE, re.MULTILINE))
+(TABLE,) = re.findall(r"^mkdir .*^CSV\n", PASTE, re.MULTILINE | re.DOTALL)
+(SANDBOX,) = re.findall(r"^(python -m airflow_provider_sms\.sandbox .*) &$", PASTE, re.MULTILINE)
 BUSY = {
     # Airflow prints at once what it prints to a terminal, and not to a pipe.
     "PYTHONUNBUFFERED": "1",
@@ -171,8 +175,9 @@ class WebUser:
 
 
 def dag_of(page):
-    """Return the first DAG of a page, and the place below the home folder where the page says to save it."""
-    place, *_ = re.findall(r"^Save th(?:e|is) DAG(?: above)? as `~/(\S+)`", page.read_text(), re.MULTILINE)
+    """Return the first DAG of a page, and the place below the home folder where it goes."""
+    saved = r"^(?:Save this DAG as `|awk .* README\.md > )~/([^\s`]+)"
+    place, *_ = re.findall(saved, page.read_text(), re.MULTILINE)
     return place, next(block.code for block in blocks(page) if block.is_dag)
 
 

@@ -19,6 +19,7 @@ import json
 from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +70,10 @@ def message_keys(
     return keys
 
 
+def _uuid_text(value: bytes) -> str:
+    return str(UUID(bytes=value))
+
+
 def _delimited(texts: pa.Array) -> pa.Array:
     """Put each text's length before it, so that two columns cannot run together; null is a dash without a length."""
     lengths = pc.utf8_length(texts).cast(pa.string())
@@ -85,7 +90,9 @@ def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a key column in its canonical form: strings, null for null and NaN."""
     column, types = plain(column), pa.types
     if is_binary(column.type):
-        return by_value(getattr(column, "storage", column), bytes.hex)
+        values = getattr(column, "storage", column)
+        # Of 16 bytes are UUIDs, which other formats store as text; not all versions of pyarrow tell.
+        return by_value(values, _uuid_text if values.type == pa.binary(16) else bytes.hex)
     if types.is_timestamp(column.type) and column.type.tz:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     texts = tidy(column) if is_text(column.type) else column.cast(pa.string())

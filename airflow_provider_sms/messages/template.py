@@ -31,6 +31,7 @@ from airflow_provider_sms.recipients.columns import (
 )
 from airflow_provider_sms.recipients.values import (
     LOST_FROM,
+    LOST_TEXT,
     fits_text,
     format_value_in,
     is_number_format,
@@ -153,7 +154,9 @@ def is_value(kind: pa.DataType) -> bool:
 
 def too_large(column: pa.Array) -> tuple[pa.Array, str] | None:
     """Return which values neither a text nor a key can hold, and why; None where there are none."""
-    if is_float(column.type):
+    if is_text(column.type):
+        rows, reason = pc.match_substring_regex(column, LOST_TEXT), LOST_DIGITS
+    elif is_float(column.type):
         rows, reason = pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64]))), LOST_DIGITS
     else:
         rows, reason = beyond_calendar(column), NO_CALENDAR
@@ -187,7 +190,7 @@ def _faults_of(batch: pa.RecordBatch, name: str, used_by: str) -> Iterator[Fault
         column = tidy(column)
         yield missing_words(column), name, MISSING_WORD
         column = without_missing(column)
-    elif (found := too_large(column)) is not None:
+    if (found := too_large(column)) is not None:
         yield found[0], name, found[1]
     yield pc.is_null(column, nan_is_null=True), name, NO_VALUE
 
@@ -197,7 +200,7 @@ def _texts(batch: pa.RecordBatch, field: Field) -> pa.Array:
     column, spec, types = column_of(batch, field.column, USED_BY), field.spec, pa.types
     kind = column.type
     if is_text(kind):
-        values = without_missing(tidy(column))
+        values = without_too_large(without_missing(tidy(column)))
         return by_value(values, lambda value: _written(value, spec)) if spec else values
     if types.is_null(kind) or (types.is_integer(kind) and not spec):
         return column.cast(pa.string())

@@ -39,8 +39,13 @@ from airflow_provider_sms.recipients.values import LOST_FROM, is_missing
 
 _SHORTEST, _LONGEST = 7, 15
 """Digits of a number with its country code: the most are those of E.164."""
+_LONGEST_CELL = 100
+"""Characters; the patterns below take a time that grows with their square."""
+_FRENCH_PLAN = (33, 262, 508, 590, 594, 596)
+"""Country codes of one numbering plan: 0692 12 34 56 is +262, also where it is dialled in France."""
 
 NO_NUMBER = "no number"
+SHEET_ERROR = "a spreadsheet's error in the place of a number"
 EXPONENT = "written with an exponent, digits were lost: store the column as text"
 SHORT_FLOAT = "stored as a float too short for it, digits were lost: store the column as text"
 DECIMALS = "has decimals, so it is not a phone number"
@@ -155,6 +160,10 @@ def _read_text(written: str, region: str | None) -> Reading:
         number = found[1] or found[2]
     compact = _SEPARATORS.sub("", number)
     digits = compact.removeprefix("+")
+    if len(number) > _LONGEST_CELL:
+        return Reading(None, CHARACTERS)
+    if number.startswith("#") and is_missing(number):
+        return Reading(None, SHEET_ERROR)
     if not digits or is_missing(number):
         return Reading(None, NO_NUMBER)
     if reason := next((why for why, notation in _NOTATIONS.items() if re.fullmatch(notation, number)), None):
@@ -164,7 +173,7 @@ def _read_text(written: str, region: str | None) -> Reading:
     is_abroad = compact[0] == "+" or _TRUNK_ZERO.search(number) is not None
     if compact.startswith("00") and (is_abroad or region is None or _metadata(region).international_prefix == "00"):
         is_abroad, digits = True, digits.removeprefix("00")
-    return _judge(_GROUPS.split(number.strip("+ \t()")), digits, region, is_abroad=is_abroad)
+    return _judge(_GROUPS.split(number.strip("+ \t()./-")), digits, region, is_abroad=is_abroad)
 
 
 def _judge(groups: list[str], digits: str, region: str | None, *, is_abroad: bool) -> Reading:
@@ -175,7 +184,7 @@ def _judge(groups: list[str], digits: str, region: str | None, *, is_abroad: boo
     """
     within = None if is_abroad else region
     candidates = _readings(digits, within)
-    chosen = _choose(candidates)
+    chosen = _choose(candidates, by_kind=not digits.startswith("00"))
     best = chosen or next(iter(candidates), None)
     if _holds_several(groups, digits, within, best):
         return Reading(None, SEVERAL)
@@ -194,7 +203,8 @@ def _readings(digits: str, region: str | None) -> list[_Candidate]:
     elif digits.startswith("00"):
         # Where another prefix than 00 is dialled, 00 means a plus all the same.
         dialled = re.match(_metadata(region).international_prefix, digits)
-        own, coded = dialled and _parse(digits, region), _parse(f"+{digits.removeprefix('00')}")
+        own, coded = _parse(digits, region), _parse(f"+{digits.removeprefix('00')}")
+        own = own if dialled or (own and own.is_valid) else None
     else:
         begins = digits.startswith(str(_metadata(region).country_code))
         own, coded = _parse(digits, region), _parse(f"+{digits}") if begins else None
@@ -203,15 +213,18 @@ def _readings(digits: str, region: str | None) -> list[_Candidate]:
     return list(dict.fromkeys(filter(None, (own, coded))))
 
 
-def _choose(candidates: list[_Candidate]) -> _Candidate | None:
+def _choose(candidates: list[_Candidate], *, by_kind: bool = True) -> _Candidate | None:
     """Return the only possible number, the only valid one, or the only mobile, since texts go to mobiles.
 
     4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one.
+
+    :param by_kind: whether the kind decides; it says nothing of 0011 65 6733 5681, dialled from Australia or with 00.
     """
     possible = [each for each in candidates if each.is_possible]
     valid = [each for each in possible if each.is_valid]
     mobile = [each for each in valid if each.is_mobile]
-    return next((fitting[0] for fitting in (possible, valid, mobile) if len(fitting) == 1), None)
+    sets = (possible, valid, mobile) if by_kind else (possible, valid)
+    return next((fitting[0] for fitting in sets if len(fitting) == 1), None)
 
 
 def _holds_several(groups: list[str], digits: str, region: str | None, best: _Candidate | None) -> bool:
@@ -277,6 +290,11 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
         return dropped and dropped._replace(is_possible=dropped.is_valid)
     is_possible = kind != PhoneNumberType.UNKNOWN or len(national) == usual
     is_possible &= _SHORTEST <= len(code) + len(national) <= _LONGEST
+    if is_possible and kind == PhoneNumberType.UNKNOWN:
+        # A zero that is not dialled from abroad, or a line of another country of the plan.
+        plan = _FRENCH_PLAN if number.country_code in _FRENCH_PLAN else ()
+        others = (phonenumbers.parse(f"+{other}{national}") for other in plan)
+        is_possible &= not (national.startswith("0") or any(map(phonenumbers.is_valid_number, others)))
     if kind not in _MOBILE and (national.startswith(code) or kind == PhoneNumberType.UNKNOWN):
         # Two country codes in a row, as in +49 49 151 12345678: some fixed lines in Germany are as long.
         inner = _parse(f"+{national}")

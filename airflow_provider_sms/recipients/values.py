@@ -62,6 +62,8 @@ _TOO_NARROW = re.compile("#{3,}")
 
 LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
 """The first whole number that a float cannot tell from its neighbour, by the float's number of bits."""
+LOST_TEXT = r"^-?[0-9]\.[0-9]{17}e[+][0-9]+$"
+"""A pattern of the text of such a float, beside values of another kind: its digits are lost, and it is refused."""
 
 
 # Each of these is the inside of a regular expression's class.
@@ -258,7 +260,7 @@ def value_text(value: Any) -> str | None:
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return None
     if isinstance(value, float) and abs(value) >= lost_from:
-        return format(value, ".17e")  # its digits are lost, and it is refused where they matter
+        return format(value, ".17e")  # as LOST_TEXT tells
     if hasattr(value, "to_pydatetime"):
         value = value.to_pydatetime(warn=False)
     if isinstance(value, (bool, int, float, Decimal, dt.date, dt.time)):

@@ -107,7 +107,7 @@ ALIKE = {
     ],
     "INV-1": [pa.array([" INV-1\u00a0"])],
     "01ff": [pa.array([b"\x01\xff"], kind) for kind in (pa.binary(), pa.large_binary(), pa.binary(2))],
-    uuid.UUID(int=7).hex: [pa.array([uuid.UUID(int=7).bytes], UUIDS)],
+    str(uuid.UUID(int=7)): [pa.array([uuid.UUID(int=7).bytes], UUIDS), pa.array([str(uuid.UUID(int=7))])],
     "2025-03-01": [
         pa.array([at(2025, 3, 1)], pa.timestamp("s")), pa.array([at(2025, 3, 1)], pa.timestamp("ns")),
         pa.array([dt.date(2025, 3, 1)]), pa.array([dt.date(2025, 3, 1)], pa.date64()), pa.array(["2025-03-01"]),

@@ -24,6 +24,7 @@ from airflow_provider_sms.recipients.numbers import (
     NO_CODE,
     NO_NUMBER,
     SEVERAL,
+    SHEET_ERROR,
     SHORT_FLOAT,
     _certain,
     _read_text,
@@ -63,7 +64,8 @@ def test_national_numbers_are_completed(text):
 
 
 REFUSED = {
-    NO_NUMBER: [None, "", " \t", "\u00a0", "-", "+", "nan", "#REF!", "#N/A", "Err:502"],
+    NO_NUMBER: [None, "", " \t", "\u00a0", "-", "+", "nan", "Err:502"],
+    SHEET_ERROR: ["#REF!", "#N/A", "########"],
     EXPONENT: ["2.78E+10", "2.7821234567E+10", "2.7821234567e10", "2,78E+10", "278E8"],
     # 082123.0000 may be the number 082 123 0000: cut at the point, it would be the number of somebody else.
     DECIMALS: ["27821234567.5", "0821234.567", "27 82 123 4567.0", "082123.0000", "2782123.0000", "+2782123.0000",
@@ -72,13 +74,14 @@ REFUSED = {
     DATE: ["12/03/2024", "2024-03-12", "2024/3/1", "31.12.2025", "1-1-1990"],
     CHARACTERS: ["27821234567,0", "082 123 4567 x7", "082 123 4567;ext=7", "082 123 4567 or 083 123 4567",
                  "082FLOWERS", "++27821234567", "27+821234567", "27_821234567", "n/a", "2782123456\u00b9",
-                 "27\n821234567"],
+                 "27\n821234567", "1" * 101],
     IMPOSSIBLE: [
         "+123456", "+1234567890123456", "+27 (0)1", "+999 (0)82 123 4567",
         "+0821234567", "00 082 123 4567", "+0027821234567", "000821234567",  # a plus is followed by a country code
         "+27 82 123 45678", "+27 82 123 456789", "+44 7911 12345", "+44 7911 1234567",  # digits too many or too few
         "+27 27 82 123 4567", "+49 49 151 12345678", "+49 27 82 123 4567",  # two country codes
         "+1 253 0000", "+254 722 555 0101",  # dialled within one area only
+        "+267 (0)345 8951", "+597 (0)215834", "+33 692 12 34 56", "+262 612 34 56 78",  # no trunk zero; +262 and +33
         "+999999999999",  # no country has the code
         "+52 1 55 1234 5678", "+229 97 12 34 56", "+225 07 12 34 56", "+84 120 123 4567",  # their countries changed
     ],
@@ -104,8 +107,12 @@ REFUSED_IN = {
     (None, NO_CODE): ["0821234567", "082 123 4567", "820000001", "82 123 4567", "2782123456789012"],
     # A number that makes sense in two ways may be another person's, so nobody guesses.
     ("SE", AMBIGUOUS): ["468123456"],  # of Stockholm
-    ("KR", AMBIGUOUS): ["0082 010 2000 0000"],  # after 008, it is a number in Egypt
-    ("BR", AMBIGUOUS): ["00254 0712 123456"],  # and after 0025, one in Romania
+    # After 008, they are numbers in Egypt and Gabon; the last one is Korea's own, or a Russian mobile.
+    ("KR", AMBIGUOUS): ["0082 010 2000 0000", "0082 417 509836", "00798-8521-3644"],
+    ("BR", AMBIGUOUS): ["00254 0712 123456", "0055 45 3523-4567"],  # Romania after 0025, Denmark after 0055
+    ("AU", AMBIGUOUS): ["0011 65 6733 5681"],  # Singapore, or the United States after 00
+    ("FR", IMPOSSIBLE_HERE): ["0692 12 34 56"],  # dialled in Réunion, +262
+    ("DE", SEVERAL): ["0171 1234567 8.", "030 123456-78."],
 }  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def test_the_pages_know_every_stored_state_of_progress():
 
 def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
     """States and counters are those that ledgers and dashboards have."""
-    stored, failed, paused = [], [], types.SimpleNamespace(paused=object(), stop_reason=None)
+    stored, failed, paused = [], [], types.SimpleNamespace(paused=object(), balance=None)
     ti = types.SimpleNamespace(dag_id="d", task_id="t", try_number=1)
     with closing(open_sqlite(tmp_path / "ledger.db")) as store:
 
@@ -112,7 +112,7 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
             watching = Progress({"ti": ti}, "sms_default", store, claimant_id, "spring", clock=clock)
             watching.begin(RowCounts(not_sent=7), 7)
             outcome.append(state_of(claimant_id))
-            watching.sends(types.SimpleNamespace(taken=1, balance=None, stop_conditions=paused))
+            watching.sends(types.SimpleNamespace(taken=1, stop_conditions=paused))
             clock.now = 60.0
             watching.beat()
             outcome.append(state_of(claimant_id))
@@ -166,7 +166,7 @@ SUMMARY = (
 )  # fmt: skip
 PLAN = (
     "id", "campaign", "rows", "valid", "invalid", "duplicate", "suppressed", "already_sent", "unknown", "to_send",
-    "repeats", "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts", "markdown",
+    "repeats", "requests", "parts", "cost", "balance", "post_paid", "texts", "markdown",
 )  # fmt: skip
 TEXTS = ("ucs2_messages", "ucs2_parts", "most_parts", "most_parts_row", "forcing")
 

@@ -288,7 +288,7 @@ CASES: dict[str, Case] = {
         {"source": [{"destination": "#REF!"}]},
         FAILS,
         AirflowFailException,
-        f"1 of 1 row cannot be texted: 1 time no number. {CORRECT}",
+        f"1 of 1 row cannot be texted: 1 time a spreadsheet's error in the place of a number. {CORRECT}",
     ),
     "a spreadsheet's error in a text": Case(
         {"source": [ROW | {"first_name": "#NAME?"}], "message": "Hi {first_name}"},

@@ -39,6 +39,8 @@ from airflow_provider_sms.recipients.values import LOST_FROM, is_missing
 
 _SHORTEST, _LONGEST = 7, 15
 """Digits of a number with its country code: the most are those of E.164."""
+_SHEET_ERRORS = ("#", "Err:", "Loading")
+"""How the words begin that a spreadsheet writes over a number, other than words such as NULL, where there is none."""
 _LONGEST_CELL = 100
 """Characters; the patterns below take a time that grows with their square."""
 _FRENCH_PLAN = (33, 262, 508, 590, 594, 596)
@@ -162,7 +164,7 @@ def _read_text(written: str, region: str | None) -> Reading:
     digits = compact.removeprefix("+")
     if len(number) > _LONGEST_CELL:
         return Reading(None, CHARACTERS)
-    if number.startswith("#") and is_missing(number):
+    if number.startswith(_SHEET_ERRORS) and is_missing(number):
         return Reading(None, SHEET_ERROR)
     if not digits or is_missing(number):
         return Reading(None, NO_NUMBER)
@@ -291,10 +293,10 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
     is_possible = kind != PhoneNumberType.UNKNOWN or len(national) == usual
     is_possible &= _SHORTEST <= len(code) + len(national) <= _LONGEST
     if is_possible and kind == PhoneNumberType.UNKNOWN:
-        # A zero that is not dialled from abroad, or a line of another country of the plan.
         plan = _FRENCH_PLAN if number.country_code in _FRENCH_PLAN else ()
-        others = (phonenumbers.parse(f"+{other}{national}") for other in plan)
-        is_possible &= not (national.startswith("0") or any(map(phonenumbers.is_valid_number, others)))
+        if any(phonenumbers.is_valid_number(phonenumbers.parse(f"+{other}{national}")) for other in plan):
+            return None  # it is no former spelling either
+        is_possible = not national.startswith("0")  # a zero that is not dialled from abroad
     if kind not in _MOBILE and (national.startswith(code) or kind == PhoneNumberType.UNKNOWN):
         # Two country codes in a row, as in +49 49 151 12345678: some fixed lines in Germany are as long.
         inner = _parse(f"+{national}")

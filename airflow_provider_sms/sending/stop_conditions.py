@@ -205,6 +205,8 @@ class StopConditions:
             return {}
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
         for_all = closed_for_all(self._window, now)
+        if not (for_all or self._window.recipient_time_zone):
+            return {}
         openings = (for_all or self._window.closed_until(now, each) for each in messages.destinations)
         return {place: opening for place, opening in enumerate(openings) if opening is not None}
 

@@ -64,8 +64,8 @@ def test_national_numbers_are_completed(text):
 
 
 REFUSED = {
-    NO_NUMBER: [None, "", " \t", "\u00a0", "-", "+", "nan", "Err:502"],
-    SHEET_ERROR: ["#REF!", "#N/A", "########"],
+    NO_NUMBER: [None, "", " \t", "\u00a0", "-", "+", "nan", "NULL"],
+    SHEET_ERROR: ["#REF!", "#N/A", "########", "Err:502", "Loading..."],
     EXPONENT: ["2.78E+10", "2.7821234567E+10", "2.7821234567e10", "2,78E+10", "278E8"],
     # 082123.0000 may be the number 082 123 0000: cut at the point, it would be the number of somebody else.
     DECIMALS: ["27821234567.5", "0821234.567", "27 82 123 4567.0", "082123.0000", "2782123.0000", "+2782123.0000",

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.keys import KEY_TYPE, is_binary, message_keys
-from airflow_provider_sms.messages.parts import BASIC, SEPTETS_PART, SEPTETS_SINGLE, count_parts
+from airflow_provider_sms.messages.parts import BASIC, SEPTETS_PART, SEPTETS_SINGLE, count_parts, is_gsm
 from airflow_provider_sms.messages.spool import SCHEMA
 from airflow_provider_sms.messages.template import Template, TextColumn, is_value, too_large, without_too_large
 from airflow_provider_sms.recipients.columns import (
@@ -97,6 +97,7 @@ class Composer:
         texts = pc.if_else(valid, texts, constant(None))
         # Invalid rows are digested and counted, too, as if they had an empty text: a case less.
         contents = pc.fill_null(texts, constant(""))
+        parts, are_ucs2 = _parts_of(contents)
         keys = message_keys(
             pc.fill_null(cleaned.digits, constant("")),
             contents,
@@ -107,7 +108,8 @@ class Composer:
                 _or_as_written(cleaned.digits, numbers),
                 texts,
                 pa.Array.from_buffers(KEY_TYPE, len(batch), [valid.buffers()[1], pa.py_buffer(b"".join(keys))]),
-                pa.Array.from_buffers(pa.int32(), len(batch), [None, pa.py_buffer(_parts_of(contents))]),
+                pa.Array.from_buffers(pa.int32(), len(batch), [None, pa.py_buffer(parts)]),
+                mask(are_ucs2),
                 columns,
                 reasons,
             ],
@@ -127,13 +129,14 @@ class Composer:
                 yield found[0], name, found[1]
 
 
-def _parts_of(texts: pa.Array) -> npt.NDArray[np.int32]:
-    """Count the SMS parts of texts, those of one septet a character at once; one by one doubles a dry run."""
+def _parts_of(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """Count the SMS parts of texts, and tell which are in UCS-2; one by one would double a dry run."""
     lengths = integers(pc.utf8_length(texts))
     parts = np.where(lengths <= SEPTETS_SINGLE, 1, -(-lengths // SEPTETS_PART)).astype(np.int32)
-    others = pc.match_substring_regex(texts, f"[^{re.escape(BASIC)}]")
-    parts[chosen(others)] = [count_parts(text) for text in texts.filter(others).to_pylist()]
-    return parts
+    rows = ~chosen(pc.match_substring_regex(texts, f"^[{re.escape(BASIC)}]*$"))
+    others, are_ucs2 = texts.filter(mask(rows)).to_pylist(), np.zeros(len(texts), np.bool_)
+    parts[rows], are_ucs2[rows] = [count_parts(text) for text in others], [not is_gsm(text) for text in others]
+    return parts, are_ucs2
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:

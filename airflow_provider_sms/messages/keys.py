@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
-from itertools import pairwise
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -59,13 +58,12 @@ def message_keys(
     base, identity = _BY_TEXT, [contents]
     if key_values is not None:
         base, identity = _BY_COLUMNS, [_delimited(canonical(column)) for column in key_values]
-    whole = pc.binary_join_element_wise(_delimited(destinations), *identity, constant(""))
-    _, offsets, texts = whole.buffers()
-    data, ends = memoryview(texts or b""), np.frombuffer(offsets, np.int32)[: len(whole) + 1].tolist()
+    # A colon ends the destination, which holds digits alone.
+    whole = pc.binary_join_element_wise(destinations, constant(":"), *identity, constant(""))
     copy, keys = base.copy, []
-    for start, end in pairwise(ends):
+    for each in whole.cast(pa.binary()).to_pylist():
         key = copy()
-        key.update(data[start:end])
+        key.update(each)
         keys.append(key.digest())
     return keys
 

@@ -21,7 +21,8 @@ EXTENSION = "\f^{}\\[~]|€"
 """Characters of two septets: an escape precedes each."""
 _ESCAPE = "\x1b"
 
-_is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
+is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
+"""Whether a text is sent in septets."""
 _ESCAPED = str.maketrans({character: _ESCAPE + character for character in EXTENSION})
 _parts_of_septets = re.compile(f".{{0,{SEPTETS_PART - 1}}}[^{_ESCAPE}]", re.DOTALL).findall
 """The parts of a text with its escapes; one at the end of a part would lose its character to the next."""
@@ -35,7 +36,7 @@ def count_parts(text: str) -> int:
     :param text: of any length.
     :returns: at least 1, also for an empty text.
     """
-    if _is_gsm(text):
+    if is_gsm(text):
         septets = text.translate(_ESCAPED)
         return 1 if len(septets) <= SEPTETS_SINGLE else len(_parts_of_septets(septets))
     units = text.encode("utf-16-be", "replace")  # of two bytes; emoji and the like are pairs of them

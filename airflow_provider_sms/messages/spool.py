@@ -32,6 +32,7 @@ SCHEMA = pa.schema(
         ("content", pa.string()),
         ("key", KEY_TYPE),
         ("parts", pa.int32()),
+        ("is_ucs2", pa.bool_()),
         ("column", pa.string()),
         ("reason", pa.string()),
     ]

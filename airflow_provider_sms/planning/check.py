@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import Balance
     from airflow_provider_sms.stop_flag import StopFlag
 
+_THREADS = 2
+"""Batches that are composed at once: most of the work is Arrow's, which leaves Python's lock to others."""
 _STOPPED = "Told to stop while the rows were checked; nothing was sent"
 
 
@@ -65,7 +69,7 @@ class CheckedTable:
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]
 
     def read(self, source: Source, stop: StopFlag, limits: Limits | None = None) -> None:
-        """Read and compose every row; anything found before an error is kept.
+        """Read and compose every row; anything found in the batches before an error is kept.
 
         :param stop: ends the check early.
         :raises LimitError: the source has too few or too many rows, beyond which none is read.
@@ -74,16 +78,18 @@ class CheckedTable:
         :raises SourceError: the source cannot be read.
         :raises TemplateError: the template does not fit a column.
         """
-        for batch in source.batches(self._composer.columns, self._composer.check):
-            rows = self._composer.compose(batch)
-            self.spool.add(rows)
-            if stop.is_set():
-                raise StoppedError(_STOPPED)
-            columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
-            of_number = pc.equal(columns, constant(self._composer.columns[0]))
-            self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
-            if limits is not None:
-                limits.check_rows(self.rows)
+        batches = source.batches(self._composer.columns, self._composer.check)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            while some := list(islice(batches, _THREADS)):
+                for rows in threads.map(self._composer.compose, some):
+                    self.spool.add(rows)
+                    if stop.is_set():
+                        raise StoppedError(_STOPPED)
+                    columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
+                    of_number = pc.equal(columns, constant(self._composer.columns[0]))
+                    self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
+                    if limits is not None:
+                        limits.check_rows(self.rows)
         if limits is not None:
             limits.check_enough(self.rows)
         self.spool.finish()

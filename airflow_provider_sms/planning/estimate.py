@@ -61,7 +61,7 @@ class Estimate:
         contents, parts = messages.column("content"), integers(messages.column("parts"))
         if not len(rows):
             return
-        ucs2 = chosen(pc.invert(pc.match_substring_regex(contents, f"^{_SEPTETS}*$")))
+        ucs2 = chosen(messages.column("is_ucs2"))
         self.cost += self.prices.total(messages.column("destination").to_pylist(), parts.tolist())
         self.messages += len(rows)
         self.parts += int(parts.sum())

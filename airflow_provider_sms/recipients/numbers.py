@@ -333,7 +333,9 @@ def _certain(texts: pa.Array, region: str | None) -> pa.Array:
     certain = pc.if_else(_are_coded(abroad), abroad, constant(None))
     if region is not None:
         certain = pc.coalesce(certain, _within(pc.if_else(pc.is_null(abroad), digits, constant(None)), region))
-    return pc.if_else(_are(certain, f"[0-9]{{{_SHORTEST},{_LONGEST}}}"), certain, constant(None))
+    lengths = pc.utf8_length(certain)
+    is_long = pc.and_(pc.greater_equal(lengths, constant(_SHORTEST)), pc.less_equal(lengths, constant(_LONGEST)))
+    return pc.if_else(is_long, certain, constant(None))
 
 
 def _are(texts: pa.Array, pattern: str) -> pa.Array:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.parts import encoding
 
-from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts
+from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, is_gsm
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.prices import Prices
 
@@ -30,6 +30,7 @@ def messages(destinations, contents, first_row=0):
         "destination": destinations,
         "content": texts,
         "parts": pa.array([*map(count_parts, contents)], pa.int32()),
+        "is_ucs2": [not is_gsm(each) for each in contents],
     }
     return np.arange(first_row, first_row + len(contents)), pa.RecordBatch.from_pydict(columns)
 

@@ -53,7 +53,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "a message is keyed by its row's number",
         "messages/keys.py",
-        "        key.update(data[start:end])\n",
+        "        key.update(each)\n",
         "        key.update(str(len(keys)).encode())\n",
         (KEYS, SCHEDULES),
     ),

@@ -187,7 +187,7 @@ def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
     ran = run_task(lambda: BulkSmsOperator(task_id="send", source=rows, message="Hi", campaign="c"))
     assert pushed(ran) == {"plan", "return_value", "responses"}
     assert (ran.summary.keys(), ran.xcoms["plan"].keys()) == (set(SUMMARY), set(PLAN))
-    assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("ffd6970f226d-44f9055f-2-2-0", [("bulk",)])
+    assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("09ff04712c8c-44f9055f-2-2-0", [("bulk",)])
     assert ran.xcoms["plan"]["texts"].keys() == set(TEXTS)
     assert ran.xcoms["plan"]["suppressed"] == 0
     (response,) = ran.xcoms["responses"]

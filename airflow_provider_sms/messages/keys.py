@@ -58,8 +58,7 @@ def message_keys(
     base, identity = _BY_TEXT, [contents]
     if key_values is not None:
         base, identity = _BY_COLUMNS, [_delimited(canonical(column)) for column in key_values]
-    # A colon ends the destination, which holds digits alone.
-    whole = pc.binary_join_element_wise(destinations, constant(":"), *identity, constant(""))
+    whole = pc.binary_join_element_wise(_delimited(destinations), *identity, constant(""))
     copy, keys = base.copy, []
     for each in whole.cast(pa.binary()).to_pylist():
         key = copy()

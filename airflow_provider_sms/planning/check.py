@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import StoppedError
@@ -90,6 +91,7 @@ class CheckedTable:
                     self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
                     if limits is not None:
                         limits.check_rows(self.rows)
+        pa.default_memory_pool().release_unused()  # what the threads would keep
         if limits is not None:
             limits.check_enough(self.rows)
         self.spool.finish()

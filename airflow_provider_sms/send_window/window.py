@@ -68,10 +68,10 @@ class SendWindow:
     _week: tuple[tuple[int, int] | None, ...] = field(init=False, repr=False, compare=False)
     """For each weekday from Monday, the first minute and the one after the last, counted from midnight; past 24 hours
     where the hours end on the next day. None means closed."""
-    _found: dict[tuple[str, ...], tuple[datetime, datetime, datetime | None]] = field(
+    _found: dict[tuple[str, ...], tuple[datetime, datetime | None]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """What was found last, by time zones: the span in which it holds, and when the window opens; None: it is open."""
+    """What was found last, by time zones: the minute, and when the window opens; None means that it is open."""
 
     def __post_init__(self) -> None:
         usual = _read_hours(("start", "end"), self.start, self.end)
@@ -107,28 +107,28 @@ class SendWindow:
         :raises InputError: the window does not open within 400 days, or the country of the holidays is unknown.
         """
         names = (zones_of(destination) if self.recipient_time_zone and destination else ()) or (self.timezone,)
-        found = self._found.get(names)
-        if found is None or not found[0] <= now < found[1]:
-            found = self._found[names] = self._find(now, names)
-        return found[2]
-
-    def _find(self, now: datetime, names: tuple[str, ...]) -> tuple[datetime, datetime, datetime | None]:
-        """Return a span, and when the window opens in all of some time zones, which does not change in that span."""
         if now.tzinfo is None:
             raise InputError("send_window: a moment needs a time zone")
-        moment = now = now.astimezone(timezone.utc)
+        minute = now.astimezone(timezone.utc).replace(second=0, microsecond=0)
+        found = self._found.get(names)
+        if found is None or found[0] != minute:
+            found = self._found[names] = minute, self._find(minute, names)
+        return found[1]
+
+    def _find(self, now: datetime, names: tuple[str, ...]) -> datetime | None:
+        """Return when the window opens in all of some time zones, seen from a whole minute; None where it is open.
+
+        Only the clock on the wall decides: hours that begin in an hour that is skipped open when it is over, and hours
+        in an hour that occurs twice are open twice. Hours begin, and clocks change, at whole minutes of UTC.
+        """
         zones = [find_zone(name) for name in names]
-        while (closed := next((zone for zone in zones if not self._is_open(moment, zone)), None)) is not None:
-            moment = self._next_change(moment, closed, LOOK_AHEAD)
-            if moment - now >= timedelta(days=LOOK_AHEAD):
-                many = f"all {len(names)} time zones of a number at once, {names[0]} among them"
-                where = names[0] if len(names) == 1 else many
-                raise InputError(
-                    f"send_window: it never opens in {where}, within {LOOK_AHEAD} days from {now:%Y-%m-%d}"
-                )
-        if moment > now:
-            return now, moment, moment
-        return now, min(self._next_change(now, zone, days=1) for zone in zones), None
+        for later in range(LOOK_AHEAD * _MINUTES_A_DAY):
+            moment = now + timedelta(minutes=later)
+            if all(self._is_open(moment, zone) for zone in zones):
+                return moment if later else None
+        many = f"all {len(names)} time zones of a number at once, {names[0]} among them"
+        where = names[0] if len(names) == 1 else many
+        raise InputError(f"send_window: it never opens in {where}, within {LOOK_AHEAD} days from {now:%Y-%m-%d}")
 
     def _is_open(self, moment: datetime, zone: tzinfo) -> bool:
         wall = moment.astimezone(zone)
@@ -141,19 +141,6 @@ class SendWindow:
         if hours is None or minute + _MINUTES_A_DAY >= hours[1]:
             return False
         return not (self._is_holiday(wall.date()) or self._is_holiday(wall.date() - _DAY))
-
-    def _next_change(self, moment: datetime, zone: tzinfo, days: int) -> datetime:
-        """Return when the clock on the wall next opens or closes the window, or the end of some days.
-
-        Only that clock decides: hours that begin in an hour that is skipped open when it is over, and hours in an hour
-        that occurs twice are open twice. Hours begin, and clocks change, at whole minutes of UTC.
-        """
-        was_open, minute = self._is_open(moment, zone), moment.replace(second=0, microsecond=0)
-        for _ in range(days * _MINUTES_A_DAY):
-            minute += timedelta(minutes=1)
-            if self._is_open(minute, zone) != was_open:
-                return minute
-        return moment + timedelta(days=days)
 
     def _is_holiday(self, day: date) -> bool:
         # Read by __post_init__: codes of countries, and dates.

@@ -75,13 +75,6 @@ def test_hours_past_midnight_belong_to_the_day_on_which_they_begin():
     assert asked == ["2026-06-05 20:00:00", None, None, "2026-06-12 20:00:00"]
 
 
-def test_hours_past_midnight_end_though_they_were_asked_for_after_midnight():
-    """An answer is remembered no longer than it holds, and says nothing of earlier moments."""
-    window = SendWindow("20:00", "06:00", JOHANNESBURG)
-    asked = [opens(window, f"2026-06-05 {moment}", JOHANNESBURG) for moment in ("01:00", "05:59", "06:00", "05:00")]
-    assert asked == [None, None, "2026-06-05 20:00:00", None]
-
-
 def test_a_holiday_is_closed_from_midnight_to_midnight():
     """Hours of the day before end at midnight, and those that would begin on the holiday do not, not even after it."""
     window = SendWindow("20:00", "06:00", JOHANNESBURG, holidays=[date(2026, 6, 16)])

@@ -27,12 +27,8 @@ def answer(window, moment, destination):
 def test_what_it_remembers_is_what_it_would_find(window, begins, seconds):
     """Whatever it was asked before, for whom and in whatever order, it answers as a new one does."""
     window = replace(window, recipient_time_zone=True)
-    asked = [
-        (begin + timedelta(seconds=later), destination)
-        for begin in begins
-        for later in (0, *seconds)
-        for destination in (None, "34612345678")
-    ]
+    moments = [begin + timedelta(seconds=later) for begin in begins for later in (0, *seconds)]
+    asked = [(moment, destination) for moment in moments for destination in (None, "34612345678")]
     assert [answer(window, *each) for each in asked] == [answer(copy.copy(window), *each) for each in asked]
 
 

@@ -146,7 +146,10 @@ class Outcomes:
     def _not_processed(self, request: InFlightRequest, error: SmsError, *, claiming: bool) -> NextStep:
         batch = request.batch
         unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
-        batch.turn_away(self.taken, unavailable=unavailable)
+        batch.turned_away += 1
+        batch.unavailable += unavailable
+        if self.taken > batch.taken_before:  # it took others meanwhile: it throttles, and is up
+            batch.attempt, batch.taken_before = 1, self.taken
         now = self.monotonic()
         if self.stop_conditions.not_processed(batch, error):
             log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)

@@ -38,16 +38,6 @@ class RequestBatch:
         kept = set(self.messages.keys)
         return [key for key in every.keys if key not in kept]
 
-    def turn_away(self, taken: int, *, unavailable: bool) -> None:
-        """Record that the service did not take the request; if it took others meanwhile, it throttles, and is up.
-
-        :param taken: how many messages of the send the service has taken by now.
-        """
-        self.turned_away += 1
-        self.unavailable += unavailable
-        if taken > self.taken_before:
-            self.attempt, self.taken_before = 1, taken
-
 
 @dataclass(frozen=True, slots=True)
 class InFlightRequest:

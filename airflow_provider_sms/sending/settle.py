@@ -282,5 +282,5 @@ class Settle:
             if verdict is None or verdict.outcome == NOT_CHARGED:
                 freed = True  # without a verdict, a person or a late response was faster
             elif verdict.outcome == CHARGED:
-                caution.took_a_lost_one()
+                caution.lost_alone = 0  # the service works, and responses get lost
         return freed, settles_at

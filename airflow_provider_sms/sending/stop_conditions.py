@@ -124,10 +124,6 @@ class Caution:
             self._answered_alone += 1
             self.on = self._answered_alone < self._calm
 
-    def took_a_lost_one(self) -> None:
-        """Record that the service took a request whose response was lost: it works, and responses get lost."""
-        self.lost_alone = 0
-
     def lost(self, *, alone: bool) -> None:
         """Record a lost response."""
         self.on = self.asks = True

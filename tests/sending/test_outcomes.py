@@ -64,6 +64,17 @@ def test_a_request_that_was_turned_away_too_often_ends_the_send():
     assert (step.retry_at, step.error, REFUSED.attempts) == (None, REFUSED, 10)
 
 
+def test_a_service_that_takes_others_is_given_more_attempts():
+    """A service that throttles takes other messages meanwhile; one that is away takes none."""
+    outcomes, request = Outcomes(StopConditions(), Backoff(), taken=10), request_of(attempt=5, taken_before=10)
+    batch = request.batch
+    outcomes.next_step(request, ThrottledError("503", status=503), claiming=True)
+    assert (batch.attempt, batch.turned_away, batch.unavailable) == (5, 1, 1)
+    outcomes.taken = 11
+    outcomes.next_step(request, ThrottledError("429", status=429), claiming=True)
+    assert (batch.attempt, batch.taken_before, batch.turned_away, batch.unavailable) == (1, 11, 2, 1)
+
+
 def test_no_response_costs_the_record_of_its_request():
     """Counters of any length, and fields nested too deeply to be written again: the outcome is what was stated."""
     nines = "9" * 4300

@@ -30,15 +30,6 @@ def test_a_repeat_of_a_claimed_message_goes_to_nobody():
     assert (batch.keep([0, 1]), batch.messages) == ([], messages(people(2)))
 
 
-def test_a_service_that_takes_others_is_given_more_attempts():
-    """A service that throttles takes other messages meanwhile; one that is away takes none."""
-    batch = RequestBatch(messages(people(1)), attempt=5, taken_before=10)
-    batch.turn_away(10, unavailable=True)
-    assert (batch.attempt, batch.turned_away, batch.unavailable) == (5, 1, 1)
-    batch.turn_away(11, unavailable=False)
-    assert (batch.attempt, batch.taken_before, batch.turned_away, batch.unavailable) == (1, 11, 2, 1)
-
-
 def test_without_a_limit_all_may_go():
     """No limit means none."""
     pacer = RateLimiter(None)

@@ -6,6 +6,8 @@ nothing of operators or of each other's threads, read it.
 
 from __future__ import annotations
 
+from airflow_provider_sms.exceptions import StoppedError
+
 
 class StopFlag:
     """Set once, seen by every thread.
@@ -24,3 +26,8 @@ class StopFlag:
     def is_set(self) -> bool:
         """Return whether the task was asked to end."""
         return self._set
+
+    def require_running(self) -> None:
+        """Raise where the task was asked to end before it sent anything."""
+        if self._set:
+            raise StoppedError("Told to stop, so nothing was sent")

@@ -42,17 +42,17 @@ def wait_before(run: Run, plan: Plan) -> Balance | None:
         wait(run, StopReason(until=opening))
     if run.options.on_low_balance == "send":
         return plan.balance
-    balance = plan.balance or run.reconciliation.observe()
-    if covers(prepaid(balance), plan.cost):
+    balance, cost = plan.balance or run.reconciliation.observe(), plan.estimate.cost
+    if covers(prepaid(balance), cost):
         return balance
     if run.options.on_low_balance == "fail":
         raise CreditError(
             f"The balance is {balance.amount:f}, and the {plan.to_send} "
-            f"{by_count(plan.to_send, 'message costs', 'messages cost')} about {plan.cost:f} "
-            f"{by_count(plan.cost, 'credit')}, so nothing was sent. Top up, or set on_low_balance='wait' to wait "
+            f"{by_count(plan.to_send, 'message costs', 'messages cost')} about {cost:f} "
+            f"{by_count(cost, 'credit')}, so nothing was sent. Top up, or set on_low_balance='wait' to wait "
             "for credit without a slot"
         )
-    return wait(run, StopReason(credit=plan.cost))
+    return wait(run, StopReason(credit=cost))
 
 
 def wait(run: Run, reason: StopReason) -> NoReturn:

@@ -67,10 +67,6 @@ def message_keys(
     return keys
 
 
-def _uuid_text(value: bytes) -> str:
-    return str(UUID(bytes=value))
-
-
 def _delimited(texts: pa.Array) -> pa.Array:
     """Put each text's length before it, so that two columns cannot run together; null is a dash without a length."""
     lengths = pc.utf8_length(texts).cast(pa.string())
@@ -89,7 +85,7 @@ def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if is_binary(column.type):
         values = getattr(column, "storage", column)
         # Of 16 bytes are UUIDs, which other formats store as text; not all versions of pyarrow tell.
-        return by_value(values, _uuid_text if values.type == pa.binary(16) else bytes.hex)
+        return by_value(values, lambda each: str(UUID(bytes=each)) if values.type == pa.binary(16) else each.hex())
     if types.is_timestamp(column.type) and column.type.tz:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     texts = tidy(column) if is_text(column.type) else column.cast(pa.string())

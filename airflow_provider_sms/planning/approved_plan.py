@@ -42,7 +42,7 @@ class PlanId(NamedTuple):
     def of(cls, plan: Plan, send_options: Mapping[str, Any] | None, last_request: int = 0) -> PlanId:
         """Return the id of a plan."""
         options = orjson.dumps([plan.campaign, send_options or {}], option=orjson.OPT_SORT_KEYS)
-        return cls(plan.id, blake2b(options, digest_size=4).hexdigest(), plan.to_send, plan.cost, last_request)
+        return cls(plan.id, blake2b(options, digest_size=4).hexdigest(), plan.to_send, plan.estimate.cost, last_request)
 
     @classmethod
     def read(cls, written: object) -> PlanId:

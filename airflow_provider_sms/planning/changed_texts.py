@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
 from airflow_provider_sms.messages.spool import Status
@@ -63,7 +63,7 @@ def refuse_changed_texts(messages: Messages, ledger: CampaignLedger, stop: StopF
     """
     gone, changed = distinct(_destinations_gone(messages, ledger, stop)), 0
     for keys, numbers in messages() if len(gone) else ():
-        _require_running(stop)
+        stop.require_running()
         of_same_people = np.frombuffer(keys, f"V{KEY_BYTES}")[are_in(gone, numbers)].tolist()
         held = ledger.holders(of_same_people)
         changed += sum(key not in held for key in of_same_people)
@@ -83,7 +83,7 @@ def _destinations_gone(messages: Messages, ledger: CampaignLedger, stop: StopFla
     table = None
     with closing(ledger.earlier()) as blocks:
         for halves, destinations, is_here in blocks:
-            _require_running(stop)
+            stop.require_running()
             table = _keys_of(messages) if table is None else table
             yield destinations[~(is_here & are_in(table, halves))]
 
@@ -105,7 +105,7 @@ def count_repeats(preview: CampaignPreview, spool: CheckedSpool, stop: StopFlag)
     have_had = np.zeros(len(people), np.bool_)
     with closing(preview.blocks_of_others()) as blocks:
         for halves, destinations in blocks:
-            _require_running(stop)
+            stop.require_running()
             others = destinations[are_in(people, destinations) & ~are_in(table, halves)]
             have_had[np.searchsorted(people, others)] = True
     return int(np.count_nonzero(have_had))
@@ -114,8 +114,3 @@ def count_repeats(preview: CampaignPreview, spool: CheckedSpool, stop: StopFlag)
 def _keys_of(messages: Messages) -> npt.NDArray[np.int64]:
     """Return the first halves of the keys of a table, in ascending order."""
     return distinct(key_halves(keys)[:, 0].copy() for keys, _ in messages())
-
-
-def _require_running(stop: StopFlag) -> None:
-    if stop.is_set():
-        raise StoppedError("Told to stop, so nothing was sent")

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, keys_with_texts
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 _THREADS = 2
 """Batches that are composed at once: most of the work is Arrow's, which leaves Python's lock to others."""
-_STOPPED = "Told to stop while the rows were checked; nothing was sent"
 
 
 class CheckedTable:
@@ -60,11 +58,6 @@ class CheckedTable:
         self._composer = composer
 
     @property
-    def rows(self) -> int:
-        """Rows of the source that were read."""
-        return self.invalid.rows
-
-    @property
     def to_send(self) -> int:
         """Messages to send."""
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]
@@ -84,16 +77,15 @@ class CheckedTable:
             while some := list(islice(batches, _THREADS)):
                 for rows in threads.map(self._composer.compose, some):
                     self.spool.add(rows)
-                    if stop.is_set():
-                        raise StoppedError(_STOPPED)
+                    stop.require_running()
                     columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
                     of_number = pc.equal(columns, constant(self._composer.columns[0]))
                     self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
                     if limits is not None:
-                        limits.check_rows(self.rows)
+                        limits.check_rows(self.invalid.rows)
         pa.default_memory_pool().release_unused()  # what the threads would keep
         if limits is not None:
-            limits.check_enough(self.rows)
+            limits.check_enough(self.invalid.rows)
         self.spool.finish()
 
     def decide(
@@ -111,8 +103,7 @@ class CheckedTable:
         :raises InputError: there is no price for a number.
         """
         for rows in self.spool.batches():
-            if stop.is_set():
-                raise StoppedError(_STOPPED)
+            stop.require_running()
             statuses, first = rows.statuses, rows.statuses == Status.FREE
             _, messages = rows.where(first)
             keys = key_bytes(messages.column("key"))
@@ -137,7 +128,7 @@ class CheckedTable:
         return Plan(
             id=self._fingerprint.hexdigest(),
             campaign=campaign,
-            rows=self.rows,
+            rows=self.invalid.rows,
             invalid=dict(self.invalid.reasons.most_common()),
             duplicate=counts[Status.DUPLICATE],
             suppressed=counts[Status.SUPPRESSED],

@@ -43,7 +43,6 @@ class Estimate:
 
     prices: Prices
     cost: Decimal = Decimal(0)
-    messages: int = 0
     parts: int = 0
     ucs2_messages: int = 0
     ucs2_parts: int = 0
@@ -63,7 +62,6 @@ class Estimate:
             return
         ucs2 = chosen(messages.column("is_ucs2"))
         self.cost += self.prices.total(messages.column("destination").to_pylist(), parts.tolist())
-        self.messages += len(rows)
         self.parts += int(parts.sum())
         self.ucs2_messages += int(np.count_nonzero(ucs2))
         self.ucs2_parts += int(parts[ucs2].sum())

@@ -145,9 +145,9 @@ class Limits(Arguments):
                 f"max_parts={most}. Rows count from 0. Nothing was sent. Shorten the text, look at the "
                 "encoding in the plan above, or raise max_parts"
             )
-        if isinstance(self.max_cost, Decimal) and plan.cost > self.max_cost:
+        if isinstance(self.max_cost, Decimal) and estimate.cost > self.max_cost:
             raise LimitError(
-                f"The {by_count(plan.to_send, 'message costs', 'messages cost')} about {plan.cost:f} "
-                f"{by_count(plan.cost, 'credit')}, more than max_cost={self.max_cost:f}. Nothing was sent. Send to "
+                f"The {by_count(plan.to_send, 'message costs', 'messages cost')} about {estimate.cost:f} "
+                f"{by_count(estimate.cost, 'credit')}, more than max_cost={self.max_cost:f}. Nothing was sent. Send to "
                 "fewer people or less text, or raise max_cost"
             )

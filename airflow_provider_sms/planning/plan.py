@@ -10,7 +10,6 @@ from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from decimal import Decimal
 
     from airflow_provider_sms.planning.estimate import Estimate
     from airflow_provider_sms.service.responses import Balance
@@ -43,11 +42,6 @@ class Plan:
     balance: Balance | None
 
     @property
-    def cost(self) -> Decimal:
-        """Credits, as estimated."""
-        return self.estimate.cost
-
-    @property
     def is_settled(self) -> bool:
         """Whether the ledger holds every message as sent: nothing is left to send or to find out."""
         return not (self.to_send or self.unknown)
@@ -69,7 +63,7 @@ class Plan:
             "repeats": self.repeats,
             "requests": self.requests,
             "parts": self.estimate.parts,
-            "cost": float(self.cost),
+            "cost": float(self.estimate.cost),
             "balance": None if balance is None else float(balance.amount),
             "post_paid": None if balance is None else balance.post_paid,
             "texts": self.estimate.as_json(),
@@ -99,13 +93,13 @@ class Plan:
         for each in estimate.forcing():
             texts = by_count(each["messages"], "message")
             yield "  UCS-2 because of", f"{each['code']} {each['name']} in {each['messages']} {texts}"
-        if estimate.messages:
+        if estimate.most_parts_row is not None:
             parts = f"{estimate.most_parts} {by_count(estimate.most_parts, 'part')}"
             yield "longest message", f"{parts}, row {estimate.most_parts_row}"
         price = ", at 1 a part" if estimate.prices.are_default else ""
-        yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
+        yield "cost", f"about {estimate.cost:f} {by_count(estimate.cost, 'credit')}{price}"
         if self.balance is not None:
-            less = ", less than the cost" if self.balance.amount < self.cost else ""
+            less = ", less than the cost" if self.balance.amount < estimate.cost else ""
             yield "balance", "post-paid" if self.balance.post_paid else f"{self.balance.amount:f}{less}"
 
     def table(self) -> str:

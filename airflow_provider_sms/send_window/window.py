@@ -27,7 +27,6 @@ SHORTEST_NAME = 3
 LOOK_AHEAD = 400
 """Days in which an opening is sought: more than a year, so that a yearly one is found."""
 
-_DAY = timedelta(days=1)
 _MINUTES_A_DAY = 24 * 60
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
 _COUNTRY = re.compile(r"[A-Z]{2}(-\w+)?", re.ASCII)
@@ -140,7 +139,7 @@ class SendWindow:
         hours = self._week[weekday - 1]
         if hours is None or minute + _MINUTES_A_DAY >= hours[1]:
             return False
-        return not (self._is_holiday(wall.date()) or self._is_holiday(wall.date() - _DAY))
+        return not (self._is_holiday(wall.date()) or self._is_holiday(wall.date() - timedelta(days=1)))
 
     def _is_holiday(self, day: date) -> bool:
         # Read by __post_init__: codes of countries, and dates.

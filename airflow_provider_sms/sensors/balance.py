@@ -206,7 +206,7 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
             table.read(source, StopFlag())
             table.decide(StopFlag())
         cost = table.estimate.cost
-        messages = table.estimate.messages
+        messages = table.to_send
         self.log.info(
             "%d %s about %s %s",
             messages,

@@ -640,7 +640,7 @@ def test_sigterm_while_rows_are_checked_sends_nothing(send, people, sandbox):
     finally:
         signal.signal(signal.SIGTERM, before)
     assert (ran.state, sends(sandbox)) == ("failed", [])
-    assert "Told to stop while the rows were checked" in ran.log
+    assert "Told to stop, so nothing was sent" in ran.log
 
 
 @pytest.mark.slow

@@ -11,12 +11,10 @@ from airflow_provider_sms.planning.approved_plan import PlanId
 
 
 def plan(cost):
-    return SimpleNamespace(campaign="c", id="0" * 12, to_send=2, cost=Decimal(cost))
+    return SimpleNamespace(campaign="c", id="0" * 12, to_send=2, estimate=SimpleNamespace(cost=Decimal(cost)))
 
 
-@pytest.mark.parametrize(
-    "cost", ["0.40249999999999997", "0.3333333333333333333333333333", "8", "1234567890123456789.5"]
-)
+@pytest.mark.parametrize("cost", ["0.40249999999999997", "0.3333333333333333333333333333", "1234567890123456789.5"])
 def test_an_id_is_read_as_it_was_written(cost):
     """Whatever the price, with as many digits as it has."""
     written = PlanId.of(plan(cost), None, 12)

@@ -44,7 +44,7 @@ def test_messages_parts_and_cost_add_up():
     estimate = Estimate(Prices({"27": "0.1", "": 2}))
     estimate.add(*messages([NUMBER, "447012345678", NUMBER], ["Hi", "a" * 161, "ç" * 200]))
     estimate.add(*messages([NUMBER], ["Hi"], 3))
-    assert (4, 7, Decimal("4.5")) == (estimate.messages, estimate.parts, estimate.cost)
+    assert (7, Decimal("4.5")) == (estimate.parts, estimate.cost)
     assert (estimate.ucs2_messages, estimate.ucs2_parts) == (1, 3)
 
 
@@ -72,7 +72,7 @@ def test_an_estimate_is_that_of_its_texts(contents, batch):
     forcing = [set(content) - set(BASIC + EXTENSION) for content in contents]
     expected = {character: sum(character in found for found in forcing) for character in set().union(*forcing)}
     assert expected == counts(estimate)
-    assert (len(contents), sum(parts), sum(parts)) == (estimate.messages, estimate.parts, estimate.cost)
+    assert (sum(parts), sum(parts)) == (estimate.parts, estimate.cost)
     assert sum(encoding(content) == "UCS-2" for content in contents) == estimate.ucs2_messages
     assert (parts.index(max(parts)) if parts else None) == estimate.most_parts_row
 

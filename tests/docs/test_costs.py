@@ -104,8 +104,8 @@ def test_the_plan_of_the_page_is_the_plan_of_its_operator():
     plan = planned(table, cost_per_part=arguments["cost_per_part"])
     made = [line.strip() for line in plan.table().splitlines()]
     assert [line for line in PLAN.splitlines() if line.strip() not in made] == []
-    assert (plan.to_send, plan.estimate.parts, plan.cost) == (bold(TOTAL[0]), bold(TOTAL[4]), bold(TOTAL[6]))
-    assert plan.cost <= arguments["limits"]["max_cost"]
+    assert (plan.to_send, plan.estimate.parts, plan.estimate.cost) == (bold(TOTAL[0]), bold(TOTAL[4]), bold(TOTAL[6]))
+    assert plan.estimate.cost <= arguments["limits"]["max_cost"]
 
 
 def test_the_sandbox_charges_the_sum(send, sandbox, tmp_path):

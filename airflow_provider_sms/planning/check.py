@@ -63,10 +63,10 @@ class CheckedTable:
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]
 
     def read(self, source: Source, stop: StopFlag, limits: Limits | None = None) -> None:
-        """Read and compose every row; anything found in the batches before an error is kept.
+        """Read and compose every row.
 
         :param stop: ends the check early.
-        :raises LimitError: the source has too few or too many rows, beyond which none is read.
+        :raises LimitError: the source has too few or too many rows; a batch beyond them may be read.
         :raises StoppedError: the check was stopped.
         :raises ColumnError: a column is missing.
         :raises SourceError: the source cannot be read.
@@ -124,16 +124,15 @@ class CheckedTable:
 
     def plan(self, campaign: str, *, chunk_size: int, balance: Balance | None) -> Plan:
         """Return the plan of the table, each row of which is decided."""
-        counts = self.counts
         return Plan(
             id=self._fingerprint.hexdigest(),
             campaign=campaign,
             rows=self.invalid.rows,
             invalid=dict(self.invalid.reasons.most_common()),
-            duplicate=counts[Status.DUPLICATE],
-            suppressed=counts[Status.SUPPRESSED],
-            already_sent=counts[Status.ALREADY_SENT] + counts[Status.ACCEPTED],
-            unknown=counts[Status.UNKNOWN],
+            duplicate=self.counts[Status.DUPLICATE],
+            suppressed=self.counts[Status.SUPPRESSED],
+            already_sent=self.counts[Status.ALREADY_SENT] + self.counts[Status.ACCEPTED],
+            unknown=self.counts[Status.UNKNOWN],
             to_send=self.to_send,
             repeats=self._repeats,
             requests=-(-self.to_send // chunk_size),

@@ -27,7 +27,7 @@ SHORTEST_NAME = 3
 LOOK_AHEAD = 400
 """Days in which an opening is sought: more than a year, so that a yearly one is found."""
 
-_MINUTES_A_DAY = 24 * 60
+_MINUTE, _MINUTES_A_DAY = timedelta(minutes=1), 24 * 60
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
 _COUNTRY = re.compile(r"[A-Z]{2}(-\w+)?", re.ASCII)
 
@@ -70,7 +70,7 @@ class SendWindow:
     _found: dict[tuple[str, ...], tuple[datetime, datetime | None]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """What was found last, by time zones: the minute, and when the window opens; None means that it is open."""
+    """What was found last, by time zones: for a minute, and when the window opens; None means that it is open."""
 
     def __post_init__(self) -> None:
         usual = _read_hours(("start", "end"), self.start, self.end)
@@ -106,13 +106,13 @@ class SendWindow:
         :raises InputError: the window does not open within 400 days, or the country of the holidays is unknown.
         """
         names = (zones_of(destination) if self.recipient_time_zone and destination else ()) or (self.timezone,)
-        if now.tzinfo is None:
+        if now.utcoffset() is None:
             raise InputError("send_window: a moment needs a time zone")
-        minute = now.astimezone(timezone.utc).replace(second=0, microsecond=0)
-        found = self._found.get(names)
-        if found is None or found[0] != minute:
-            found = self._found[names] = minute, self._find(minute, names)
-        return found[1]
+        since, opening = self._found.get(names) or (now, now)
+        if not since <= now < (opening or since + _MINUTE):
+            minute = now.astimezone(timezone.utc).replace(second=0, microsecond=0)
+            since, opening = self._found[names] = minute, self._find(minute, names)
+        return opening
 
     def _find(self, now: datetime, names: tuple[str, ...]) -> datetime | None:
         """Return when the window opens in all of some time zones, seen from a whole minute; None where it is open.
@@ -122,11 +122,12 @@ class SendWindow:
         """
         zones = [find_zone(name) for name in names]
         for later in range(LOOK_AHEAD * _MINUTES_A_DAY):
-            moment = now + timedelta(minutes=later)
-            if all(self._is_open(moment, zone) for zone in zones):
+            moment = now + later * _MINUTE
+            closed = next((place for place, zone in enumerate(zones) if not self._is_open(moment, zone)), None)
+            if closed is None:
                 return moment if later else None
-        many = f"all {len(names)} time zones of a number at once, {names[0]} among them"
-        where = names[0] if len(names) == 1 else many
+            zones.insert(0, zones.pop(closed))  # the first to be asked about the next minute
+        where = names[0] if len(names) == 1 else f"all {len(names)} time zones of a number at once, {names[0]} too"
         raise InputError(f"send_window: it never opens in {where}, within {LOOK_AHEAD} days from {now:%Y-%m-%d}")
 
     def _is_open(self, moment: datetime, zone: tzinfo) -> bool:

@@ -1,7 +1,7 @@
 PYTHON ?= python3
 
 .PHONY: help env demo test test-all test-shuffled check wheel test-most test-slow test-whole test-faults test-oldest \
-	test-benchmarks test-demo coverage matrix commands sizes docs screenshots bench bench-quick faults faults-quick several-machines clean
+	test-benchmarks test-demo coverage matrix sizes docs screenshots bench bench-quick faults faults-quick several-machines clean
 
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
@@ -10,7 +10,6 @@ help:
 	@echo "make test-shuffled  the tests three times in random order, once beside a load; TESTS='tests/ledger' for a part"
 	@echo "make coverage       report the lines that no test of make test runs, slow ones included"
 	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(3.1.8)' for one"
-	@echo "make commands       write the reference of the commands, docs/commands.md, from their definitions"
 	@echo "make sizes          print the lines of each room of the package against its budget"
 	@echo "make docs           build the documentation, docs/_build/html/docs/index.html; a broken link is an error"
 	@echo "make screenshots    take the pictures of the pages that the documentation shows, docs/images/; needs a Chromium"
@@ -118,9 +117,6 @@ matrix: env
 # The whole repository is the source, so that pages link to each other as they do in its web view: see docs/conf.py.
 docs: env
 	@.venv/bin/python -m sphinx --conf-dir docs --fail-on-warning --keep-going --quiet . docs/_build/html
-
-commands: env
-	@PYTHONPATH=tests:. .venv/bin/python -m support.command_reference
 
 sizes:
 	@$(PYTHON) tests/support/sizes.py

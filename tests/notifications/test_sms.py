@@ -265,7 +265,7 @@ def test_what_is_wrong_is_logged_and_nothing_is_sent(sms_default, sandbox, said,
 @WAYS
 def test_a_service_that_fails_is_logged(sms_default, sandbox, said, run, fault, words, requests):
     """A request that may have been sent is never repeated, one that was certainly not is made three times."""
-    sms_default(extra={"timeout": 0.2})
+    sms_default(extra={"timeout": 1.0 if "seconds" in fault else 30.0})
     sandbox.state.set_faults([{**fault, "persistent": True}])
     notifier = SmsNotifier("the house is on fire", to=[FIRST, SECOND])
     notifier._sleep = lambda _: None

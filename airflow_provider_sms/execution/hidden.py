@@ -134,7 +134,8 @@ def _is_written_out(value: Any) -> bool:
     """
     if not isinstance(value, str) or (text := value.strip()).startswith(_TEMPLATE):
         return False
-    return text.startswith(("[", "{", "(")) or ("\n" in text and not is_to_be_rendered(text))
+    # A number may begin with a bracket: (082) 123-4567.
+    return text[:1] + text[-1:] in {"[]", "{}", "()"} or ("\n" in text and not is_to_be_rendered(text))
 
 
 def redacted(value: Any, *, rendered: bool) -> Any:

@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 import tempfile
-from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -73,9 +72,13 @@ def report_path(report: str) -> Any:
     if place is None:
         return located(report, "report")
     path = Path(place)
-    with suppress(OSError):
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        tempfile.TemporaryFile(dir=path.parent).close()  # for root, nothing else tells
+        can_be_written = not path.is_dir()
+    except OSError:
+        can_be_written = False
+    if not can_be_written:
         raise InputError(
             f"report: {mask_numbers_in(str(path))} cannot be written; it must be a file in a folder that this task may "
             "make or write to"

@@ -105,6 +105,8 @@ def test_a_number_alone_is_a_row():
     wrapped = redacted_source("+27 82 000 0001")
     assert (str(wrapped), wrapped.data) == ("list of 1 row", ["+27 82 000 0001"])
     assert redacted_source("20260131") == "20260131"
+    numbers = ["27821234567", "(082) 123-4567"]
+    assert redacted_source(numbers).data is numbers
 
 
 class Relation:

@@ -238,6 +238,7 @@ def test_a_report_is_templated(send, people, report):
             "FOLDER",
             "report: FOLDER cannot be written; it must be a file in a folder that this task may make or write to",
         ),
+        ("FOLDER/people-20.parquet/r.parquet", "people-20.parquet/r.parquet cannot be written; it must be a file in a"),
         ("nosuch://bucket/r.parquet", "report: no file system for nosuch://; is its Airflow provider installed?"),
         ("{{ none }}", "report is 'None': was there no value to render it from?"),
         ("{{ ' ' }}", "report must be the path or URI of a file to write, or None for no report"),

@@ -70,7 +70,7 @@ class SendWindow:
     _found: dict[tuple[str, ...], tuple[datetime, datetime | None]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """What was found last, by time zones: for a minute, and when the window opens; None means that it is open."""
+    """What was found last, by time zones: in which minute, and when the window opens; None means that it is open."""
 
     def __post_init__(self) -> None:
         usual = _read_hours(("start", "end"), self.start, self.end)

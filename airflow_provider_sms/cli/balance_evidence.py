@@ -10,8 +10,7 @@ from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.formatting import money
 from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.stored_connection import stored_connection
-from airflow_provider_sms.ledger.attempts import connections_of
-from airflow_provider_sms.ledger.balances import account_of, note_evidence, record_reading
+from airflow_provider_sms.ledger.balances import note_evidence, record_reading
 from airflow_provider_sms.sending.settle import weigh
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.request_queries import RequestRow
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 
 def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
@@ -31,14 +30,12 @@ def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
     :param rows: the requests, at least one.
     :raises LedgerError: when the ledger cannot be read or written.
     """
-    ids = [row.request_id for row in rows]
-    accounts, conn_ids = account_of(store, ids), connections_of(store, ids)
     by_account: dict[str, list[RequestRow]] = defaultdict(list)
     for row in rows:
-        by_account[accounts.get(row.request_id) or ""].append(row)
+        by_account[row.account or ""].append(row)
     for account, its in by_account.items():
         # The connection of the newest request first: it is the most likely to be unchanged.
-        tried = dict.fromkeys(conn_ids[row.request_id] for row in reversed(its) if row.request_id in conn_ids)
+        tried = dict.fromkeys(row.conn_id for row in reversed(its) if row.conn_id is not None)
         try:
             _read_balance(store, account, its, tried)
         except (InputError, ServiceError) as error:

@@ -114,7 +114,7 @@ def _campaign_fields(campaign: Campaign, pause: Pause | None) -> dict[str, Any]:
 @command
 def list_unknown(args: Namespace, store: LedgerBackend) -> None:
     """List the requests whose response was lost."""
-    from airflow_provider_sms.ledger.request_queries import unknown_requests
+    from airflow_provider_sms.ledger.requests import unknown_requests
 
     found = unknown_requests(store, args.campaign)
     if args.read_balance and found:
@@ -143,7 +143,7 @@ def list_unknown(args: Namespace, store: LedgerBackend) -> None:
 @command
 def who_texted(args: Namespace, store: LedgerBackend) -> None:
     """Show when a number was texted, and by which task."""
-    from airflow_provider_sms.ledger.request_queries import texted
+    from airflow_provider_sms.ledger.requests import texted
 
     found = texted(store, read_number(args.destination, args.default_region))
     if not found:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.request_queries import RequestRow
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 
 @command
@@ -62,7 +62,7 @@ def _selected(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     """Return the unknown requests that the arguments name."""
     from airflow_provider_sms.ledger.campaigns import require_campaign
     from airflow_provider_sms.ledger.decisions import require_unknown
-    from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
+    from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
     from airflow_provider_sms.ledger.statistics import counts_of
 
     if args.campaign is not None:
@@ -74,7 +74,7 @@ def _selected(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
         return unknown_requests(store, args.campaign)
     rows = named_requests(store, args.requests)
     for row in rows:
-        require_unknown(store, row.request_id)
+        require_unknown(row)
     return rows
 
 

@@ -93,7 +93,7 @@ def resume_campaign(args: Namespace, store: LedgerBackend) -> None:
 def forget_person(args: Namespace, store: LedgerBackend) -> None:
     """Forget a number, and keep its messages from going out again."""
     from airflow_provider_sms.ledger.forget import forget_number
-    from airflow_provider_sms.ledger.request_queries import texted
+    from airflow_provider_sms.ledger.requests import texted
 
     digits = read_number(args.destination, args.default_region)
     found = texted(store, digits)

@@ -19,9 +19,8 @@ from airflow_provider_sms.execution.xcom import PLAN, SUMMARY, push, push_respon
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
+from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.name_rules import default_name
-from airflow_provider_sms.ledger.preview import CampaignPreview
-from airflow_provider_sms.ledger.request_queries import last_request, sent_after
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -63,12 +62,11 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
         options: BulkOptions = run.options
         table, report = stack.enter_context(_read_table(task, context, options))
         resends = options.on_unknown == "resend"
-        preview = CampaignPreview(run.store, run.campaign, run.ledger.claimants, resends=resends, who=run.who)
         # Before the check: what another process of the task claims meanwhile counts once.
-        last, approved, sent = last_request(run.store), options.approved_plan, (0, Decimal(0))
+        last, approved, sent = run.ledger.last_request(), options.approved_plan, (0, Decimal(0))
         if approved is not None:
-            sent = sent_after(run.store, run.who, approved.last_request, resends=resends)
-        table.decide(run.stop, _read_suppressed(options), preview)
+            sent = run.ledger.sent_after(approved.last_request, resends=resends)
+        table.decide(run.stop, _read_suppressed(options), run.ledger, resends=resends)
         result = _Result(context, run.campaign, table, report, run)
         result.count(counts_of_check(table.counts), add_up(run.ledger.sent_requests()))
         try:
@@ -91,7 +89,7 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
         end = End()
         if not plan.is_settled:
             result.count(result.counts.in_doubt(), result.sums)  # until they are counted
-            end = _send(run, table, balance, preview.held_by)
+            end = _send(run, table, balance, table.held_by)
         end = _count(run, result, table, end)
         conclude(run, end, result.counts, result.sums)
         result.require_report()
@@ -107,10 +105,9 @@ def plan_table(task: Any, context: Context) -> dict[str, Any]:
         campaign = options.campaign or default_name(who)
         store = stack.enter_context(open_ledger_if_present(task.ledger_conn_id))
         table, report = stack.enter_context(_read_table(task, context, options))
-        resends = options.on_unknown == "resend"
-        preview = None if store is None else CampaignPreview(store, campaign, resends=resends, who=who)
-        last = 0 if store is None else last_request(store)
-        table.decide(task.stop_signal, _read_suppressed(options), preview)
+        reader = None if store is None else CampaignReader(store, campaign, who)
+        last = 0 if reader is None else reader.last_request()
+        table.decide(task.stop_signal, _read_suppressed(options), reader, resends=options.on_unknown == "resend")
         result = _Result(context, campaign, table, report)
         result.count(counts_of_check(table.counts), Sums())
         try:

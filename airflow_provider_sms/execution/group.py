@@ -13,7 +13,7 @@ from airflow_provider_sms.execution.errors import graver
 from airflow_provider_sms.execution.send import End, conclude, send_messages
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
-from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
+from airflow_provider_sms.ledger.holders import GROUP_DESTINATION
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
@@ -57,7 +57,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
         run.progress.summary = summary = summarise(run.campaign, counts, sums, run.reconciliation.reconciled)
         push_responses(context, ledger)
         conclude(run, end, counts, sums)
-        body = ledger.responses.to(key)
+        body = ledger.response_to(key)
     describe_on_assets(context, facts(summary))
     if counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")

@@ -11,7 +11,7 @@ from airflow_provider_sms.execution.errors import FailedError, describe, is_perm
 from airflow_provider_sms.execution.waits import wait
 from airflow_provider_sms.formatting import by_count, counted, join_some
 from airflow_provider_sms.ledger.account import sentences
-from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
+from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
 from airflow_provider_sms.sending.attempt_loop import send
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Settle
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.model import TextedTwice
-    from airflow_provider_sms.ledger.request_queries import RequestRow
+    from airflow_provider_sms.ledger.requests import RequestRow
     from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.reporting.summary import Sums

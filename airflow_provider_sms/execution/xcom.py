@@ -42,9 +42,9 @@ def push_responses(context: Context, ledger: CampaignLedger) -> None:
     A failure is logged: it must not fail a send that is done.
     """
     try:
-        count = ledger.responses.count()
+        count = ledger.count_responses()
         if count <= MAX_RESPONSES:
-            push(context, RESPONSES, [for_xcom(body) for body in ledger.responses.first(MAX_RESPONSES)])
+            push(context, RESPONSES, [for_xcom(body) for body in ledger.responses(MAX_RESPONSES)])
             return
         log.info("The %d responses are too many for an XCom: the ledger has them", count)
         push(context, RESPONSES, {"truncated": True, "requests": count})

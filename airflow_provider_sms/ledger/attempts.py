@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, insert, select, update
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, in_pieces, new_id
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, new_id
 from airflow_provider_sms.ledger.campaigns import find_campaign
 from airflow_provider_sms.ledger.model import AttemptState, Claimant
 from airflow_provider_sms.ledger.schema import attempt, campaign, request
@@ -133,20 +133,6 @@ def note_progress(
             return
     with store.write(campaign_lock(campaign_name), patience=patience) as connection:
         enter_campaign(connection, campaign_name, claimant_id, now, **given)
-
-
-def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, str]:
-    """Return the Airflow connection that each request was sent with, as its attempt reported it.
-
-    :param request_ids: requests whose connection is not known are left out.
-    """
-    of_attempt = request.join(attempt)
-    query = select(request.c.id, attempt.c.conn_id).select_from(of_attempt).where(attempt.c.conn_id.is_not(None))
-    found: dict[int, str] = {}
-    with store.read() as connection:
-        for piece in in_pieces(sorted(request_ids)):
-            found.update((each, conn_id) for each, conn_id in connection.execute(query.where(request.c.id.in_(piece))))
-    return found
 
 
 def failed_on_unknown(store: Readable, campaign_names: Collection[str]) -> list[Claimant]:

@@ -56,15 +56,6 @@ def forget_balances(store: LedgerBackend, before: float) -> int:
         return connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
 
 
-def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str | None]:
-    """Return the key of the account that each request was sent with; None where that was not recorded.
-
-    :param request_ids: requests that the ledger does not have are left out.
-    """
-    with store.read() as connection:
-        return {each.id: each.account for each in _among(connection, request_ids)}
-
-
 def still_unknown(store: Readable, request_ids: Collection[int]) -> set[int]:
     """Return those of the requests that have no outcome by now."""
     with store.read() as connection:

@@ -20,52 +20,31 @@ unknown: :mod:`airflow_provider_sms.ledger.transitions` decides that.
 from __future__ import annotations
 
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import and_, bindparam, delete, func, select, update
+from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
 from airflow_provider_sms.ledger.backend import Compiled, campaign_lock, in_pieces
 from airflow_provider_sms.ledger.campaigns import open_pause
-from airflow_provider_sms.ledger.model import (
-    ACCEPTED,
-    CLAIMED,
-    NOT_SENT,
-    SUPERSEDED,
-    UNKNOWN,
-    Claim,
-    Claimant,
-    Holder,
-    Outcome,
-)
-from airflow_provider_sms.ledger.preview import claims_of_task
-from airflow_provider_sms.ledger.request_queries import (
-    KeptResponses,
-    requests_among,
-    resent,
-    sent_requests,
-    superseded_keys,
-)
-from airflow_provider_sms.ledger.schema import attempt, message, request
+from airflow_provider_sms.ledger.holders import CampaignReader
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Claim, Claimant, Outcome
+from airflow_provider_sms.ledger.schema import attempt, request
 from airflow_provider_sms.ledger.transitions import (
     RECORD_RESPONSE,
-    current_state,
     fitting_cost,
     is_late,
     lapse,
-    may_be_recorded,
     record,
     restore,
     supersede,
-    texted_twice,
     values_of,
 )
 from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
@@ -74,9 +53,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
     from airflow_provider_sms.ledger.campaigns import Pause
-    from airflow_provider_sms.ledger.model import TextedTwice
-    from airflow_provider_sms.ledger.preview import HeldBlock
-    from airflow_provider_sms.ledger.request_queries import RequestRow, SentRequest
     from airflow_provider_sms.messages.message import Outgoing
 
 REQUESTS_AT_ONCE = 20
@@ -118,7 +94,7 @@ class _LateResponseError(Exception):
     """A response came after its request was closed: others may have its messages, so nobody may write beside it."""
 
 
-class CampaignLedger:
+class CampaignLedger(CampaignReader):
     """The ledger as one attempt of one task sees it: the claims of one campaign.
 
     Not thread-safe: one thread owns it.
@@ -140,9 +116,7 @@ class CampaignLedger:
         claimant_id: int | None = None,
         account: Account | None = None,
     ) -> None:
-        self.campaign_name = campaign_name
-        self._store = store
-        self._who = who
+        super().__init__(store, campaign_name, who)
         self._kind = kind
         self._account = account
         self.clock = store.clock if clock is None else clock
@@ -156,15 +130,12 @@ class CampaignLedger:
         """The error that told that the ledger has gone back; None where it has not."""
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
-        self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
+        own = self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._started_at = self._find_registered()
-        self.claimants = claimants_of_try(store, who, self._claimant_id)
-        """This process, and those that made the attempt before it was deferred."""
-        self._campaign_id: int = store.save(
-            self._lock, lambda connection: enter_campaign(connection, campaign_name, self._claimant_id, self.clock())
+        self.claimants = claimants_of_try(store, who, own)
+        self._campaign_id = store.save(
+            self._lock, lambda connection: enter_campaign(connection, campaign_name, own, self.clock())
         )
-        self.responses = KeptResponses(store, self._campaign_id, who)
-        """The responses of the service in the campaign."""
 
     @property
     def patience(self) -> Patience:
@@ -174,40 +145,9 @@ class CampaignLedger:
     def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock, shared=shared, patience=patience)
 
-    def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
-        """Return the requests that hold messages, by message key; a key that is free is missing."""
-
-        def read(connection: Connection) -> dict[bytes, Holder]:
-            rows = self._store.holders(connection, self._campaign_id, keys)
-            holders = {key: self._holder(row) for key, *row in rows}
-            # After the query: a file gives the id of a campaign that was purged to another one.
-            self._own_states(connection, ())
-            return holders
-
-        return self._store.fetch(read)
-
-    def _holder(self, row: Sequence[Any]) -> Holder:
-        """Return how a request stands, from its id, state, deadline, process, and when it was finished."""
-        request_id, state, deadline, claimant_id, finished_at = row
-        now, seconds = self.clock(), self.patience.seconds
-        return Holder(
-            request_id,
-            current_state(state, deadline, now),
-            claimant_id in self.claimants,
-            claimant_id != self._claimant_id and may_be_recorded(finished_at, deadline, now=now, seconds=seconds),
-        )
-
-    def _request_ids(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
-        return {key: request_id for key, request_id, *_ in self._store.holders(connection, self._campaign_id, keys)}
-
-    def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRow]]:
-        """Return the id of the request that holds each key, and those requests."""
-
-        def read(connection: Connection) -> tuple[dict[bytes, int], list[RequestRow]]:
-            held = self._request_ids(connection, keys)
-            return held, requests_among(connection, set(held.values()), self.clock())
-
-        return self._store.fetch(read)
+    def _check(self, connection: Connection) -> None:
+        # After the query: a file gives the id of a campaign that was purged to another one.
+        self._own_states(connection, ())
 
     def commit(
         self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Outgoing] = (), claim_seconds: float = 0.0
@@ -300,11 +240,6 @@ class CampaignLedger:
         )
         return {each for each, its in events.items() if any(its == event and each != other for event, other in known)}
 
-    def has_unknown(self) -> bool:
-        """Return whether any request of the campaign is unknown, even one whose messages others have taken over."""
-        unknown = select(request.c.id).where(request.c.campaign_id == self._campaign_id, request.c.state == UNKNOWN)
-        return self._store.fetch(lambda connection: connection.execute(unknown.limit(1)).scalar()) is not None
-
     def _own_states(
         self, connection: Connection, outcomes: Iterable[Outcome], unposted: Iterable[int] = ()
     ) -> dict[int, str]:
@@ -390,7 +325,8 @@ class CampaignLedger:
 
     def _claim_in_part(self, connection: Connection, chunk: Outgoing, request_id: int, deadline: float) -> Claim:
         """Return the claim of a chunk of which not all was free."""
-        held_by = self._request_ids(connection, chunk.keys)
+        rows = self._store.holders(connection, self._campaign_id, chunk.keys)
+        held_by = {key: holder for key, holder, *_ in rows}
         # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
         won = sorted(position for key, position in places.items() if held_by[key] == request_id)
@@ -411,44 +347,3 @@ class CampaignLedger:
             return self._store.save(self._lock, lambda connection: supersede(connection, here, some, self.clock()))
 
         return sum(map(write, in_pieces(request_ids, REQUESTS_AT_ONCE)))
-
-    def resent(self, request_ids: Sequence[int]) -> set[int]:
-        """Return which requests hold messages that a superseded request had."""
-        return self._store.fetch(lambda connection: resent(connection, request_ids))
-
-    def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
-        """Return how requests stand, by id; one that the ledger does not have is missing."""
-        names = ("id", "state", "deadline", "attempt_id", "finished_at")
-        query = select(*(request.c[name] for name in names))
-
-        def read(connection: Connection) -> dict[int, Holder]:
-            pieces = in_pieces(sorted(request_ids))
-            rows = chain.from_iterable(connection.execute(query.where(request.c.id.in_(some))) for some in pieces)
-            return {row.id: self._holder(row) for row in rows}
-
-        return self._store.fetch(read)
-
-    def texted_twice(self) -> list[TextedTwice]:
-        """Return the messages that this attempt and another request texted, or may have."""
-        return self._store.fetch(lambda connection: texted_twice(connection, self._campaign_id, sorted(self.claimants)))
-
-    def count_accepted(self) -> int:
-        """Count the messages that this process has sent, by its accepted requests."""
-        query = (
-            select(func.count())
-            .select_from(request.join(message, message.c.request_id == request.c.id))
-            .where(request.c.attempt_id == self._claimant_id, request.c.state == ACCEPTED)
-        )
-        return self._store.fetch(lambda connection: int(connection.execute(query).scalar_one()))
-
-    def sent_requests(self) -> Iterator[SentRequest]:
-        """Return the requests of this attempt that were sent, may have been, or were refused in whole."""
-        return sent_requests(self._store, self._campaign_id, self.claimants)
-
-    def superseded(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return which messages a superseded request had: they may have been sent."""
-        return self._store.fetch(lambda connection: superseded_keys(connection, self._campaign_id, keys))
-
-    def earlier(self) -> Generator[HeldBlock, None, None]:
-        """Return what attempts of this task instance hold, or may have sent: before this one claims, earlier ones."""
-        return claims_of_task(self._store, self._campaign_id, self._who)

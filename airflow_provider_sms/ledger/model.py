@@ -147,6 +147,24 @@ class Outcome:
     response: str | None = None
 
 
+class SentRequest(NamedTuple):
+    """What a request adds to the sums of its attempt.
+
+    :param state: ``accepted``, ``not_sent`` if the service took nothing of it, otherwise one that may have been sent.
+    :param taken: messages that the service took; None where it did not say.
+    :param cost: credits, as a decimal; None where nothing tells them.
+    :param response: as the ledger keeps it, JSON; None where none came.
+    """
+
+    state: str
+    submitted: int
+    taken: int | None
+    parts: int | None
+    cost: str | None
+    finished_at: float | None
+    response: str | None
+
+
 class TextedTwice(NamedTuple):
     """Messages of an accepted request that another request holds, since they had become free before its response came.
 

@@ -7,6 +7,8 @@ rounded.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -19,7 +21,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.elements import ColumnElement
+    from sqlalchemy.sql.expression import FromClause
 
 SCHEMA_VERSION = 1
 
@@ -151,6 +158,7 @@ superseded = Table(
     sqlite_with_rowid=False,
 )
 
+
 balance = Table(
     "sms_balance",
     metadata,
@@ -163,3 +171,8 @@ balance = Table(
     Column("amount", String(40)),
     Index("sms_balance_account", "account", "read_at"),
 )
+
+
+def same_message(one: FromClause, other: FromClause) -> ColumnElement[bool]:
+    """Return the condition for rows of two tables that are about the same message."""
+    return and_(one.c.campaign_id == other.c.campaign_id, one.c.message_key == other.c.message_key)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, case, func, or_, select
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.schema import message, request, superseded
+from airflow_provider_sms.ledger.schema import message, request, same_message, superseded
 from airflow_provider_sms.ledger.transitions import state_at
 
 if TYPE_CHECKING:
@@ -92,10 +92,6 @@ _IS_OF = superseded.c.request_id == request.c.id
 def is_sent_again() -> ColumnElement[bool]:
     """Return the condition for messages of superseded requests that a request has claimed since."""
     later = superseded.alias("later")
-    same_later = and_(
-        later.c.campaign_id == superseded.c.campaign_id,
-        later.c.message_key == superseded.c.message_key,
-        later.c.request_id > superseded.c.request_id,
-    )
-    same = and_(message.c.campaign_id == superseded.c.campaign_id, message.c.message_key == superseded.c.message_key)
+    same_later = and_(same_message(later, superseded), later.c.request_id > superseded.c.request_id)
+    same = same_message(message, superseded)
     return or_(select(message.c.request_id).where(same).exists(), select(later.c.request_id).where(same_later).exists())

@@ -13,7 +13,7 @@ from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select,
 
 from airflow_provider_sms.ledger.backend import Compiled
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, SUPERSEDED, UNKNOWN, TextedTwice
-from airflow_provider_sms.ledger.schema import message, request, superseded
+from airflow_provider_sms.ledger.schema import message, request, same_message, superseded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -180,7 +180,7 @@ def restore(connection: Connection, campaign_id: int) -> None:
         is None
     ):
         return
-    same = and_(message.c.campaign_id == superseded.c.campaign_id, message.c.message_key == superseded.c.message_key)
+    same = same_message(message, superseded)
     here = superseded.c.campaign_id == campaign_id
     back = (
         select(
@@ -224,7 +224,7 @@ def texted_twice(connection: Connection, campaign_id: int, claimants: Sequence[i
     :param claimants: None means any.
     """
     holder = request.alias("holder")
-    same = and_(message.c.campaign_id == superseded.c.campaign_id, message.c.message_key == superseded.c.message_key)
+    same = same_message(message, superseded)
     query = (
         select(superseded.c.request_id, holder.c.id, holder.c.state == ACCEPTED, func.count())
         .select_from(

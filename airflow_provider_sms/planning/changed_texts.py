@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.ledger.preview import CampaignPreview
+    from airflow_provider_sms.ledger.holders import CampaignReader
     from airflow_provider_sms.messages.spool import CheckedSpool
     from airflow_provider_sms.stop_flag import StopFlag
 
@@ -88,7 +88,7 @@ def _destinations_gone(messages: Messages, ledger: CampaignLedger, stop: StopFla
             yield destinations[~(is_here & are_in(table, halves))]
 
 
-def count_repeats(preview: CampaignPreview, spool: CheckedSpool, stop: StopFlag) -> int:
+def count_repeats(campaign: CampaignReader, spool: CheckedSpool, stop: StopFlag) -> int:
     """Return how many of the people about to be texted have had another text of the campaign.
 
     A text counts if another task or run sent it, or may have, and the table does not hold it as well: a person with
@@ -98,12 +98,12 @@ def count_repeats(preview: CampaignPreview, spool: CheckedSpool, stop: StopFlag)
     :raises StoppedError: the count was stopped.
     :raises LedgerError: the ledger cannot be read.
     """
-    if not preview.has_others():
+    if not campaign.has_others():
         return 0
     table = _keys_of(messages_of(spool))
     people = distinct(numbers for _, numbers in messages_of(spool, Status.AGAIN)())
     have_had = np.zeros(len(people), np.bool_)
-    with closing(preview.blocks_of_others()) as blocks:
+    with closing(campaign.blocks_of_others()) as blocks:
         for halves, destinations in blocks:
             stop.require_running()
             others = destinations[are_in(people, destinations) & ~are_in(table, halves)]

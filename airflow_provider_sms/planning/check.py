@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, keys_with_texts
 from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
@@ -24,7 +25,7 @@ from airflow_provider_sms.planning.plan import Plan
 from airflow_provider_sms.recipients.columns import constant
 
 if TYPE_CHECKING:
-    from airflow_provider_sms.ledger.preview import CampaignPreview
+    from airflow_provider_sms.ledger.holders import CampaignReader
     from airflow_provider_sms.messages.compose import Composer
     from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.planning.prices import Prices
@@ -51,6 +52,8 @@ class CheckedTable:
         """The rows that were checked."""
         self.counts: Counter[Status] = Counter()
         """Rows by status, once they are decided."""
+        self.held_by: set[int] = set()
+        """Requests without an outcome that hold messages of the table."""
         self.estimate = Estimate(prices)
         """The estimate of the messages to send."""
         self._repeats = 0
@@ -92,16 +95,20 @@ class CheckedTable:
         self,
         stop: StopFlag,
         suppressed: SuppressedNumbers | None = None,
-        preview: CampaignPreview | None = None,
+        campaign: CampaignReader | None = None,
+        *,
+        resends: bool = False,
     ) -> None:
         """Set the status of each row, and count the messages to send and what they cost.
 
         :param suppressed: numbers that are not texted; None means no number.
-        :param preview: the campaign as the ledger knows it; None means that the ledger is not asked.
+        :param campaign: as the ledger knows it; None means that the ledger is not asked.
+        :param resends: whether messages whose outcome is unknown are sent again.
         :raises StoppedError: the check was stopped.
         :raises LedgerError: the ledger cannot be read.
         :raises InputError: there is no price for a number.
         """
+        looks = campaign is not None and campaign.is_used()
         for rows in self.spool.batches():
             stop.require_running()
             statuses, first = rows.statuses, rows.statuses == Status.FREE
@@ -109,18 +116,32 @@ class CheckedTable:
             keys = key_bytes(messages.column("key"))
             by_text = self._composer.keyed_by_text
             self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
-            if preview is not None:
-                listed: list[bytes] = np.frombuffer(keys, f"V{KEY_BYTES}").tolist()
-                held = preview.held(listed)
-                statuses[first] = [held.get(key, Status.FREE) for key in listed] if held else Status.FREE
+            if campaign is not None and looks:
+                statuses[first] = self._held(campaign, np.frombuffer(keys, f"V{KEY_BYTES}").tolist(), resends=resends)
             if suppressed is not None:
                 # What this attempt has sent stays accepted: the person has opted out since.
                 opted_out = suppressed.mask(messages.column("destination")) & (statuses[first] != Status.ACCEPTED)
                 statuses[first] = np.where(opted_out, Status.SUPPRESSED, statuses[first])
             self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
             self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
-        if preview is not None:
-            self._repeats = count_repeats(preview, self.spool, stop)
+        if campaign is not None:
+            self._repeats = count_repeats(campaign, self.spool, stop)
+
+    def _held(self, campaign: CampaignReader, keys: list[bytes], *, resends: bool) -> list[Status]:
+        """Return the status of messages by who holds them.
+
+        A message that a live process has claimed may still go either way, and counts as unknown. One of a superseded
+        request is sent again, whatever the policy is by now.
+        """
+        holders, again = campaign.look(keys)
+        statuses = dict.fromkeys(again, Status.AGAIN)
+        for key, holder in holders.items():
+            if holder.state == ACCEPTED:
+                statuses[key] = Status.ACCEPTED if holder.mine else Status.ALREADY_SENT
+            else:
+                self.held_by.add(holder.request_id)
+                statuses[key] = Status.AGAIN if resends and holder.state == UNKNOWN else Status.UNKNOWN
+        return [statuses.get(key, Status.FREE) for key in keys]
 
     def plan(self, campaign: str, *, chunk_size: int, balance: Balance | None) -> Plan:
         """Return the plan of the table, each row of which is decided."""

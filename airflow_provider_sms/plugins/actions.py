@@ -19,7 +19,7 @@ from airflow_provider_sms.ledger.attempts import failed_on_unknown
 from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
-from airflow_provider_sms.ledger.request_queries import named_requests
+from airflow_provider_sms.ledger.requests import named_requests
 from airflow_provider_sms.monitoring.campaigns import NamedCampaign
 from airflow_provider_sms.plugins.authorization import Access, Editor, of_own_page
 from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sms.ledger.model import Claimant
-    from airflow_provider_sms.ledger.request_queries import RequestRow
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 # Before the audit log, which a form of another site could fill otherwise.
 router = APIRouter(dependencies=[Depends(of_own_page)])
@@ -68,7 +68,7 @@ def resolve_requests(access: Editor, campaign_id: CampaignId, resolution: Resolu
             if not rows or any(row.campaign != campaign.name for row in rows):
                 raise InputError(NOT_OF_THIS_CAMPAIGN)
             for row in rows:
-                require_unknown(store, row.request_id)
+                require_unknown(row)
             people = sum(row.messages for row in rows)
             if people != resolution.people:
                 raise InputError(

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
 from airflow_provider_sms.ledger.reader import LedgerReader
-from airflow_provider_sms.ledger.request_queries import newest_requests, unknown_requests
+from airflow_provider_sms.ledger.requests import newest_requests, unknown_requests
 from airflow_provider_sms.monitoring import attempts, campaigns
 from airflow_provider_sms.monitoring import status as states
 from airflow_provider_sms.monitoring.audit_log import audit_log

@@ -91,9 +91,8 @@ def count_rows(spool: CheckedSpool, statuses: Mapping[Status, int], ledger: Camp
 
 def count_keys(keys: Sequence[bytes], ledger: CampaignLedger) -> RowCounts:
     """Return the counts of messages by who holds them now."""
-    holders = ledger.holders(keys) if keys else {}
-    again = ledger.superseded([key for key in keys if key not in holders])
-    found = Counter(_count_of(holders.get(key), is_superseded=key in again) for key in keys)
+    holders, again = ledger.look(keys)
+    found = Counter(count_of(holders.get(key), is_superseded=key in again) for key in keys)
     open_holders = [each for each in holders.values() if each.state != ACCEPTED]
     return RowCounts(
         **found,
@@ -102,7 +101,8 @@ def count_keys(keys: Sequence[bytes], ledger: CampaignLedger) -> RowCounts:
     )
 
 
-def _count_of(holder: Holder | None, *, is_superseded: bool) -> str:
+def count_of(holder: Holder | None, *, is_superseded: bool) -> str:
+    """Return the count that a message is in."""
     if holder is None:
         return "unknown" if is_superseded else "not_sent"
     if holder.state != ACCEPTED:

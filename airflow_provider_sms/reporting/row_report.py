@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.ledger.request_queries import RequestRow
+    from airflow_provider_sms.ledger.requests import RequestRow
     from airflow_provider_sms.messages.spool import CheckedRows, CheckedSpool
 
 SCHEMA = pa.schema(
@@ -111,11 +111,11 @@ def _statuses(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStat
     held: dict[bytes, RowStatus] = {}
     if ledger is not None:
         _, messages = checked.where(checked.statuses < Status.SUPPRESSED)
-        keys = messages.column("key").to_pylist()
-        holders, records = ledger.records(keys)
-        by_request = {each.request_id: status_of(each, mine=each.attempt_id in ledger.claimants) for each in records}
-        held = dict.fromkeys(ledger.superseded([key for key in keys if key not in holders]), _AGAIN)
-        held.update((key, by_request[holder]) for key, holder in holders.items())
+        holders, again = ledger.look(messages.column("key").to_pylist())
+        mine = {each.request_id: each.mine for each in holders.values()}
+        by_request = {each: status_of(its, mine=mine[each]) for each, its in ledger.requests(mine).items()}
+        held = dict.fromkeys(again, _AGAIN)
+        held.update((key, by_request[holder.request_id]) for key, holder in holders.items())
     columns = (checked.columns.column(name).to_pylist() for name in ("key", "column", "reason"))
     for status, key, column, reason in zip(checked.statuses.tolist(), *columns, strict=True):
         if status == Status.INVALID:

@@ -22,7 +22,7 @@ from airflow_provider_sms.service.responses import parse_send_response
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sms.ledger.request_queries import SentRequest
+    from airflow_provider_sms.ledger.model import SentRequest
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.service.responses import SendResponse
 

@@ -8,7 +8,7 @@ from support.told import tell
 
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
-from airflow_provider_sms.ledger.request_queries import newest_requests
+from airflow_provider_sms.ledger.requests import newest_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring import campaigns
 from benchmarks.full_ledger import REQUESTS, UNKNOWN_AT_ONCE, fill, large_campaign

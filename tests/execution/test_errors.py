@@ -20,7 +20,7 @@ from airflow_provider_sms.execution.errors import FailedError, airflow_errors, d
 from airflow_provider_sms.execution.send import failure
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import UNKNOWN, TextedTwice
-from airflow_provider_sms.ledger.request_queries import RequestRow
+from airflow_provider_sms.ledger.requests import RequestRow
 from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.summary import Sums
 
@@ -111,7 +111,7 @@ def unknown(held, awaited=()):
 def request(request_id, evidence=None, messages=1):
     """A request as the ledger has it."""
     of_request = (request_id, "spring", "bulk", UNKNOWN, messages, None, messages, 0.0, 1.0, None, "no response")
-    return RequestRow(*of_request, "d", "t", "r", -1, 1, 1, evidence=evidence)
+    return RequestRow(*of_request, "d", "t", "r", -1, 1, evidence=evidence)
 
 
 def told(verdict, words):

@@ -12,9 +12,9 @@ from support.airflow import run_task
 from airflow_provider_sms.exceptions import InputError, LedgerBusyError
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import NOT_SENT
-from airflow_provider_sms.ledger.preview import CampaignPreview
-from airflow_provider_sms.ledger.request_queries import unknown_requests
+from airflow_provider_sms.ledger.requests import unknown_requests
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -238,15 +238,15 @@ def test_an_earlier_report_suppresses(send, people, tmp_path, witnessed):
 def test_a_ledger_that_cannot_be_read_for_a_moment_lifts_no_limit(send, people, witnessed, monkeypatch):
     """The attempt fails before anything is sent; without the ledger it would not know whom the campaign has texted."""
     assert send(people(50), "first wording", campaign="c").state == "success"
-    made, failed = CampaignPreview.__init__, []
+    made, failed = CampaignReader.look, []
 
     def once(self, *args, **kwargs):
         if not failed:
             failed.append(True)
             raise LedgerBusyError("The ledger cannot be read: it is busy")
-        made(self, *args, **kwargs)
+        return made(self, *args, **kwargs)
 
-    monkeypatch.setattr(CampaignPreview, "__init__", once)
+    monkeypatch.setattr(CampaignReader, "look", once)
     ran = send(people(50), "second wording", campaign="c", limits={"max_repeats": 0})
     assert (ran.state, ran.xcoms, len(witnessed())) == ("failed", {}, 50)
     assert "The ledger cannot be read: it is busy" in ran.log

@@ -19,7 +19,6 @@ from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.execution import options, report_file
 from airflow_provider_sms.execution.report_file import refuse_report_in, write_report
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.request_queries import KeptResponses
 from airflow_provider_sms.reporting.summary import COUNTS
 
 
@@ -277,9 +276,9 @@ def test_a_ledger_that_fails_in_the_end_leaves_no_report(send, people, report, s
     def gone(*_):
         raise LedgerError("the disk is gone")
 
-    monkeypatch.setattr(KeptResponses, "count", gone)
+    monkeypatch.setattr(CampaignLedger, "count_responses", gone)
     monkeypatch.setattr(CampaignLedger, "count_accepted", gone)
-    monkeypatch.setattr(CampaignLedger, "records", gone)
+    monkeypatch.setattr(CampaignLedger, "requests", gone)
     ran = send(people(20), report=str(report))
     assert (ran.state, report.exists(), counts(ran)) == ("failed", False, {"unknown": 20})
     assert ("The rows are counted without the ledger, which cannot be read: the disk is gone" in ran.log) is True

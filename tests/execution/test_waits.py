@@ -22,7 +22,7 @@ from airflow_provider_sms.execution import bulk, enter
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Outcome
-from airflow_provider_sms.ledger.request_queries import unknown_requests
+from airflow_provider_sms.ledger.requests import unknown_requests
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.row_counts import COUNTS

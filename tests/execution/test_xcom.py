@@ -21,9 +21,8 @@ def test_responses_that_cannot_be_pushed_fail_no_send(caplog):
     """Everybody is texted by then and the ledger has the responses; a timeout or a signal still ends the task."""
 
     def push(xcom_push, count=lambda: 1):
-        responses = SimpleNamespace(count=count, first=lambda _: ['{"Cost": 1}'])
         context = {"task": SimpleNamespace(do_xcom_push=True), "ti": SimpleNamespace(xcom_push=xcom_push)}
-        push_responses(context, SimpleNamespace(responses=responses))
+        push_responses(context, SimpleNamespace(count_responses=count, responses=lambda _: ['{"Cost": 1}']))
 
     push(Mock(side_effect=OverflowError("27820000003")))
     assert ("OverflowError" in caplog.text, "27820000003" in caplog.text) == (True, False)

@@ -11,7 +11,6 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger import balances
 from airflow_provider_sms.ledger.account import Account, BilledRequest, KeptEvidence, Reading
 from airflow_provider_sms.ledger.balances import (
-    account_of,
     forget_balances,
     lost_lately,
     note_evidence,
@@ -22,7 +21,7 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
-from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
+from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending.settle import weigh
@@ -181,7 +180,7 @@ def test_accounts_do_not_see_each_other(store, enter, campaign, see):
     see("9", OTHER)
     readings, requests = history(store, lost)
     assert (readings, list(requests)) == ([], [lost])
-    assert account_of(store, [lost, of_other, 77]) == {lost: KEY, of_other: OTHER}
+    assert [each.account for each in named_requests(store, [lost, of_other])] == [KEY, OTHER]
     assert list(read_histories(store, OTHER, [lost])) == []
 
 

@@ -18,7 +18,7 @@ from airflow_provider_sms.ledger.decisions import (
     resolve,
 )
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome, TextedTwice
-from airflow_provider_sms.ledger.request_queries import named_requests
+from airflow_provider_sms.ledger.requests import named_requests
 
 PROOF = KeptEvidence("charged", "The balance fell by 3 more than the responses account for.", 5.0)
 PRICED = PROOF._replace(amount="3.3")
@@ -153,14 +153,18 @@ def test_a_task_is_adopted_with_the_name_of_who_answers_for_it(store, column):
 
 def test_what_cannot_be_resolved_is_said_before_anybody_is_asked(store, enter, unknown):
     """A look refuses what the decision would refuse, and lets through what is unknown."""
-    require_unknown(store, unknown)
-    require_unknown(store, claim(enter(2), people(1, 10)).request_id)
+
+    def look(request_id):
+        require_unknown(*named_requests(store, [request_id]))
+
+    look(unknown)
+    look(claim(enter(2), people(1, 10)).request_id)
     resolve(store, unknown, ACCEPTED, "ann")
     with pytest.raises(InputError, match="it is accepted"):
-        require_unknown(store, unknown)
+        look(unknown)
     under_way = claim(enter(clock=time.time), people(1, 20)).request_id
     with pytest.raises(InputError, match="may still be under way"):
-        require_unknown(store, under_way)
+        look(under_way)
 
 
 @pytest.mark.parametrize("request_id", [0, -1, 2**63, 10**23])

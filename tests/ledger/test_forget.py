@@ -7,7 +7,7 @@ from support.sending import chunk_of, people
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.forget import forget_number
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
-from airflow_provider_sms.ledger.request_queries import texted
+from airflow_provider_sms.ledger.requests import texted
 
 PERSON, *OTHERS = people(4)
 NUMBER = PERSON.destination

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 from support.keys import request_of
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS
+from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Outcome
 
 CLAIM_SECONDS = 60.0
@@ -78,3 +79,14 @@ def test_a_recorded_outcome_is_not_awaited(enter, state):
     request_id = claim(first, people(1))
     first.commit(outcomes=[Outcome(request_id, state)])
     assert (held(second).state, held(second).awaited) == (state, False)
+
+
+def test_a_campaign_need_not_exist(store, enter):
+    """A dry run looks without a trace; where nothing was claimed yet, nothing need be looked up."""
+    enter()
+    for name in ("c", "never seen"):
+        reader = CampaignReader(store, name, claimant())
+        assert (reader.is_used(), reader.look([PERSON.key])) == (False, ({}, set()))
+    claim(enter(), people(1))
+    reader = CampaignReader(store, "c", claimant())
+    assert (reader.is_used(), held(reader).mine) == (True, False)

@@ -5,7 +5,7 @@ from support.told import tell
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
-from airflow_provider_sms.ledger.request_queries import newest_requests, unknown_requests
+from airflow_provider_sms.ledger.requests import newest_requests, unknown_requests
 from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import list_campaigns
 

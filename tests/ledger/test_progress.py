@@ -10,10 +10,11 @@ from support.sending import claimant, people
 from support.told import tell
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.attempts import connections_of, failed_on_unknown, note_progress, register
+from airflow_provider_sms.ledger.attempts import failed_on_unknown, note_progress, register
 from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.requests import named_requests
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_a_request_has_the_connection_of_its_attempt(store):
     made = [tell(store, try_number=number, claims=[(1, "unknown")], first=number)[0] for number in (1, 2, 3)]
     for number, conn_id in ((1, "one"), (2, "two")):
         note_progress(store, "spring", number, "failed", conn_id=conn_id)
-    assert connections_of(store, [*made, 4711]) == {made[0]: "one", made[1]: "two"}
+    assert [each.conn_id for each in named_requests(store, made)] == ["one", "two", None]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from support.told import tell
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger import reader
 from airflow_provider_sms.ledger.reader import read_sqlite
-from airflow_provider_sms.ledger.request_queries import newest_requests, unknown_requests
+from airflow_provider_sms.ledger.requests import newest_requests, unknown_requests
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
 
 

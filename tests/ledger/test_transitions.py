@@ -19,7 +19,7 @@ from airflow_provider_sms.ledger.model import (
     Outcome,
     TextedTwice,
 )
-from airflow_provider_sms.ledger.request_queries import named_requests, texted
+from airflow_provider_sms.ledger.requests import named_requests, texted
 from airflow_provider_sms.ledger.schema import message, request, superseded
 from airflow_provider_sms.ledger.transitions import (
     LAPSED,
@@ -149,8 +149,8 @@ def test_a_decision_moves_messages_and_their_poster_deletes_them(
     """All are free; who was texted perhaps stays on record, unless the poster itself knows that nobody was."""
     gives_back(ledger, store, lost)
     assert rows() == ({}, on_record)
-    assert ledger.superseded([m.key for m in PEOPLE]) == ({m.key for m in PEOPLE} if may_have_been_sent else set())
-    assert ledger.superseded([FIRST.key, outgoing(1).key]) == ({FIRST.key} if may_have_been_sent else set())
+    assert ledger.look([m.key for m in PEOPLE])[1] == ({m.key for m in PEOPLE} if may_have_been_sent else set())
+    assert ledger.look([FIRST.key, outgoing(1).key])[1] == ({FIRST.key} if may_have_been_sent else set())
     assert len(texted(store, FIRST.destination)) == len(on_record)
 
 
@@ -201,7 +201,7 @@ def test_a_late_refusal_of_a_superseded_request_leaves_nothing(ledger, enter, st
     gives_back(ledger, store, lost)
     taken = claim(enter(2), [FIRST])
     close(ledger, lost, NOT_SENT)
-    assert (rows(), ledger.superseded([m.key for m in PEOPLE])) == (({taken: 1}, {}), set())
+    assert (rows(), ledger.look([m.key for m in PEOPLE])[1]) == (({taken: 1}, {}), set())
     assert named_requests(store, [lost])[0].state == NOT_SENT
 
 
@@ -270,4 +270,4 @@ def test_whatever_order_outcomes_decisions_and_resends_come_in(enter, store, clo
         assert told == sum(count - 1 for key, count in texts.items() if states[holders[key]] == ACCEPTED)
         free = [m.key for m in everybody if m.key not in holders]
         again = {key for each, keys in had.items() if states[each] == SUPERSEDED for key in keys}
-        assert ledger.superseded(free) == again & set(free)
+        assert ledger.look(free)[1] == again & set(free)

@@ -13,7 +13,7 @@ from support.task_fixtures import numbers
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.forget import forget_number
-from airflow_provider_sms.ledger.request_queries import texted
+from airflow_provider_sms.ledger.requests import texted
 from airflow_provider_sms.reporting.summary import COUNTS
 
 FIRST, *OTHERS = numbers(5)

@@ -7,7 +7,7 @@ from support.reported import counts
 
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.request_queries import unknown_requests
+from airflow_provider_sms.ledger.requests import unknown_requests
 
 PREFIXES = {"276": 0.5, "27": 1, "": 3}
 LOST = {"kind": "drop_after"}

@@ -8,8 +8,8 @@ from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.holders import GROUP_DESTINATION
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
-from airflow_provider_sms.ledger.preview import GROUP_DESTINATION
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.stop_flag import StopFlag
 

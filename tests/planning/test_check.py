@@ -8,6 +8,7 @@ from support.composed import composed
 from support.planning import checked, number, texted
 
 from airflow_provider_sms.exceptions import StoppedError
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, Holder
 from airflow_provider_sms.messages import spool
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -34,17 +35,29 @@ def keys_of(rows, key_columns=None):
     return composed(Composer(None, "text", key_columns=key_columns), rows.combine_chunks().to_batches()[0]).keys
 
 
-class Preview:
+HOLDERS = {
+    Status.ALREADY_SENT: Holder(1, ACCEPTED),
+    Status.UNKNOWN: Holder(2, CLAIMED),
+    Status.ACCEPTED: Holder(3, ACCEPTED, mine=True),
+}
+
+
+class Campaign:
     """What a ledger would say: some messages are held."""
 
     def __init__(self, held):
         self._held = held
 
+    def is_used(self):
+        return True
+
     def has_others(self):
         return False
 
-    def held(self, keys):
-        return {key: status for key, status in self._held.items() if key in keys}
+    def look(self, keys):
+        held = {key: status for key, status in self._held.items() if key in keys}
+        holders = {key: HOLDERS[status] for key, status in held.items() if status != Status.AGAIN}
+        return holders, held.keys() - holders.keys()
 
 
 def test_a_source_is_read_once():
@@ -79,7 +92,7 @@ def test_every_row_has_one_status():
     rows = pa.concat_tables([texted([*map(number, range(6))]), texted([number(1), "x", number(0)])])
     found = (Status.ALREADY_SENT, Status.UNKNOWN, Status.AGAIN, Status.ACCEPTED)
     held = dict(zip(keys_of(rows[:4]), found, strict=True))
-    table = checked(rows, preview=Preview(held), suppress=texted([number(4)]))
+    table = checked(rows, campaign=Campaign(held), suppress=texted([number(4)]))
     assert [status.name for status in statuses(table)] == [
         *("ALREADY_SENT", "UNKNOWN", "AGAIN", "ACCEPTED", "SUPPRESSED", "FREE"),
         *("DUPLICATE", "INVALID", "DUPLICATE"),
@@ -92,7 +105,7 @@ def test_every_row_has_one_status():
 def test_only_what_this_attempt_has_sent_is_not_suppressed(status):
     """A person on the list gets nothing more; a text that this very attempt sent before they opted out was sent."""
     rows = texted([number(1)])
-    table = checked(rows, preview=Preview({keys_of(rows)[0]: status}), suppress=rows)
+    table = checked(rows, campaign=Campaign({keys_of(rows)[0]: status}), suppress=rows)
     assert statuses(table) == [Status.ACCEPTED if status == Status.ACCEPTED else Status.SUPPRESSED]
 
 

@@ -8,10 +8,10 @@ from support.planning import checked, number, planned, texted
 from support.sending import claimant, outgoing
 
 from airflow_provider_sms.exceptions import StoppedError
-from airflow_provider_sms.ledger import preview as preview_module
+from airflow_provider_sms.ledger import holders
 from airflow_provider_sms.ledger.forget import forget_number
+from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
-from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.stop_flag import StopFlag
@@ -40,7 +40,7 @@ def plan(store):
 
     def plan(rows, campaign="c", *, resends=False, who=None, **how):
         asks = claimant(run_id="tuesday") if who is None else who
-        return planned(rows, preview=CampaignPreview(store, campaign, resends=resends, who=asks), **how)
+        return planned(rows, campaign=CampaignReader(store, campaign, asks), resends=resends, **how)
 
     return plan
 
@@ -134,11 +134,11 @@ def test_a_campaign_is_read_a_block_at_a_time(hold, store, monkeypatch):
     """However many messages it holds, only some are in memory, and people in several blocks count once."""
     hold(texted(FIVE))
     hold(texted(FIVE[:3], "Hello"))
-    monkeypatch.setattr(preview_module, "_ROWS_AT_ONCE", 2)
-    preview = CampaignPreview(store, "c", who=claimant(run_id="tuesday"))
-    sizes = [(len(halves), len(destinations)) for halves, destinations in preview.blocks_of_others()]
+    monkeypatch.setattr(holders, "_ROWS_AT_ONCE", 2)
+    campaign = CampaignReader(store, "c", claimant(run_id="tuesday"))
+    sizes = [(len(halves), len(destinations)) for halves, destinations in campaign.blocks_of_others()]
     assert sizes == [(2, 2)] * 4
-    assert planned(texted(FIVE, "Good evening"), preview=preview).repeats == 5
+    assert planned(texted(FIVE, "Good evening"), campaign=campaign).repeats == 5
 
 
 def test_a_task_that_is_told_to_stop_counts_no_further(hold, store):
@@ -147,4 +147,4 @@ def test_a_task_that_is_told_to_stop_counts_no_further(hold, store):
     stop = StopFlag()
     stop.set()
     with pytest.raises(StoppedError):
-        count_repeats(CampaignPreview(store, "c", who=claimant()), checked(texted(FIVE, "Hello")).spool, stop)
+        count_repeats(CampaignReader(store, "c", claimant()), checked(texted(FIVE, "Hello")).spool, stop)

@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 from support.keys import request_of
 from support.planning import checked
-from support.sending import claimant, people
+from support.sending import people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
-from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.reporting.row_counts import (
     COUNTS,
@@ -16,13 +15,12 @@ from airflow_provider_sms.reporting.row_counts import (
 
 
 @pytest.fixture
-def table(store):
+def table():
     """Check ten messages, a duplicate and an invalid row, as an attempt does, once others have claimed."""
 
     def table(ledger=None, *, resends=False):
-        preview = ledger and CampaignPreview(store, "c", ledger.claimants, who=claimant(), resends=resends)
         rows = [{"destination": each.destination, "text": "Hi"} for each in people(10)]
-        return checked([*rows, rows[0], {"destination": None, "text": "Hi"}], preview=preview)
+        return checked([*rows, rows[0], {"destination": None, "text": "Hi"}], campaign=ledger, resends=resends)
 
     return table
 

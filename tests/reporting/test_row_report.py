@@ -23,9 +23,9 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN
-from airflow_provider_sms.ledger.preview import CampaignPreview
-from airflow_provider_sms.ledger.request_queries import RequestRow
+from airflow_provider_sms.ledger.requests import RequestRow
 from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.spool import Status
@@ -75,17 +75,16 @@ class Campaign:
 
     def check(self, ledger=None, on_unknown="fail"):
         """Decide the status of each row, as it is in the ledger now."""
-        claimants = () if ledger is None else ledger.claimants
-        self.seen = CampaignPreview(self._store, "c", claimants, who=claimant(), resends=on_unknown == "resend")
+        campaign = ledger or CampaignReader(self._store, "c", claimant())
         self.table.counts.clear()
-        self.table.decide(StopFlag(), None, self.seen)
+        self.table.decide(StopFlag(), None, campaign, resends=on_unknown == "resend")
 
     def send(self, try_number=1, *, ledger=None, on_unknown="fail", chunk_size=10, **options):
         """Send, and count."""
         self.ledger, spool = ledger or self._enter(try_number), self.table.spool
         self.check(self.ledger, on_unknown)
         sending = self._sender(self.ledger, on_unknown=on_unknown, **options)
-        sending.sender.noted.update(self.seen.held_by)
+        sending.sender.noted.update(self.table.held_by)
         table = partial(messages_to_send, spool, StopFlag(), chunk_size)
         free = partial(table, most=Status.AGAIN, held=self.ledger.holders)
         send(sending.sender, sending.settle, table(), free)
@@ -308,7 +307,7 @@ def test_a_ledger_that_cannot_be_read_ends_the_report(campaign, monkeypatch):
 
     send = campaign(table_of(numbers(10)))
     send.send()
-    monkeypatch.setattr(send.ledger, "superseded", gone)
+    monkeypatch.setattr(send.ledger, "look", gone)
     with pytest.raises(LedgerError, match="disk is gone"):
         send.report()
 
@@ -411,14 +410,14 @@ def chunk_of(send, destinations):
 def test_a_message_of_which_the_balance_told_says_so(mine, status):
     """There is no response to look at, so the row has the sum that stands for it."""
     words = "The balance fell by 100, exactly what request 7 costs: it was taken."
-    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, words, "d", "t", "r", -1, 1, 1)
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, words, "d", "t", "r", -1, 1)
     told = record._replace(evidence=KeptEvidence("charged", words, 3.0))
     assert status_of(told, mine=mine) == RowStatus(status, words, 7, None, 2_500_000)
 
 
 def test_a_message_that_a_person_called_sent_has_no_reason():
     """Whatever the balance told: the reason in the ledger is still why the request was unknown."""
-    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, "timeout", "d", "t", "r", -1, 1, 1)
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, "timeout", "d", "t", "r", -1, 1)
     for evidence in (None, KeptEvidence("undecided", "No balance is known before it.", 3.0)):
         assert status_of(record._replace(evidence=evidence), mine=True).reason is None
 
@@ -426,5 +425,5 @@ def test_a_message_that_a_person_called_sent_has_no_reason():
 def test_a_recorded_reason_keeps_its_figures():
     """Its numbers were masked before it was recorded: a status beside a code is no number of a person."""
     reason = "bulkmessages: the service refused the request (HTTP 400, 10042): no route to 2782*****01"
-    record = RequestRow(7, "c", "bulk", UNKNOWN, 1, None, 0, 1.5, 2.5, None, reason, "d", "t", "r", -1, 1, 1)
+    record = RequestRow(7, "c", "bulk", UNKNOWN, 1, None, 0, 1.5, 2.5, None, reason, "d", "t", "r", -1, 1)
     assert status_of(record, mine=True).reason == reason

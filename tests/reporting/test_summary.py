@@ -10,8 +10,8 @@ from support.sending import failing, people
 from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN
-from airflow_provider_sms.ledger.request_queries import SentRequest, unknown_requests
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, SentRequest
+from airflow_provider_sms.ledger.requests import unknown_requests
 from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
 from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise
 

@@ -262,7 +262,7 @@ def test_no_answer_costs_the_record_of_a_send(sender, service, enter):
     send.run([people(5)])
     ledger = enter(2)
     assert (send.error, states(ledger, people(5))) == (None, {ACCEPTED: 5})
-    assert json.loads(ledger.responses.first(1)[0]) == strange
+    assert json.loads(ledger.responses(1)[0]) == strange
 
 
 def test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send(sender, service):

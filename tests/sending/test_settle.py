@@ -22,7 +22,7 @@ from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
-from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
+from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import balance
 from airflow_provider_sms.ledger.schema import request as request_table
 from airflow_provider_sms.planning.prices import Prices

@@ -22,13 +22,15 @@ def texted(numbers, text="Hi"):
     return pa.table({"destination": list(numbers), "text": [text] * len(numbers)})
 
 
-def checked(rows, *, message=None, suppress=None, preview=None, key_columns=None, cost_per_part=1, limits=None):
+def checked(
+    rows, *, message=None, suppress=None, campaign=None, resends=False, key_columns=None, cost_per_part=1, limits=None
+):
     """Return the checked table of rows whose texts are a column of it, unless there is a message."""
     listed = None if suppress is None else read_suppressed(open_source(suppress), "destination", None)
     composer = Composer(message, "text" if message is None else None, key_columns=key_columns)
     table, stop = CheckedTable(composer, Prices(cost_per_part)), StopFlag()
     table.read(open_source(rows), stop, limits)
-    table.decide(stop, listed, preview)
+    table.decide(stop, listed, campaign, resends=resends)
     return table
 
 

@@ -48,15 +48,15 @@ GUARD_MUTATIONS = (
     Mutation(
         "what a person calls not sent stays held",
         "ledger/decisions.py",
-        "    if state == NOT_SENT:\n        held = move",
-        "    if False:\n        held = move",
+        "        move(connection, request_id)\n",
+        "",
         (DECISIONS,),
     ),
     Mutation(
         "a claim that may be under way is resolved",
         "ledger/decisions.py",
-        "    this = update(request).where(request.c.id == request_id, request.c.state == UNKNOWN)\n",
-        "    this = update(request).where(request.c.id == request_id)\n",
+        "    require_unknown(row)\n",
+        "",
         (DECISIONS,),
     ),
 )

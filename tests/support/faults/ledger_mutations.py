@@ -90,7 +90,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "claims never lapse",
-        "ledger/claims.py",
+        "ledger/holders.py",
         "            current_state(state, deadline, now),\n",
         "            state,\n",
         (HOLDERS, SENDER, SCHEDULES),
@@ -254,9 +254,9 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "a read of a campaign that was purged is of another one",
-        "ledger/claims.py",
-        "            self._own_states(connection, ())\n            return holders\n",
-        "            return holders\n",
+        "ledger/holders.py",
+        "            self._check(connection)\n",
+        "",
         ("tests/ledger/test_purge.py",),
         first="test_a_campaign_with_the_id_of_a_forgotten_one_is_another_one",
     ),

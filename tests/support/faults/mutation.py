@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 SENDER = "tests/sending/test_sender.py"
 LEDGER = "tests/ledger/test_claims.py"
 HOLDERS = "tests/ledger/test_holders.py"
-RESPONSES = "tests/ledger/test_request_queries.py"
+RESPONSES = "tests/ledger/test_requests.py"
 PAUSES = "tests/ledger/test_pauses.py"
 SQLITE = "tests/ledger/test_sqlite.py"
 TRANSITIONS = "tests/ledger/test_transitions.py"

@@ -12,13 +12,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
-from airflow_provider_sms.ledger.request_queries import (
-    last_request,
-    named_requests,
-    sent_after,
-    texted,
-    unknown_requests,
-)
+from airflow_provider_sms.ledger.requests import named_requests, texted, unknown_requests
 from airflow_provider_sms.planning.prices import Prices
 
 EVENT = 9_007_199_254_740_993
@@ -140,9 +134,9 @@ def test_responses_are_those_of_this_task_in_request_order(enter):
     first, other, retry = enter(1), enter(1, task_id="other"), enter(2)
     for start, ledger in enumerate([first, other, first]):
         answered(ledger, people(1, start), f'{{"EventId": {start}}}')
-    assert retry.responses.first(10) == ['{"EventId": 0}', '{"EventId": 2}']
-    assert retry.responses.first(1) == ['{"EventId": 0}']
-    assert retry.responses.count() == 2
+    assert retry.responses(10) == ['{"EventId": 0}', '{"EventId": 2}']
+    assert retry.responses(1) == ['{"EventId": 0}']
+    assert retry.count_responses() == 2
 
 
 def test_mapped_tasks_have_their_own_answers(enter):
@@ -150,8 +144,8 @@ def test_mapped_tasks_have_their_own_answers(enter):
     mapped = [enter(1, map_index=index) for index in range(2)]
     for index, ledger in enumerate(mapped):
         answered(ledger, people(1, index), f'{{"EventId": {index}}}')
-    assert [ledger.responses.first(10) for ledger in mapped] == [['{"EventId": 0}'], ['{"EventId": 1}']]
-    assert [ledger.responses.count() for ledger in mapped] == [1, 1]
+    assert [ledger.responses(10) for ledger in mapped] == [['{"EventId": 0}'], ['{"EventId": 1}']]
+    assert [ledger.count_responses() for ledger in mapped] == [1, 1]
 
 
 def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
@@ -159,8 +153,8 @@ def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
     first = enter(1)
     answered(first, people(1), "{}")
     other = enter(1, run_id="other")
-    assert other.responses.to(people(1)[0].key) == "{}"
-    assert other.responses.to(people(1, 5)[0].key) is None
+    assert other.response_to(people(1)[0].key) == "{}"
+    assert other.response_to(people(1, 5)[0].key) is None
 
 
 def sent(ledger, them, state=ACCEPTED, **fields):
@@ -208,13 +202,13 @@ def test_what_a_task_sent_after_a_plan_is_added_up(store, enter, resends, expect
     """By all its attempts; what is sent again is part of the next plan, and counts there."""
     account = Account("a" * 32, Prices("0.1").total)
     first, second = (CampaignLedger(store, "c", claimant(number), account=account) for number in (1, 2))
-    assert (last_request(store), sent_after(store, claimant(), 0, resends=False)) == (0, (0, Decimal(0)))
+    assert (first.last_request(), first.sent_after(0, resends=False)) == (0, (0, Decimal(0)))
     accept(first, people(5))
-    plan = last_request(store)
+    plan = first.last_request()
     accept(first, people(1, 10))
     for place, state in enumerate((UNKNOWN, NOT_SENT, ACCEPTED)):
         sent(second, people(2, 20 + 2 * place), state)
     claim(second, people(1, 30))
     accept(enter(task_id="other"), people(1, 40))
     second.supersede([sent(second, people(1, 50), UNKNOWN)])
-    assert sent_after(store, claimant(3), plan, resends=resends) == expected
+    assert enter(3).sent_after(plan, resends=resends) == expected

@@ -1,0 +1,273 @@
+"""Who holds a message: one reader of a campaign for its plan, its passes, its counts and its row report."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from decimal import Decimal
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from sqlalchemy import and_, func, or_, select
+
+from airflow_provider_sms.decimal_context import own_decimals
+from airflow_provider_sms.ledger.attempts import of_run, of_task
+from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.campaigns import find_campaign
+from airflow_provider_sms.ledger.model import (
+    ACCEPTED,
+    CLAIMED,
+    FORGOTTEN_NUMBER,
+    NOT_SENT,
+    SUPERSEDED,
+    UNKNOWN,
+    Holder,
+    SentRequest,
+)
+from airflow_provider_sms.ledger.requests import requests_among
+from airflow_provider_sms.ledger.schema import attempt, message, request, same_message, superseded
+from airflow_provider_sms.ledger.transitions import current_state, may_be_recorded, texted_twice
+from airflow_provider_sms.messages.keys import key_halves
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterator, Sequence
+
+    import numpy.typing as npt
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql import Select
+    from sqlalchemy.sql.elements import ColumnElement
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.model import Claimant, TextedTwice
+    from airflow_provider_sms.ledger.requests import RequestRow
+
+GROUP_DESTINATION = -1
+"""Stands for a group among destinations, which are numbers."""
+HeldBlock: TypeAlias = "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]"
+_ROWS_AT_ONCE = 10_000
+"""Messages in memory at a time."""
+_RESPONSES_AT_ONCE = 1000
+"""Responses in memory at a time: each may have several kilobytes."""
+
+_had = superseded.join(request, request.c.id == superseded.c.request_id)
+_is_superseded = request.c.state == SUPERSEDED
+
+
+class CampaignReader:
+    """A campaign as one attempt of a task sees it; it need not exist.
+
+    :param who: the attempt, which is not in the ledger in a dry run.
+    """
+
+    def __init__(self, store: LedgerBackend, campaign_name: str, who: Claimant) -> None:
+        self.campaign_name = campaign_name
+        self.clock = store.clock
+        self.claimants: frozenset[int] = frozenset()
+        """The processes of the attempt: this one, and those that made it before it was deferred."""
+        self._store = store
+        self._who = who
+        self._claimant_id: int | None = None
+        # No campaign has 0.
+        self._campaign_id = store.fetch(lambda connection: find_campaign(connection, campaign_name)) or 0
+
+    def is_used(self) -> bool:
+        """Return whether the campaign has any message: most have none when they begin, and no key is looked up."""
+        tables = (message, superseded)
+        queries = [select(each.c.request_id).where(each.c.campaign_id == self._campaign_id) for each in tables]
+        return self._store.fetch(lambda connection: any(_is_any(connection, query) for query in queries))
+
+    def look(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Holder], set[bytes]]:
+        """Return the requests that hold messages, by key, and the keys of free ones that a superseded request had."""
+
+        def read(connection: Connection) -> tuple[dict[bytes, Holder], set[bytes]]:
+            rows = self._store.holders(connection, self._campaign_id, keys)
+            holders = {key: self._holder(row) for key, *row in rows}
+            again = self._superseded(connection, [key for key in keys if key not in holders])
+            self._check(connection)
+            return holders, again
+
+        return self._store.fetch(read) if keys else ({}, set())
+
+    def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
+        """Return the requests that hold messages, by message key; a key that is free is missing."""
+        return self.look(keys)[0]
+
+    def _check(self, connection: Connection) -> None:
+        """Refuse a ledger that does not have the attempt any more: what was read may be of another campaign."""
+
+    def _superseded(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
+        here = and_(superseded.c.campaign_id == self._campaign_id, _is_superseded)
+        if not _is_any(connection, select(request.c.id).select_from(_had).where(here)):
+            return set()
+        query = select(superseded.c.message_key).select_from(_had).where(here)
+        pieces = (connection.scalars(query.where(superseded.c.message_key.in_(some))) for some in in_pieces(keys))
+        return set(chain.from_iterable(pieces))
+
+    def _holder(self, row: Sequence[Any]) -> Holder:
+        """Return how a request stands, from its id, state, deadline, process, and when it was finished."""
+        request_id, state, deadline, claimant_id, finished_at = row
+        now, seconds = self.clock(), self._store.patience.seconds
+        return Holder(
+            request_id,
+            current_state(state, deadline, now),
+            claimant_id in self.claimants,
+            claimant_id != self._claimant_id and may_be_recorded(finished_at, deadline, now=now, seconds=seconds),
+        )
+
+    def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
+        """Return how requests stand, by id; one that the ledger does not have is missing."""
+        names = ("id", "state", "deadline", "attempt_id", "finished_at")
+        query = select(*(request.c[name] for name in names))
+
+        def read(connection: Connection) -> dict[int, Holder]:
+            pieces = in_pieces(sorted(request_ids))
+            rows = chain.from_iterable(connection.execute(query.where(request.c.id.in_(some))) for some in pieces)
+            return {row.id: self._holder(row) for row in rows}
+
+        return self._store.fetch(read)
+
+    def requests(self, request_ids: Collection[int]) -> dict[int, RequestRow]:
+        """Return requests by id."""
+        found = self._store.fetch(lambda connection: requests_among(connection, request_ids, self.clock()))
+        return {each.request_id: each for each in found}
+
+    def resent(self, request_ids: Sequence[int]) -> set[int]:
+        """Return which requests hold messages that a superseded request had."""
+        same = same_message(message, superseded)
+        query = select(message.c.request_id).distinct().select_from(_had.join(message, same)).where(_is_superseded)
+        pieces = [query.where(message.c.request_id.in_(some)) for some in in_pieces(request_ids)]
+        return self._store.fetch(lambda connection: {each for piece in pieces for each in connection.scalars(piece)})
+
+    def has_unknown(self) -> bool:
+        """Return whether any request of the campaign is unknown."""
+        return self._has(request.c.state == UNKNOWN)
+
+    def has_others(self) -> bool:
+        """Return whether another task, or another run of this one, has sent messages of the campaign, or may have."""
+        return self._has(and_(request.c.state != NOT_SENT, self._of_others))
+
+    def _has(self, which: ColumnElement[bool]) -> bool:
+        query = select(request.c.id).where(request.c.campaign_id == self._campaign_id, which)
+        return self._store.fetch(lambda connection: _is_any(connection, query))
+
+    @property
+    def _of_others(self) -> ColumnElement[bool]:
+        return request.c.attempt_id.not_in(select(attempt.c.id).where(of_run(self._who)))
+
+    def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], None, None]:
+        """Yield the messages that other tasks and other runs hold in the campaign, a block at a time.
+
+        Mapped copies of this task count as this task. There is no index of numbers, which would make every claim
+        slower: every message of the campaign is read.
+
+        :returns: half of each key, and the destinations as numbers. Groups and forgotten people are left out.
+        """
+        theirs = select(request.c.id).where(request.c.campaign_id == self._campaign_id, self._of_others)
+        here = and_(message.c.campaign_id == self._campaign_id, message.c.destination > FORGOTTEN_NUMBER)
+        columns = select(message.c.message_key, message.c.destination)
+        for keys, numbers in self._blocks(columns.where(here, message.c.request_id.in_(theirs))):
+            yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)
+
+    def earlier(self) -> Generator[HeldBlock, None, None]:
+        """Yield the messages that attempts of this task instance hold in any campaign, or may have sent, in blocks.
+
+        A message may come more than once. Those of a request that was not sent do not come.
+
+        :returns: half of each key, the destinations as numbers, and whether they belong to this campaign.
+        """
+        mine = select(request.c.id).join(attempt).where(of_task(self._who))
+        for table, requests in ((message, mine), (superseded, mine.where(request.c.state != NOT_SENT))):
+            # By their requests: the campaign may hold many times as many messages of other tasks.
+            columns = (table.c[name] for name in ("message_key", "destination", "campaign_id"))
+            for keys, numbers, campaigns in self._blocks(select(*columns).where(table.c.request_id.in_(requests))):
+                destinations = [GROUP_DESTINATION if number is None else number for number in numbers]
+                is_here = np.array(campaigns, np.int64) == self._campaign_id
+                yield key_halves(b"".join(keys))[:, 0], np.array(destinations, np.int64), is_here
+
+    def _blocks(self, query: Select[Any]) -> Iterator[Sequence[Any]]:
+        """Yield the rows of a query as columns, a block at a time."""
+        with (
+            self._store.read() as connection,
+            closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
+        ):
+            for block in rows.partitions(_ROWS_AT_ONCE):
+                yield list(zip(*block, strict=True))
+
+    def texted_twice(self) -> list[TextedTwice]:
+        """Return the messages that this attempt and another request texted, or may have."""
+        return self._store.fetch(lambda connection: texted_twice(connection, self._campaign_id, sorted(self.claimants)))
+
+    def count_accepted(self) -> int:
+        """Count the messages that this process has sent, by its accepted requests."""
+        sent = message.join(request, message.c.request_id == request.c.id)
+        mine = and_(request.c.attempt_id == self._claimant_id, request.c.state == ACCEPTED)
+        return self._number(select(func.count()).select_from(sent).where(mine))
+
+    def sent_requests(self) -> Iterator[SentRequest]:
+        """Yield the requests of this attempt that were sent, may have been, or were refused in whole."""
+        names = ("id", "state", "submitted", "messages", "parts", "cost", "finished_at", "response")
+        query = (
+            select(*(request.c[name] for name in names))
+            .where(
+                request.c.campaign_id == self._campaign_id,
+                request.c.attempt_id.in_(self.claimants),
+                or_(request.c.state != NOT_SENT, request.c.response.is_not(None)),
+            )
+            .order_by(request.c.id)
+            .limit(_RESPONSES_AT_ONCE)
+        )
+        last = 0
+        while True:
+            page = query.where(request.c.id > last)
+            rows = self._store.fetch(lambda connection: connection.execute(page).all())  # noqa: B023  # at once
+            for _, *columns in rows:
+                yield SentRequest(*columns)
+            if not rows:
+                return
+            last = rows[-1].id
+
+    def last_request(self) -> int:
+        """Return the id of the last request that was claimed in the ledger; 0 where there is none."""
+        return self._number(select(func.max(request.c.id)))
+
+    def sent_after(self, request_id: int, *, resends: bool) -> tuple[int, Decimal]:
+        """Return how many messages the task instance has sent, or may have, and the credits that these were to cost.
+
+        :param request_id: only later requests count.
+        :param resends: whether unknown messages are sent again, so that the plan has them.
+        """
+        states = (ACCEPTED, CLAIMED, *(() if resends else (UNKNOWN,)))
+        which = and_(of_task(self._who), request.c.id > request_id, request.c.state.in_(states))
+        by_cost = select(request.c.planned_cost, func.count(), func.sum(request.c.submitted)).join(attempt).where(which)
+        grouped = by_cost.group_by(request.c.planned_cost)
+        rows = self._store.fetch(lambda connection: connection.execute(grouped).all())
+        with own_decimals():
+            cost = sum((Decimal(each or 0) * requests for each, requests, _ in rows), Decimal(0))
+        return sum(int(messages) for *_, messages in rows), cost
+
+    def count_responses(self) -> int:
+        """Count the responses to this task instance's requests in this campaign, of all its attempts."""
+        return self._number(select(func.count()).select_from(request.join(attempt)).where(self._is_response))
+
+    def responses(self, limit: int) -> list[str]:
+        """Return the first of them, in request order, as the ledger keeps them: JSON."""
+        query = select(request.c.response).join(attempt).where(self._is_response).order_by(request.c.id).limit(limit)
+        return self._store.fetch(lambda connection: list(connection.scalars(query)))
+
+    def response_to(self, key: bytes) -> str | None:
+        """Return the response to the request that holds a message, of any task; None where there is none."""
+        its = and_(message.c.campaign_id == self._campaign_id, message.c.message_key == key)
+        query = select(request.c.response).join(message, message.c.request_id == request.c.id).where(its)
+        return self._store.fetch(lambda connection: connection.scalar(query))
+
+    @property
+    def _is_response(self) -> ColumnElement[bool]:
+        here = request.c.campaign_id == self._campaign_id
+        return and_(here, request.c.response.is_not(None), of_task(self._who))
+
+    def _number(self, query: Select[Any]) -> int:
+        return self._store.fetch(lambda connection: int(connection.scalar(query) or 0))
+
+
+def _is_any(connection: Connection, query: Select[Any]) -> bool:
+    return connection.scalar(query.limit(1)) is not None

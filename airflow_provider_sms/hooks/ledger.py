@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.hooks.connection import ConnectionLike
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.reader import LedgerReader
     from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
@@ -33,6 +32,8 @@ log = logging.getLogger(__name__)
 LOCAL_EXECUTORS = frozenset({"LocalExecutor", "SequentialExecutor", "DebugExecutor", "InProcessExecutor"})
 """Executors that run every task on the scheduler's machine."""
 
+PAGE_SECONDS = 10.0
+"""Seconds that a statement of a page may take on a server, and a page's whole read in a file: people wait for it."""
 _FIELDS = frozenset({"host", "port", "user", "password", "dbname", "replication"})
 """Parameters of libpq that are fields of the connection, and the one that makes no session of it."""
 
@@ -85,14 +86,14 @@ def open_existing_ledger(ledger_conn_id: str | None) -> LedgerBackend:
     return store
 
 
-def ledger_reader() -> LedgerReader:
+def ledger_reader() -> LedgerBackend:
     """Return the configured ledger for a page, which only reads; it stays open for the next page.
 
     :raises InputError: there is no ledger, or the connection cannot hold one; the error names the place.
     :raises LedgerError: it cannot be opened.
     """
     place = _place(None, stored_connection)
-    return _reader(place) if isinstance(place, Path) else _kept_reader(place)
+    return _open_for_page(place) if isinstance(place, Path) else _kept_for_pages(place)
 
 
 def _place(ledger_conn_id: str | None, look_up: Callable[[str], Any]) -> URL | Path:
@@ -124,36 +125,33 @@ def _file() -> Path:
     return home / Path(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db").expanduser()
 
 
-def _open(place: URL | Path, *, create: bool) -> LedgerBackend:
-    """Open a ledger to write to it.
+def _open(place: URL | Path, *, create: bool, read_seconds: float | None = None) -> LedgerBackend:
+    """Open a ledger.
 
     :param create: whether to create it where there is none.
+    :param read_seconds: how long a page may read; None means no limit.
     """
     from airflow_provider_sms.ledger.postgres import open_postgres
     from airflow_provider_sms.ledger.sqlite import open_sqlite
 
-    if not create:
-        with closing(_reader(place)) as reader, reader.read():
-            pass  # it holds a ledger of this version
-    if isinstance(place, Path):
-        return open_sqlite(place)
-    return open_postgres(place, require_standby=_is_on("require_synchronous_standby"))
-
-
-def _reader(place: URL | Path) -> LedgerReader:
-    from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
-
     if not isinstance(place, Path):
-        return read_postgres(place)
-    if not place.is_file():
+        required = _is_on("require_synchronous_standby")
+        return open_postgres(place, create=create, require_standby=required, read_seconds=read_seconds)
+    if not (create or place.is_file()):
         raise InputError(
             f"There is no ledger at {place}. The first task that sends creates it; if one has, set AIRFLOW_HOME and "
             "[sms] ledger_path as for the tasks, or name the connection to the ledger"
         )
-    return read_sqlite(place)
+    return open_sqlite(place, create=create, read_seconds=read_seconds)
 
 
-_kept_reader = lru_cache(maxsize=4)(_reader)
+def _open_for_page(place: URL | Path) -> LedgerBackend:
+    store = _open(place, create=False, read_seconds=PAGE_SECONDS)
+    store.patience = Patience(0.0)
+    return store
+
+
+_kept_for_pages = lru_cache(maxsize=4)(_open_for_page)
 
 
 def configured_retention_days() -> int:

@@ -67,7 +67,6 @@ class KeptEvidence(NamedTuple):
     """What the balance tells of a request whose response was lost, as the ledger keeps it.
 
     :param verdict: ``charged``, ``not_charged`` or ``undecided``.
-    :param words: the evidence in words, for people.
     :param read_at: when the balance that it rests on was read, seconds since the epoch.
     :param amount: credits charged for it, as a decimal; None where that is not known.
     """

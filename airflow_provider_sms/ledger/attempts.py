@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
+    from airflow_provider_sms.ledger.backend import LedgerBackend
 
 ADOPTION = 0
 """The try number under which the ledger records that a person adopted it for a task instance."""
@@ -90,11 +90,7 @@ def count_requests(store: LedgerBackend, who: Claimant) -> int:
 
 
 def enter_campaign(connection: Connection, name: str, claimant_id: int, now: float, **values: Any) -> int:
-    """Record which campaign an attempt is of, within a transaction under the campaign's lock.
-
-    :param values: further columns of the attempt.
-    :returns: the campaign's id; it is created where it is new.
-    """
+    """Record which campaign an attempt is of, within a transaction under the campaign's lock."""
     if (found := find_campaign(connection, name)) is None:
         found = new_id(connection.execute(insert(campaign).values(name=name, created_at=now)))
     if not _put(connection, attempt.c.id == claimant_id, {"campaign_id": found, **values}):
@@ -118,7 +114,6 @@ def note_progress(
 ) -> None:
     """Record the progress of an attempt, beside its claims.
 
-    :param state: an :class:`~airflow_provider_sms.ledger.model.AttemptState`.
     :param patience: seconds to wait for another process's commit; None means as long as a claim waits.
     :param columns: others of ``sms_attempt``, with dicts for those that hold JSON. One that is missing or None keeps
         what was recorded last.
@@ -135,13 +130,11 @@ def note_progress(
         enter_campaign(connection, campaign_name, claimant_id, now, **given)
 
 
-def failed_on_unknown(store: Readable, campaign_names: Collection[str]) -> list[Claimant]:
+def failed_on_unknown(store: LedgerBackend, campaign_names: Collection[str]) -> list[Claimant]:
     """Return the attempts that failed with unknown messages of a campaign and were the last of their task instance.
 
     Their own requests may be unknown, or those of other tasks that they met: once these are closed, the tasks need to
     be cleared.
-
-    :returns: in the order in which they began.
     """
     columns = [attempt.c[each.name] for each in fields(Claimant)]
     query = (

@@ -9,9 +9,9 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerAwayError, LedgerBusyError, LedgerError, LedgerLostError
 from airflow_provider_sms.formatting import by_count, duration
@@ -20,7 +20,6 @@ from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
     from sqlalchemy.sql.expression import ClauseElement
@@ -56,6 +55,8 @@ _UNDONE = {
 }
 """What it means when a server ends a transaction before its commit, by SQLSTATE: nothing of it has happened."""
 
+_TOO_SLOW, _INTERRUPTED = "57014", "interrupted"
+"""The SQLSTATE, and SQLite's word, for a statement that took too long."""
 _SHUTTING_DOWN = ("57P01", "57P02", "57P03")
 """SQLSTATEs of a server that ends a session, or takes none yet."""
 _STARTING_UP = re.compile("starting up|not yet accepting|shutting down|recovery mode")
@@ -80,23 +81,10 @@ class Remains(NamedTuple):
     """What is left of deleted rows.
 
     :param is_gone: whether nothing is left in the ledger's own files; None where a server keeps them.
-    :param words: the same for people, as one sentence or two.
     """
 
     is_gone: bool | None
     words: str
-
-
-class Readable(Protocol):
-    """A ledger that can be read.
-
-    :param clock: seconds since the epoch.
-    """
-
-    clock: Callable[[], float]
-
-    def read(self) -> AbstractContextManager[Connection]:
-        """Open a connection that sees what is committed and keeps no writer waiting."""
 
 
 class Patience:
@@ -104,8 +92,6 @@ class Patience:
 
     :param seconds: for how long; none for a person. Others expect an outcome for as long after a request's deadline.
     :param stop: whether the process was told to stop, and waits no more.
-    :param sleep: waits for that many seconds.
-    :param monotonic: seconds from any start.
     """
 
     def __init__(
@@ -166,14 +152,14 @@ class Patience:
 class LedgerBackend(ABC):
     """A database that holds a ledger: what its two kinds have in common.
 
-    :param engine: SQLAlchemy's engine for it.
-    :param description: which database it is, for the log.
+    :param reading: the same engine, whose transactions see one state of the database and cannot write.
     :param clock: seconds since the epoch, the same for every process that shares the ledger.
     """
 
-    def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, reading: Engine, description: str, clock: Callable[[], float]) -> None:
         self.description = description
         self._engine = engine
+        self.reading = reading
         self.clock = clock
         self.patience = Patience()
 
@@ -190,19 +176,18 @@ class LedgerBackend(ABC):
         :raises LedgerError: when it cannot begin, fails within, or cannot be committed; nothing of it may be relied on.
         """
         with ledger_errors("written to"), self._engine.connect() as connection:
-            writing = self._for_writing(connection, patience)
-            with writing.begin():
-                self._lock(writing, lock, patience, shared=shared)
-                yield writing
+            with connection.begin():
+                self._lock(connection, lock, patience, shared=shared)
+                yield connection
             self._require_durable(connection)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a connection that sees what is committed and keeps no writer waiting, once the ledger responds."""
+        """Open a connection that sees one committed state and keeps no writer waiting, once the ledger responds."""
 
         def connect() -> Connection:
             with ledger_errors("read"):
-                return self._engine.connect()
+                return self.reading.connect()
 
         with ledger_errors("read"), self.patience.again(connect) as connection:
             yield connection
@@ -212,16 +197,13 @@ class LedgerBackend(ABC):
 
         def once() -> T:
             # Not read(), whose connection that is had would begin the patience anew.
-            with ledger_errors("read"), self._engine.connect() as connection:
+            with ledger_errors("read"), self.reading.connect() as connection:
                 return read(connection)
 
         return self.patience.again(once)
 
     def save(self, lock: int, write: Callable[[Connection], T], *, shared: bool = False) -> T:
-        """Return the result of a function that writes and may be repeated: what failed may have been committed.
-
-        :param lock: as for :meth:`write`.
-        """
+        """Return the result of a function that writes and may be repeated: what failed may have been committed."""
 
         def once() -> T:
             with self.write(lock, shared=shared) as connection:
@@ -233,15 +215,15 @@ class LedgerBackend(ABC):
         """Close every connection."""
         self._engine.dispose()
 
-    def _for_writing(self, connection: Connection, patience: float | None) -> Connection:  # noqa: ARG002  # SQLite's
-        return connection
-
     def _require_durable(self, connection: Connection) -> None:  # noqa: B027  # a file tells by an error
         """Refuse a commit that returned and may not be durable."""
 
     @abstractmethod
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
-        """Wait for other transactions with the same number; with a shared lock, only for those that do not share it."""
+        """Wait for other transactions with the same number; with a shared lock, only for those that do not share it.
+
+        Within a transaction that has just begun.
+        """
 
     @abstractmethod
     def remove_remains(self) -> Remains:
@@ -254,7 +236,6 @@ class LedgerBackend(ABC):
         """Insert requests, and return their ids.
 
         :param claim: the values that they have in common, by column.
-        :param sizes: the size of each request.
         """
 
     @abstractmethod
@@ -296,10 +277,7 @@ class Compiled:
         self._written: dict[str, tuple[str, Sequence[str] | None]] = {}
 
     def run(self, connection: Connection, *rows: Mapping[str, Any]) -> CursorResult[Any]:
-        """Run it for each row of values.
-
-        :param rows: at least one; each has a value for every parameter.
-        """
+        """Run it for each row of values."""
         dialect = connection.dialect
         if dialect.driver not in self._written:
             written = self._statement.compile(dialect=dialect)
@@ -323,10 +301,7 @@ def joined(keys: Sequence[bytes]) -> bytes:
 
 
 def busy(seconds: float) -> LedgerBusyError:
-    """Return the error for a lock that other processes have kept.
-
-    :param seconds: how long this process waited.
-    """
+    """Return the error for a lock that other processes have kept."""
     waited = f"{seconds:g} {by_count(seconds, 'second')}"
     return LedgerBusyError(
         f"The ledger is busy: other processes have kept its lock for {waited}, and nothing was written"
@@ -341,9 +316,9 @@ def new_id(inserted: CursorResult[Any]) -> int:
     return int(key[0])
 
 
-def sql_state(error: DBAPIError) -> str | None:
+def sql_state(error: BaseException) -> str | None:
     """Return the SQLSTATE of a server's error; None where the driver gives none."""
-    return getattr(error.orig, "sqlstate", None)
+    return getattr(getattr(error, "orig", None), "sqlstate", None)
 
 
 def first_line(error: BaseException) -> str:
@@ -370,7 +345,12 @@ def ledger_errors(done: str) -> Iterator[None]:
     except (SQLAlchemyError, sqlite3.Error) as error:
         # "from None": a traceback would show the row, with somebody's number.
         cause = getattr(error, "orig", None) or error
-        if isinstance(error, DBAPIError) and (undone := _UNDONE.get(sql_state(error) or "")) is not None:
+        if (undone := _UNDONE.get(sql_state(error) or "")) is not None:
             raise LedgerBusyError(undone) from None
+        if sql_state(error) == _TOO_SLOW or str(cause) == _INTERRUPTED:
+            raise LedgerError(
+                f"The ledger cannot be {done} in time, and nothing was changed. Try again later; airflow-sms reads "
+                "without a limit"
+            ) from None
         kind = LedgerAwayError if _is_away(error) else LedgerError
         raise kind(f"The ledger cannot be {done}: {type(cause).__name__}: {first_line(cause)}") from None

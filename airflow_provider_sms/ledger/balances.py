@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
 
     from airflow_provider_sms.ledger.account import KeptEvidence
-    from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
+    from airflow_provider_sms.ledger.backend import LedgerBackend
 
 AN_HOUR = 3600.0
 """Seconds: no request is open for longer, and nothing that happened earlier or later casts doubt on a request."""
@@ -56,17 +56,14 @@ def forget_balances(store: LedgerBackend, before: float) -> int:
         return connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
 
 
-def still_unknown(store: Readable, request_ids: Collection[int]) -> set[int]:
+def still_unknown(store: LedgerBackend, request_ids: Collection[int]) -> set[int]:
     """Return those of the requests that have no outcome by now."""
     with store.read() as connection:
         return {each.id for each in _among(connection, request_ids, state_at(store.clock()) == UNKNOWN)}
 
 
-def lost_lately(store: Readable, key: str, since: float) -> set[int]:
-    """Return the unknown requests of an account that were settled after a moment, or are not settled yet.
-
-    :param since: the moment, seconds since the epoch.
-    """
+def lost_lately(store: LedgerBackend, key: str, since: float) -> set[int]:
+    """Return the unknown requests of an account that were settled after a moment, or are not settled yet."""
     recent = and_(request.c.account == key, request.c.claimed_at > since - AN_HOUR, request.c.deadline > since)
     with store.read() as connection:
         query = select(request.c.id).where(recent, state_at(store.clock()) == UNKNOWN)
@@ -74,7 +71,7 @@ def lost_lately(store: Readable, key: str, since: float) -> set[int]:
 
 
 def read_histories(
-    store: Readable, key: str, request_ids: Collection[int]
+    store: LedgerBackend, key: str, request_ids: Collection[int]
 ) -> Iterator[tuple[Sequence[Reading], Sequence[BilledRequest]]]:
     """Return the readings and requests of an account around some of its unknown requests, together where they are near.
 

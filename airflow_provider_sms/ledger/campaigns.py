@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 class Pause(NamedTuple):
-    """A pause that holds.
-
-    :param paused_by: the person.
-    :param paused_at: seconds since the epoch.
-    """
+    """A pause that holds."""
 
     paused_by: str
     paused_at: float
@@ -36,8 +32,6 @@ class Pause(NamedTuple):
 class Pausing(NamedTuple):
     """The result of pausing a campaign.
 
-    :param pause: the one that holds now.
-    :param was_paused: whether it held before.
     :param requests: how many may be under way, and will end.
     :param messages: how many these requests hold.
     """

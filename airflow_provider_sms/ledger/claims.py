@@ -99,7 +99,6 @@ class CampaignLedger(CampaignReader):
 
     Not thread-safe: one thread owns it.
 
-    :param kind: ``bulk`` or ``group``.
     :param elapsed: seconds from any start, by a clock that nobody can set and that counts while the machine sleeps.
     :param account: the account that it is sent with; None means that nothing about it is recorded.
     """
@@ -156,8 +155,6 @@ class CampaignLedger(CampaignReader):
 
         While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then holds the pause.
 
-        :param outcomes: outcomes of requests that this attempt claimed.
-        :param chunks: the messages to claim.
         :param claim_seconds: after how many seconds the new claims lapse.
         :returns: one claim for each chunk; none at all while the campaign is paused.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
@@ -210,17 +207,11 @@ class CampaignLedger(CampaignReader):
         self._require_whole(states, outcomes)
 
     def require_whole(self) -> None:
-        """Refuse a ledger that no longer has what was committed to it: what it tells would be wrong.
-
-        :raises LedgerLostError: the ledger has lost requests.
-        """
+        """Refuse a ledger that no longer has what was committed to it: what it tells would be wrong."""
         self._require_whole(self._store.fetch(lambda connection: self._own_states(connection, ())), ())
 
     def _find_registered(self) -> float:
-        """Return when this attempt was registered: a server that went back may give its id to another one.
-
-        :raises LedgerLostError: the ledger does not have the attempt.
-        """
+        """Return when this attempt was registered: a server that went back may give its id to another one."""
         columns = [attempt.c[name] == value for name, value in self._who.columns().items()]
         query = select(attempt.c.started_at).where(attempt.c.id == self._claimant_id, *columns)
         started_at: float | None = self._store.fetch(lambda connection: connection.execute(query).scalar())
@@ -229,10 +220,7 @@ class CampaignLedger(CampaignReader):
         return started_at
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
-        """Return the requests whose event id is recorded for another request of the campaign, too.
-
-        :param events: the event id of each request.
-        """
+        """Return the requests whose event id is recorded for another request of the campaign, too."""
         ids = _padded(set(events.values()))
         values = {"this": self._campaign_id, **_named(ids)}
         known: Sequence[Any] = self._store.fetch(
@@ -243,10 +231,7 @@ class CampaignLedger(CampaignReader):
     def _own_states(
         self, connection: Connection, outcomes: Iterable[Outcome], unposted: Iterable[int] = ()
     ) -> dict[int, str]:
-        """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim.
-
-        :raises LedgerLostError: the ledger does not have this attempt any more.
-        """
+        """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim."""
         ids = _padded(self._expected(outcomes).union(unposted) or {0})  # no request has this one
         this = {"this": self._claimant_id, "at": self._started_at}
         rows: Sequence[Any] = _states(len(ids)).run(connection, {**this, **_named(ids)}).all()
@@ -260,10 +245,7 @@ class CampaignLedger(CampaignReader):
         return {outcome.request_id for outcome in outcomes}.union(last)
 
     def _require_whole(self, states: Collection[int], outcomes: Iterable[Outcome]) -> None:
-        """Refuse a ledger that no longer has what was committed to it.
-
-        :param states: the requests that were found.
-        """
+        """Refuse a ledger that no longer has what was committed to it."""
         if lost := self._expected(outcomes).difference(states):
             raise self._gone_back(lost)
 
@@ -279,10 +261,7 @@ class CampaignLedger(CampaignReader):
         return self.lost
 
     def _record(self, connection: Connection, outcomes: Sequence[Outcome], states: Mapping[int, str]) -> None:
-        """Record outcomes.
-
-        :param states: the states of their requests, before.
-        """
+        """Record outcomes."""
         now = self.clock()
         responses = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
         if responses:

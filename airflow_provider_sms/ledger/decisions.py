@@ -77,7 +77,6 @@ def _close(
     Of an accepted one, it states what the evidence of the balance tells: the sum, and the parts.
 
     :param proof: the balance's evidence, where it decides; None where a person does.
-    :raises InputError: it is not unknown; then nothing has changed.
     """
     lapse(connection, request.c.id == request_id, now)
     if not (found := requests_among(connection, [request_id], now)):  # its campaign was purged meanwhile

@@ -233,7 +233,6 @@ class CampaignReader:
     def sent_after(self, request_id: int, *, resends: bool) -> tuple[int, Decimal]:
         """Return how many messages the task instance has sent, or may have, and the credits that these were to cost.
 
-        :param request_id: only later requests count.
         :param resends: whether unknown messages are sent again, so that the plan has them.
         """
         states = (ACCEPTED, CLAIMED, *(() if resends else (UNKNOWN,)))

@@ -116,7 +116,6 @@ class Holder(NamedTuple):
     """A request, as one that holds a message, and how it stands now.
 
     :param state: ``claimed`` only while its process may still post it.
-    :param mine: whether this attempt made it.
     :param awaited: whether another process, whichever attempt it runs, may still record its outcome, even if its claim
         has lapsed.
     """
@@ -131,7 +130,6 @@ class Holder(NamedTuple):
 class Outcome:
     """What became of a request.
 
-    :param state: accepted, unknown or not sent.
     :param reason: why it is unknown or was not sent; no number, text or token.
     :param response: the body of the response as the ledger keeps it, JSON: redacted, or as received.
     """
@@ -152,8 +150,6 @@ class SentRequest(NamedTuple):
 
     :param state: ``accepted``, ``not_sent`` if the service took nothing of it, otherwise one that may have been sent.
     :param taken: messages that the service took; None where it did not say.
-    :param cost: credits, as a decimal; None where nothing tells them.
-    :param response: as the ledger keeps it, JSON; None where none came.
     """
 
     state: str
@@ -171,7 +167,6 @@ class TextedTwice(NamedTuple):
     :param request_id: the request, which the service accepted after all.
     :param other_id: the request that holds its messages.
     :param is_sure: whether the other one was accepted, too; else it may have been sent.
-    :param messages: how many messages.
     """
 
     request_id: int

@@ -27,10 +27,7 @@ def default_name(who: Claimant) -> str:
 
 
 def read_name(given: object) -> str:
-    """Return the name that a task is given, without surrounding blanks and in Unicode's composed form (NFC).
-
-    :raises InputError: it cannot be a campaign's name; says why.
-    """
+    """Return the name that a task is given, without surrounding blanks and in Unicode's composed form (NFC)."""
     if given is None or (isinstance(given, str) and given.strip() == "None"):
         raise InputError(
             "campaign is None, once its template is rendered: every run with such a name would share one campaign, and "

@@ -4,48 +4,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 
-from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger.backend import LEDGER_LOCK, first_line, sql_state
+from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.backend import LEDGER_LOCK, first_line, ledger_errors, sql_state
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, metadata, version
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 _NO_RIGHT = ("42501", "3F000")
 """SQLSTATEs of a missing right, and of a ``search_path`` that names no existing schema."""
 
 
-def create_tables(store: LedgerBackend) -> None:
+def prepare(store: LedgerBackend, *, create: bool) -> None:
     """Create the tables where there are none; a role that may not opens a ledger all the same that has them.
 
-    :raises LedgerVersionError: this package cannot use the version of the ledger, which is left as it is.
+    :param create: whether a database without a ledger becomes one; otherwise it is refused.
     """
-    # Whoever opens a ledger decides how long to try again, and so it is not save().
-    with store.write(LEDGER_LOCK) as connection:
-        try:
-            metadata.create_all(connection)
-            found = connection.execute(select(version.c.version)).scalar()
-            if found is None:
-                connection.execute(insert(version).values(version=SCHEMA_VERSION))
-            else:
-                check_version(found)
-        except DBAPIError as error:
-            if sql_state(error) not in _NO_RIGHT:
-                raise
-            raise LedgerError(
-                f"{store.description}: the connection's user may not create or read the ledger's tables "
-                f"({first_line(error.orig or error)}). Nothing was sent. Connect as the role that owns them"
-            ) from None
+    # Whoever opens a ledger decides how long to try again, and so these are neither save() nor read().
+    if create:
+        with store.write(LEDGER_LOCK) as connection:
+            _create(connection, store.description)
+        return
+    with ledger_errors("read"), store.reading.connect() as connection:
+        if not inspect(connection).has_table(version.name):
+            raise InputError(f"{store.description} holds no ledger. The first task that sends creates one")
+        _check_version(connection.execute(select(version.c.version)).scalar_one())
 
 
-def check_version(found: int) -> None:
-    """Refuse a ledger of another version.
+def _create(connection: Connection, description: str) -> None:
+    try:
+        metadata.create_all(connection)
+        found = connection.execute(select(version.c.version)).scalar()
+        if found is None:
+            connection.execute(insert(version).values(version=SCHEMA_VERSION))
+        else:
+            _check_version(found)
+    except DBAPIError as error:
+        if sql_state(error) not in _NO_RIGHT:
+            raise
+        raise LedgerError(
+            f"{description}: the connection's user may not create or read the ledger's tables "
+            f"({first_line(error.orig or error)}). Nothing was sent. Connect as the role that owns them"
+        ) from None
 
-    :raises LedgerVersionError: says what to do.
-    """
+
+def _check_version(found: int) -> None:
     if found > SCHEMA_VERSION:
         raise LedgerVersionError(
             f"The ledger has version {found}, which a newer airflow-provider-sms wrote: this one knows version "

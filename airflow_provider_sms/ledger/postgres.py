@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.exceptions import LedgerError, SmsError
 from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
@@ -21,7 +21,7 @@ from airflow_provider_sms.ledger.backend import (
     ledger_errors,
     sql_state,
 )
-from airflow_provider_sms.ledger.open import create_tables
+from airflow_provider_sms.ledger.open import prepare
 from airflow_provider_sms.ledger.postgres_engine import (
     WARNINGS,
     ServerClock,
@@ -85,11 +85,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class PostgresBackend(LedgerBackend):
-    """A ledger on a server; a campaign's transactions that write no more than their own rows run side by side.
-
-    :param busy_seconds: how long to wait for another process's commit.
-    :param require_standby: whether a commit must wait for a standby.
-    """
+    """A ledger on a server; a campaign's transactions that write no more than their own rows run side by side."""
 
     def __init__(
         self,
@@ -100,7 +96,8 @@ class PostgresBackend(LedgerBackend):
         *,
         require_standby: bool = False,
     ) -> None:
-        super().__init__(engine, description, clock)
+        reading = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        super().__init__(engine, reading, description, clock)
         self._server_clock = clock
         self._busy = busy_seconds
         self._require_standby = require_standby
@@ -168,34 +165,38 @@ class PostgresBackend(LedgerBackend):
 def open_postgres(
     url: URL,
     *,
+    create: bool = True,
     busy_seconds: float = BUSY_SECONDS,
     require_standby: bool = False,
+    read_seconds: float | None = None,
 ) -> PostgresBackend:
-    """Open the ledger in a PostgreSQL database, and create its tables where there are none.
+    """Open the ledger in a PostgreSQL database.
 
     A commit returns when it is on the server's disk: the ledger's transactions override a server that is set otherwise.
     Times are the server's, read in each transaction that writes, so that machines whose clocks differ agree on
     deadlines.
 
-    :param url: SQLAlchemy's, of the driver psycopg.
+    :param create: whether to make the tables where there are none; otherwise there must be a ledger.
     :param busy_seconds: how long to wait for another process's commit.
     :param require_standby: whether to refuse a server whose commits wait for no standby.
-    :raises LedgerVersionError: when this package cannot use its version.
+    :param read_seconds: how long a statement of a page may take, which then reads the time, too; None means no limit.
     """
-    engine = postgres_engine(
-        url,
-        name="airflow-provider-sms",
-        # What others wrote before a lock was free must be seen: at any other level, a transaction sees an older state.
-        isolation_level="READ COMMITTED",
-    )
+    # What others wrote before a lock was free must be seen: at any other level, a transaction sees an older state.
+    engine, clock = postgres_engine(url, isolation_level="READ COMMITTED"), ServerClock()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if read_seconds is not None:
+            connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(read_seconds * 1000)}")
+            clock.read(connection)
+
     try:
-        clock = ServerClock()
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
             check_durability(connection, describe(url), require_standby=require_standby)
         store = PostgresBackend(engine, describe(url), clock, busy_seconds, require_standby=require_standby)
-        create_tables(store)
-    except LedgerError:
+        prepare(store, create=create)
+    except SmsError:
         engine.dispose()
         raise
     return store

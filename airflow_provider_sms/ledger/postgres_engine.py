@@ -69,23 +69,18 @@ class ServerClock:
         """Ask the server.
 
         :param statement: returns the time in seconds since the epoch, as the last thing that it does.
-        :param values: the statement's parameters.
         """
         self._ahead = float(connection.execute(statement, values or {}).scalar_one()) - elapsed()
 
 
-def postgres_engine(url: URL, *, name: str, **options: Any) -> Engine:
+def postgres_engine(url: URL, **options: Any) -> Engine:
     """Return SQLAlchemy's engine for a ledger.
 
     Options in the URL take precedence over those set here.
-
-    :param url: SQLAlchemy's, of the driver psycopg.
-    :param name: the application name that the server shows.
-    :param options: for ``create_engine``.
     """
     engine = create_engine(
         url,
-        connect_args=_arguments(url, name),
+        connect_args=_arguments(url),
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
         pool_pre_ping=True,
@@ -115,12 +110,12 @@ def describe(url: URL) -> str:
     return f"PostgreSQL, database {url.database} at {url.host}"
 
 
-def _arguments(url: URL, name: str) -> dict[str, Any]:
+def _arguments(url: URL) -> dict[str, Any]:
     hosts = str(url.host or "").count(",") + 1
     arguments: dict[str, Any] = {
         **_KEEPALIVES,
         "connect_timeout": str(max(3, CONNECT_SECONDS // hosts)),
-        "application_name": name,
+        "application_name": "airflow-provider-sms",
     }
     if hosts > 1:
         arguments["target_session_attrs"] = "read-write"
@@ -133,9 +128,7 @@ def _arguments(url: URL, name: str) -> dict[str, Any]:
 def check_durability(connection: Connection, described: str, *, require_standby: bool) -> None:
     """Refuse a server that would lose commits when it crashes or fails over, and warn of one that may.
 
-    :param described: which database it is.
     :param require_standby: whether a server without a synchronous standby is refused, too.
-    :raises LedgerError: says what is wrong and what to set.
     """
     fsync, read_only, waits, standbys, synchronous = connection.execute(_SERVER).one()
     if read_only:
@@ -168,10 +161,7 @@ def check_durability(connection: Connection, described: str, *, require_standby:
 
 
 def require_waiting(connection: Connection, described: str) -> None:
-    """Refuse to write in a transaction whose commit would wait for no standby.
-
-    :raises LedgerError: the server has meanwhile been set to wait for none.
-    """
+    """Refuse to write in a transaction whose commit would wait for no standby."""
     if not connection.execute(_WAITS_FOR_STANDBY).scalar():
         raise LedgerError(
             f"{described} no longer waits for a standby: synchronous_standby_names is empty, and [sms] "

@@ -86,10 +86,7 @@ def kept_words(found: Sequence[OldCampaign]) -> list[str]:
 
 
 def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool = False) -> list[OldCampaign]:
-    """Return the campaigns in which nothing has happened since a moment, oldest first.
-
-    :param include_waiting: whether a purge also forgets campaigns with a task that waits.
-    """
+    """Return the campaigns in which nothing has happened since a moment, oldest first."""
     its_messages = exists().where(message.c.request_id == request.c.id)
     query = select(
         campaign.c.id,
@@ -139,7 +136,6 @@ def purge(
 ) -> Purged:
     """Forget those old campaigns that are not to be kept, and the attempts and balances of before a moment.
 
-    :param before: the moment that they were found by, seconds since the epoch.
     :param should_stop: asked before each transaction; the next purge forgets what is left.
     """
     campaigns = messages = attempts = 0

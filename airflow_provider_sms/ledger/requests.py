@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.account import KeptEvidence
-    from airflow_provider_sms.ledger.backend import Readable
+    from airflow_provider_sms.ledger.backend import LedgerBackend
 
 
 class RequestRow(NamedTuple):
     """A request, and the attempt that made it. Times are seconds since the epoch.
 
-    :param campaign: name of its campaign.
     :param kind: ``bulk`` or ``group``.
     :param state: ``claimed``, ``accepted``, ``unknown`` or ``not_sent``; unknown where its claim has lapsed.
     :param submitted: messages that were to be posted.
@@ -101,12 +100,8 @@ def requests_among(connection: Connection, ids: Collection[int], now: float) -> 
     return [row for piece in pieces for row in _rows(connection, piece)]
 
 
-def unknown_requests(store: Readable, name: str | None = None, who: Claimant | None = None) -> list[RequestRow]:
-    """Return the requests whose outcome is unknown, oldest first.
-
-    :param name: the campaign's name; None means all campaigns.
-    :param who: an attempt of the task instance whose requests are meant; None means any.
-    """
+def unknown_requests(store: LedgerBackend, name: str | None = None, who: Claimant | None = None) -> list[RequestRow]:
+    """Return the requests whose outcome is unknown, oldest first."""
     with store.read() as connection:
         now = store.clock()
         which = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
@@ -117,13 +112,9 @@ def unknown_requests(store: Readable, name: str | None = None, who: Claimant | N
 
 
 def newest_requests(
-    store: Readable, campaign_id: int, *, before: int | None = None, state: str | None = None, limit: int = 50
+    store: LedgerBackend, campaign_id: int, *, before: int | None = None, state: str | None = None, limit: int = 50
 ) -> list[RequestRow]:
-    """Return requests of a campaign, newest first.
-
-    :param before: return only requests made before this one; None means from the newest on.
-    :param state: None means any.
-    """
+    """Return requests of a campaign, newest first."""
     with store.read() as connection:
         now = store.clock()
         of_campaign = and_(request.c.campaign_id == campaign_id, true() if before is None else request.c.id < before)
@@ -136,7 +127,7 @@ def newest_requests(
     return sorted(found, key=lambda row: -row.request_id)[:limit]
 
 
-def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
+def named_requests(store: LedgerBackend, ids: Collection[int]) -> list[RequestRow]:
     """Return requests by their ids, in order.
 
     :raises InputError: the ledger does not have all of them.
@@ -150,7 +141,7 @@ def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     return found
 
 
-def texted(store: Readable, destination: str) -> list[RequestRow]:
+def texted(store: LedgerBackend, destination: str) -> list[RequestRow]:
     """Return the requests that texted a number or may have, in order; ``messages`` counts those to this number.
 
     Reads every message of the ledger: there is no index of numbers, which would make every claim slower.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import time
 from contextlib import closing
@@ -20,8 +19,9 @@ import orjson
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import NullPool
 
-from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.exceptions import LedgerError, SmsError
 from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
@@ -34,17 +34,16 @@ from airflow_provider_sms.ledger.backend import (
     joined,
     ledger_errors,
 )
-from airflow_provider_sms.ledger.open import create_tables
+from airflow_provider_sms.ledger.open import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy.engine import Connection, Engine
 
     from airflow_provider_sms.messages.message import Outgoing
 
-_WRITE = "sms_ledger_write"
-_PATIENCE = "sms_ledger_patience"
+_READS = "sms_ledger_reads"
 
 # Many rows come as one JSON array, and many keys as one value, which the statement cuts up. A parameter for each key
 # would cost more than the work itself, and after each statement this thread waits for Python's lock behind all threads
@@ -73,6 +72,8 @@ _PAGE_BYTES = 16 * 1024
 _LOG_BYTES = 32 * 1024 * 1024
 """Bytes that the write-ahead log holds before they are copied into the file: many pages are written several times."""
 
+_STEPS = 100_000
+"""Steps of SQLite's virtual machine between two looks at the time: a few milliseconds."""
 LOG_SECONDS = 10.0
 """Seconds to wait for the processes that need the log: most of them need it for the length of a transaction."""
 _EMPTIED = Remains(
@@ -93,43 +94,42 @@ NETWORK = frozenset(
 """File systems of other machines, including the host of a virtual machine: their locks do not hold as SQLite needs them
 to, and memory is not shared through them."""
 
-_ESCAPE = re.compile(r"\\([0-7]{3})")
 _INSTEAD = "Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to PostgreSQL"
 
 
 class SQLiteBackend(LedgerBackend):
-    """A ledger in a file; one transaction writes at a time, whatever its lock.
-
-    :param path: the file, to check that it is still the one that was opened.
-    :param busy_seconds: how long to wait for another process's commit.
-    """
+    """A ledger in a file; one transaction writes at a time, whatever its lock."""
 
     def __init__(self, engine: Engine, path: Path, busy_seconds: float) -> None:
-        super().__init__(engine, str(path), lambda: time.time())  # noqa: PLW0108 - tests set it
+        reading = engine.execution_options(**{_READS: True})
+        super().__init__(engine, reading, str(path), lambda: time.time())  # noqa: PLW0108 - tests set it
         self._busy_seconds = busy_seconds
         self._path = path
         self._identity: tuple[int, int] | None = None
 
-    def _for_writing(self, connection: Connection, patience: float | None) -> Connection:
-        return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
-
     def remove_remains(self) -> Remains:
         """Move the write-ahead log, which may hold copies of deleted rows, into the file, and truncate it."""
         with ledger_errors("emptied of deleted rows"), closing(self._engine.raw_connection()) as connection:
-            # Outside of any transaction; and the next user of the connection may be a claim, which waits longer.
-            cursor = connection.cursor()
+            cursor = connection.cursor()  # outside of any transaction
             cursor.execute(f"PRAGMA busy_timeout={int(LOG_SECONDS * 1000)}")
-            try:
-                (busy, *_) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                cursor.execute(f"PRAGMA busy_timeout={int(self._busy_seconds * 1000)}")
+            (busy, *_) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return _IN_USE if busy else _EMPTIED
 
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:  # noqa: ARG002  # one for all
-        """Check that the file is still there; BEGIN IMMEDIATE has waited for every other writer.
+        """Begin to write, which waits for every other writer, and check that the file is still there.
 
         Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
         """
+        seconds = self._busy_seconds if patience is None else patience
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={int(seconds * 1000)}")
+        connection.exec_driver_sql("PRAGMA query_only=OFF")
+        try:
+            # A transaction that reads first and writes later fails where another one wrote in between.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except OperationalError as error:
+            if "locked" not in str(error.orig):
+                raise
+            raise busy(seconds) from None
         try:
             found = self._path.stat()
         except OSError:
@@ -167,24 +167,29 @@ class SQLiteBackend(LedgerBackend):
         return cast("Iterable[HolderRow]", rows)
 
 
-def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteBackend:
-    """Open the ledger in a SQLite file of this machine, and create it where there is none.
+def open_sqlite(
+    path: Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS, read_seconds: float | None = None
+) -> SQLiteBackend:
+    """Open the ledger in a SQLite file of this machine.
 
     It has a write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must
     survive a crash of the machine.
 
     :param path: the file; its folder must exist.
-    :param busy_seconds: how long to wait for another process's commit.
-    :raises LedgerVersionError: when this package cannot use its version.
+    :param create: whether to make it where there is none; otherwise there must be one.
+    :param read_seconds: how long a read may take, for a page; None means as long as it does.
     """
     file = settle_path(path, mounts_of_this_machine())
-    _make_file(file)
+    if create:
+        _make_file(file)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        # The driver must not begin transactions; "begin" below does.
+        # The driver must not begin transactions: those that write begin with their lock.
         connect_args={"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False},
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
+        # For a page, the file is opened anew each time, since another one may have taken its place.
+        poolclass=None if read_seconds is None else NullPool,
     )
 
     @event.listens_for(engine, "do_connect")
@@ -195,9 +200,10 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteBack
 
     @event.listens_for(engine, "connect")
     def _configure(dbapi_connection: Any, _record: Any) -> None:
-        # Before anything is written: the log writes the first page of a new file.
-        dbapi_connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
-        _enter_wal(dbapi_connection, give_up=time.monotonic() + busy_seconds)
+        if create:
+            # Before anything is written: the log writes the first page of a new file.
+            dbapi_connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
+            _enter_wal(dbapi_connection, give_up=time.monotonic() + busy_seconds)
         dbapi_connection.execute("PRAGMA synchronous=FULL")
         dbapi_connection.execute("PRAGMA foreign_keys=ON")
         dbapi_connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
@@ -208,29 +214,20 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteBack
         # Deleted numbers are overwritten with zeros, and so are those of rows that move to another page when one is
         # split: a copy that stays behind there outlives every later deletion of the row. Not all builds do that.
         dbapi_connection.execute("PRAGMA secure_delete=ON")
+        if read_seconds is not None:
+            give_up = time.monotonic() + read_seconds
+            dbapi_connection.set_progress_handler(lambda: time.monotonic() > give_up, _STEPS)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # A transaction that reads first and writes later fails where another one wrote in between.
-        options = connection.get_execution_options()
-        write, patience = options.get(_WRITE, False), options.get(_PATIENCE)
-        if patience is not None:
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={int(patience * 1000)}")
-        try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-        except OperationalError as error:
-            if not (write and "locked" in str(error.orig)):
-                raise
-            raise busy(busy_seconds if patience is None else patience) from None
-        finally:
-            if patience is not None:
-                # The next user of the connection may be a claim, without which nothing is sent.
-                connection.exec_driver_sql(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
+        if connection.get_execution_options().get(_READS):
+            connection.exec_driver_sql("PRAGMA query_only=ON")
+            connection.exec_driver_sql("BEGIN")
 
     store = SQLiteBackend(engine, path, busy_seconds)
     try:
-        create_tables(store)
-    except LedgerError:
+        prepare(store, create=create)
+    except SmsError:
         store.close()
         raise
     return store
@@ -262,23 +259,25 @@ def _make_file(file: Path) -> None:
         raise LedgerError(f"The ledger {file} cannot be made: {error.strerror}. Set [sms] ledger_path") from None
 
 
-def settle_path(path: Path, mounts: str) -> Path:
+def settle_path(path: Path, mounts: Sequence[tuple[Path, str]]) -> Path:
     """Return the file that a path leads to, which need not exist yet.
 
-    :param path: of the ledger; links are followed.
-    :param mounts: the text of Linux's ``/proc/mounts``.
+    :param mounts: the mount points of the machine, each with the type of its file system.
     """
     if not path.parent.is_dir():
         raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")
     file = Path(os.path.realpath(path))
     if file.is_dir():
         raise LedgerError(f"The ledger {path} is a folder: set [sms] ledger_path to a file in it")
-    if (kind := network_filesystem(file, mounts)) is not None:
+    nearest = max(filter(file.is_relative_to, dict(mounts)), key=lambda point: len(point.parts), default=None)
+    # What is mounted last at a point hides what was there. FUSE names what is behind it: fuse.sshfs, fuse.s3fs.
+    kind = "" if nearest is None else dict(mounts)[nearest]
+    if kind in NETWORK or kind.startswith("fuse."):
         raise LedgerError(
             f"The ledger {path} would be on a network file system ({kind}), which cannot lock it safely. "
             f"Nothing was sent. {_INSTEAD}"
         )
-    if is_mount_point(file, mounts):
+    if nearest == file:
         raise LedgerError(
             f"The ledger {path} is mounted as a single file. What was written last is in files beside it, which each "
             "container then has for itself, so people could be texted twice. Nothing was sent. Mount the folder that "
@@ -287,38 +286,8 @@ def settle_path(path: Path, mounts: str) -> Path:
     return file
 
 
-def network_filesystem(path: Path, mounts: str) -> str | None:
-    """Return the type of the network file system that a path is on; None means a disk of this machine.
+def mounts_of_this_machine() -> Sequence[tuple[Path, str]]:
+    """Return the mount points, each with the type of its file system; a system without them tells none."""
+    import psutil
 
-    :param path: absolute, and without links.
-    :param mounts: the text of ``/proc/mounts``.
-    """
-    best, kind = Path("/"), ""
-    for point, mounted_kind in _mounted(mounts):
-        if path.is_relative_to(point) and len(point.parts) >= len(best.parts):
-            best, kind = point, mounted_kind
-    # FUSE file systems name what is behind them: fuse.sshfs, fuse.s3fs.
-    return kind if kind in NETWORK or kind.startswith("fuse.") else None
-
-
-def is_mount_point(path: Path, mounts: str) -> bool:
-    """Return whether a file system is mounted at a path itself.
-
-    :param path: absolute, and without links.
-    :param mounts: the text of ``/proc/mounts``.
-    """
-    return any(point == path for point, _ in _mounted(mounts))
-
-
-def _mounted(mounts: str) -> Iterator[tuple[Path, str]]:
-    for line in mounts.splitlines():
-        _, where, kind, *_ = line.split(" ")
-        yield Path(_ESCAPE.sub(lambda octal: chr(int(octal[1], 8)), where)), kind
-
-
-def mounts_of_this_machine() -> str:
-    """Return the text of ``/proc/mounts``; empty where the system has none."""
-    try:
-        return os.fsdecode(Path("/proc/mounts").read_bytes())
-    except OSError:
-        return ""
+    return [(Path(each.mountpoint), each.fstype) for each in psutil.disk_partitions(all=True)]

@@ -50,7 +50,6 @@ def may_be_recorded(finished_at: float | None, deadline: float, *, now: float, s
 
     Past the deadline nothing more is posted, but the process may have a response, and be cut off from the ledger.
 
-    :param finished_at: when its outcome was recorded; None while there is none.
     :param seconds: how long after its deadline an outcome is expected.
     """
     return finished_at is None and now <= deadline + seconds
@@ -83,10 +82,7 @@ def under_way(now: float) -> ColumnElement[bool]:
 
 
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
-    """Record as unknown the requests whose claim has lapsed.
-
-    :param which: the condition for the requests that are looked at.
-    """
+    """Record as unknown the requests whose claim has lapsed."""
     connection.execute(update(request).where(which, lapsed(now)).values(state=UNKNOWN, reason=LAPSED))
 
 
@@ -211,18 +207,12 @@ def supersede(connection: Connection, campaign_id: int, request_ids: Sequence[in
 
 
 def is_late(outcome: Outcome, state: str) -> bool:
-    """Return whether a response came after its request was closed or superseded: others may have its messages.
-
-    :param state: of the request, before.
-    """
+    """Return whether a response came after its request was closed or superseded: others may have its messages."""
     return outcome.state == ACCEPTED and state in (NOT_SENT, UNKNOWN, SUPERSEDED)
 
 
 def texted_twice(connection: Connection, campaign_id: int, claimants: Sequence[int] | None = None) -> list[TextedTwice]:
-    """Return the messages of accepted requests that other requests hold, as far as either is of these claimants.
-
-    :param claimants: None means any.
-    """
+    """Return the messages of accepted requests that other requests hold, as far as either is of these claimants."""
     holder = request.alias("holder")
     same = same_message(message, superseded)
     query = (

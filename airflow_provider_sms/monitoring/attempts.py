@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.reader import LedgerReader
+    from airflow_provider_sms.ledger.backend import LedgerBackend
 
 _TASK_INSTANCE = (attempt.c.dag_id, attempt.c.task_id, attempt.c.run_id, attempt.c.map_index)
 
@@ -97,7 +97,7 @@ def _attempt(reported: AttemptProgress, row: Any, *, silent: bool) -> Attempt:
     return Attempt(reported, silent, row.try_number, row.total, row.done, row.invalid, row.rate, figures)
 
 
-def list_attempts(ledger: LedgerReader, campaign_id: int, *, limit: int = 50) -> list[AttemptRow]:
+def list_attempts(ledger: LedgerBackend, campaign_id: int, *, limit: int = 50) -> list[AttemptRow]:
     """Return the attempts that sent a campaign, and their legs, the last first."""
     columns = (*_TASK_INSTANCE, attempt.c.try_number, attempt.c.started_at, attempt.c.updated_at, attempt.c.state)
     of_campaign = select(*columns).where(attempt.c.campaign_id == campaign_id)

@@ -15,7 +15,7 @@ from airflow_provider_sms.ledger.schema import campaign, request
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-    from airflow_provider_sms.ledger.reader import LedgerReader
+    from airflow_provider_sms.ledger.backend import LedgerBackend
 
 
 class AuditEntry(NamedTuple):
@@ -37,7 +37,7 @@ class AuditEntry(NamedTuple):
     why: str | None = None
 
 
-def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> list[AuditEntry]:
+def audit_log(ledger: LedgerBackend, campaign_id: int, *, limit: int = 100) -> list[AuditEntry]:
     """Return the decisions about a campaign, the last first."""
     with ledger.read() as connection:
         entries = [

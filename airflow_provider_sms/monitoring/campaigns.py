@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
-    from airflow_provider_sms.ledger.backend import Readable
-    from airflow_provider_sms.ledger.reader import LedgerReader
+    from airflow_provider_sms.ledger.backend import LedgerBackend
 
 EXAMINED = 1_000
 """Campaigns that one page of the list looks at: a tenth of a second in a file, whatever is searched for."""
@@ -58,7 +57,7 @@ class CampaignPage(NamedTuple):
 
 
 def list_campaigns(
-    ledger: Readable,
+    ledger: LedgerBackend,
     *,
     may_see: Callable[[str], bool],
     name: str = "",
@@ -152,20 +151,20 @@ def _dags(connection: Connection, ids: Sequence[int]) -> dict[int, set[str]]:
     return found
 
 
-def dags_of_campaign(ledger: LedgerReader, campaign_id: int) -> frozenset[str]:
+def dags_of_campaign(ledger: LedgerBackend, campaign_id: int) -> frozenset[str]:
     """Return every DAG that ever sent any of a campaign; empty means that there is no such campaign."""
     with ledger.read() as connection:
         return frozenset(_dags(connection, [campaign_id])[campaign_id])
 
 
-def name_campaign(ledger: LedgerReader, campaign_id: int) -> NamedCampaign | None:
+def name_campaign(ledger: LedgerBackend, campaign_id: int) -> NamedCampaign | None:
     """Return a campaign without its counts; None means that there is no such campaign."""
     with ledger.read() as connection:
         row = connection.execute(select(campaign.c.id, campaign.c.name).where(campaign.c.id == campaign_id)).first()
     return None if row is None else NamedCampaign(*row)
 
 
-def find_campaign(ledger: Readable, campaign_id: int) -> Campaign | None:
+def find_campaign(ledger: LedgerBackend, campaign_id: int) -> Campaign | None:
     """Return a campaign; None means that there is no such campaign."""
     with ledger.read() as connection:
         now = ledger.clock()
@@ -181,7 +180,7 @@ def find_campaign(ledger: Readable, campaign_id: int) -> Campaign | None:
 
 
 def campaigns_of_task(
-    ledger: LedgerReader,
+    ledger: LedgerBackend,
     dag_id: str,
     run_id: str,
     task_id: str,
@@ -208,7 +207,7 @@ def campaigns_of_task(
     return [each for each in found if each.id in visible]
 
 
-def texted_twice(ledger: LedgerReader, campaign_id: int) -> list[str]:
+def texted_twice(ledger: LedgerBackend, campaign_id: int) -> list[str]:
     """Return sentences about requests that were accepted after others could claim their messages."""
     with ledger.read() as connection:
         return [f"Request {each.request_id}: {each}." for each in transitions.texted_twice(connection, campaign_id)]

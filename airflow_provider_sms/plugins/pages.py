@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Request, Response, 
 from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
-from airflow_provider_sms.ledger.reader import LedgerReader
+from airflow_provider_sms.ledger.backend import LedgerBackend
 from airflow_provider_sms.ledger.requests import newest_requests, unknown_requests
 from airflow_provider_sms.monitoring import attempts, campaigns
 from airflow_provider_sms.monitoring import status as states
@@ -35,7 +35,7 @@ Name = Annotated[str, Header(max_length=9000)]
 """A part of a campaign's name, percent-encoded: a header holds only ASCII."""
 
 
-def visible_ledger(access: Viewer) -> LedgerReader:
+def visible_ledger(access: Viewer) -> LedgerBackend:
     """Return the ledger, for a page of one campaign.
 
     :raises HTTPException: 404: there is nothing in it that the user may see; it is not read to find that out.
@@ -45,7 +45,7 @@ def visible_ledger(access: Viewer) -> LedgerReader:
     return ledger_reader()
 
 
-def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[NamedCampaign, frozenset[str]]:
+def visible_campaign(ledger: LedgerBackend, campaign_id: int, access: Viewer) -> tuple[NamedCampaign, frozenset[str]]:
     """Return a campaign that the user may see, and every DAG that ever sent any of it.
 
     :raises HTTPException: 404: there is no such campaign, or the user may not see it.

@@ -7,7 +7,6 @@ from sqlalchemy import URL
 from support.told import tell
 
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.requests import newest_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring import campaigns
@@ -39,7 +38,7 @@ def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
     store = open_sqlite(file) if sqlite else open_postgres(url)
     tell(store, "one more", claims=[(3, "accepted")])
     store.close()
-    reader = read_sqlite(file) if sqlite else read_postgres(url)
+    reader = open_sqlite(file, create=False) if sqlite else open_postgres(url, create=False)
     number = large_campaign(CAMPAIGNS)
     listed = listed_campaigns(reader)
     small, large = listed[1], next(each for each in listed if each.id == number)

@@ -104,7 +104,7 @@ def test_the_same_people_in_any_order_are_claimed_once(postgres_url, another):
     # Whoever enters the campaign goes alone: both have done so.
     ledgers = [entered(store) for store in stores]
     threads = [threading.Thread(target=run, args=pair) for pair in zip(ledgers, orders, strict=True)]
-    with another.read() as connection, watch.connect() as server:
+    with another._engine.connect() as connection, watch.connect() as server:
         # Somebody else's row, in the middle of both orders, which then was never there.
         campaign_id = connection.execute(text("SELECT id FROM sms_campaign")).scalar()
         values = {"campaign": campaign_id, "key": middle.key}

@@ -10,9 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger import reader
-from airflow_provider_sms.ledger.reader import read_sqlite
+from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.requests import newest_requests, unknown_requests
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
 
 
@@ -71,7 +71,7 @@ def test_a_ledger_of_another_version_is_refused_in_words(store, open_reader, ver
     with store.write(1) as connection:
         connection.execute(text(f"UPDATE sms_version SET version = {version}"))
     with pytest.raises(LedgerVersionError, match=f"The ledger has version {version}"):
-        dags_of_campaign(open_reader(), 1)
+        open_reader()
 
 
 def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
@@ -80,7 +80,7 @@ def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE t (x)")
     with pytest.raises(InputError, match="holds no ledger"):
-        dags_of_campaign(read_sqlite(path), 1)
+        open_sqlite(path, create=False)
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
 
@@ -88,19 +88,18 @@ def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
 def test_no_file_is_made_by_looking(tmp_path):
     """A file that is not there stays so."""
     with pytest.raises(LedgerError):
-        dags_of_campaign(read_sqlite(tmp_path / "none.db"), 1)
+        open_sqlite(tmp_path / "none.db", create=False)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_statement_that_takes_too_long_is_ended_in_words(store, open_reader, monkeypatch):
     """On a server and in a file: a page must not read for as long as the ledger is large."""
     tell(store)
-    monkeypatch.setattr(reader, "STATEMENT_SECONDS", 0.05)
-    monkeypatch.setattr(reader, "_STEPS", 100)
+    monkeypatch.setattr(sqlite, "_STEPS", 100)
     endless = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) SELECT count(*) FROM n"
     )
     began = time.monotonic()
-    with pytest.raises(LedgerError, match="was not read within"), open_reader().read() as connection:
+    with pytest.raises(LedgerError, match="cannot be read in time"), open_reader(0.05).read() as connection:
         connection.execute(text(endless))
     assert time.monotonic() - began < 10

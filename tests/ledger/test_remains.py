@@ -87,7 +87,7 @@ def test_a_claim_after_the_log_was_emptied_waits_for_others_as_before(file_store
     """The connection is used again, and the short wait for the log is not left behind in it."""
     monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
     file_store.remove_remains()
-    with file_store.read() as connection:
+    with file_store.write(0) as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from sqlalchemy import event
 from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
-from airflow_provider_sms.ledger.sqlite import is_mount_point, network_filesystem, open_sqlite, settle_path
+from airflow_provider_sms.ledger.sqlite import mounts_of_this_machine, open_sqlite, settle_path
 
 LOG_PRAGMAS = ("page_size", "wal_autocheckpoint")
 
@@ -120,9 +121,8 @@ def test_what_can_be_done_without_waits_less(tmp_path):
     with pytest.raises(LedgerBusyError, match=r"for 0.05 seconds"), store.write(0, patience=0.05):
         pass
     other.close()
-    for patience in (None, 0.05, None):
-        with store.write(0, patience=patience) as connection:
-            assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
+    with store.write(0) as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
     store.close()
 
 
@@ -241,57 +241,50 @@ def test_numbers_are_not_written_through_a_link_beside_the_ledger(tmp_path, name
     assert (aside.exists(), aside.exists() and aside.stat().st_size) == (target == "there", 0)
 
 
-MOUNTS = r"""overlay / overlay rw 0 0
-tmpfs /tmp tmpfs rw 0 0
-nas:/share /srv/shared nfs4 rw 0 0
-/dev/sdb /srv/shared/local ext4 rw 0 0
-user@host:/ /mnt/remote\040disk fuse.sshfs rw 0 0
-share /mnt/größe virtiofs rw 0 0
-/dev/sdc /srv/airflow/sms_ledger.db ext4 rw 0 0
-"""
+def refused(path, mounts):
+    """Return the file system for which a path is refused; None where it is not."""
+    try:
+        settle_path(path, mounts)
+    except LedgerError as error:
+        return re.search(r"network file system \((.*)\)", str(error))[1]
+    return None
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/home/airflow/sms_ledger.db", None),
-        ("/tmp/sms_ledger.db", None),
-        ("/srv/shared/sms_ledger.db", "nfs4"),
-        ("/srv/shared/local/sms_ledger.db", None),
-        ("/srv/sharedness/sms_ledger.db", None),
-        ("/mnt/remote disk/sms_ledger.db", "fuse.sshfs"),
-        ("/mnt/größe/sms_ledger.db", "virtiofs"),
-    ],
-)
-def test_a_path_is_on_what_is_mounted_nearest(path, kind):
-    """The longest mount point that holds a path says what it is on."""
-    assert network_filesystem(Path(path), MOUNTS) == kind
+def test_a_path_is_on_what_is_mounted_nearest(tmp_path):
+    """The longest mount point that holds a path says what it is on, and what was mounted last at one."""
+    names = ("share", "share/local", "shares", "hidden")
+    for name in names:
+        (tmp_path / name).mkdir()
+    mounts = [(Path("/"), "overlay"), (tmp_path / "share", "nfs4"), (tmp_path / "share/local", "ext4")]
+    mounts += [(tmp_path / "hidden", "nfs4"), (tmp_path / "hidden", "xfs")]
+    assert [refused(tmp_path / name / "x.db", mounts) for name in names] == ["nfs4", None, None, None]
 
 
-def test_a_system_that_says_nothing_is_trusted():
+def test_a_system_that_says_nothing_is_trusted(tmp_path):
     """Where nothing is known of mounts, SQLite itself has to find out."""
-    assert network_filesystem(Path("/x"), "") is None
+    assert refused(tmp_path / "x.db", []) is None
 
 
 SHARED = ["virtiofs", "gpfs", "9p", "vboxsf", "ocfs2", "gfs2", "fuse", "fuse.s3fs", "nfs", "cifs", "lustre"]
 
 
 @pytest.mark.parametrize("kind", SHARED)
-def test_what_machines_share_is_known(kind):
+def test_what_machines_share_is_known(tmp_path, kind):
     """A file system of several machines, or of a virtual one and its host, is none of this machine."""
-    assert network_filesystem(Path("/srv/x.db"), f"share /srv {kind} rw 0 0") == kind
+    assert refused(tmp_path / "x.db", [(tmp_path, kind)]) == kind
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "fuseblk"])
-def test_what_is_of_this_machine_is_known(kind):
+def test_what_is_of_this_machine_is_known(tmp_path, kind):
     """A disk of the machine may hold the ledger."""
-    assert network_filesystem(Path("/srv/x.db"), f"disk /srv {kind} rw 0 0") is None
+    assert refused(tmp_path / "x.db", [(tmp_path, kind)]) is None
 
 
-def test_a_file_that_is_mounted_by_itself_is_known():
-    """The file is a mount point; its folder, and the files beside it, are not."""
-    paths = ["/srv/airflow/sms_ledger.db", "/srv/airflow/other.db", "/srv/airflow"]
-    assert [is_mount_point(Path(path), MOUNTS) for path in paths] == [True, False, False]
+def test_the_mounts_of_this_machine_are_known():
+    """Its root, and a file system that every Linux has."""
+    mounts = dict(mounts_of_this_machine())
+    assert mounts[Path("/proc")] == "proc"
+    assert Path("/") in mounts
 
 
 def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path):
@@ -300,9 +293,9 @@ def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "ledger.db")
     for name in ("ledger.db", "link.db"):
         with pytest.raises(LedgerError, match=r"is mounted as a single file.*Mount the folder"):
-            settle_path(tmp_path / name, f"/dev/sdc {(tmp_path / 'ledger.db').resolve()} ext4 rw 0 0")
+            settle_path(tmp_path / name, [((tmp_path / "ledger.db").resolve(), "ext4")])
     file = (tmp_path / "ledger.db").resolve()
-    assert settle_path(tmp_path / "ledger.db", f"/dev/sdc {tmp_path.resolve()} ext4 rw 0 0") == file
+    assert settle_path(tmp_path / "ledger.db", [(tmp_path.resolve(), "ext4")]) == file
 
 
 def test_a_link_is_followed_before_its_file_system_is_looked_at(tmp_path):
@@ -311,7 +304,7 @@ def test_a_link_is_followed_before_its_file_system_is_looked_at(tmp_path):
     share.mkdir()
     (share / "ledger.db").touch()
     link.symlink_to(share / "ledger.db")
-    mounts = f"disk / ext4 rw 0 0\nnas:/ {share} nfs4 rw 0 0"
+    mounts = [(Path("/"), "ext4"), (share, "nfs4")]
     with pytest.raises(LedgerError, match=r"network file system \(nfs4\)"):
         settle_path(link, mounts)
 
@@ -322,7 +315,7 @@ def test_a_folder_that_is_a_link_is_followed_too(tmp_path):
     share.mkdir()
     link.symlink_to(share)
     with pytest.raises(LedgerError, match="network file system"):
-        settle_path(link / "ledger.db", f"nas:/ {share} nfs4 rw 0 0")
+        settle_path(link / "ledger.db", [(share, "nfs4")])
 
 
 def test_a_file_has_one_path(tmp_path):
@@ -331,4 +324,4 @@ def test_a_file_has_one_path(tmp_path):
     file.touch()
     link.symlink_to(file)
     names = [file, link, tmp_path / ".." / tmp_path.name / "ledger.db"]
-    assert {settle_path(name, "") for name in names} == {file.resolve()}
+    assert {settle_path(name, []) for name in names} == {file.resolve()}

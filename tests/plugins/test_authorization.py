@@ -7,7 +7,7 @@ from support.plugins import HAS_TEAMS, Person
 from support.reported import counts
 from support.told import tell
 
-from airflow_provider_sms.ledger.reader import LedgerReader
+from airflow_provider_sms.ledger.backend import LedgerBackend
 from airflow_provider_sms.plugins.sms import SmsPlugin
 
 LOOKS = ("/", "/campaigns/1", "/campaigns/1/requests", "/task?dag_id=d&run_id=r&task_id=t")
@@ -122,7 +122,7 @@ def test_a_campaign_that_is_hidden_looks_like_one_that_does_not_exist(some_dags,
 def test_a_user_without_rights_makes_the_server_read_nothing(some_dags, store, monkeypatch):
     """Rights come first: not one statement is sent to the ledger, and a missing ledger is not mentioned."""
     (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")])
-    monkeypatch.setattr(LedgerReader, "read", lambda self: pytest.fail("the ledger was read"))
+    monkeypatch.setattr(LedgerBackend, "read", lambda self: pytest.fail("the ledger was read"))
     answers = everything_of(Person(some_dags, "nemo"), request)
     assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 404, 404, 404]
     assert "Nothing has been sent yet by a DAG that you may see" in answers[0].text

@@ -9,7 +9,6 @@ import pytest
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import Sender
@@ -59,8 +58,9 @@ def open_reader(ledger_place):
     """Open this test's ledger, once it is made, as a page does."""
     opened = []
 
-    def open_reader():
-        opened.append(read_sqlite(ledger_place) if isinstance(ledger_place, Path) else read_postgres(ledger_place))
+    def open_reader(read_seconds=10.0):
+        open_it = open_sqlite if isinstance(ledger_place, Path) else open_postgres
+        opened.append(open_it(ledger_place, create=False, read_seconds=read_seconds))
         return opened[-1]
 
     yield open_reader

@@ -52,7 +52,7 @@ STORE_MUTATIONS = (
     Mutation(
         "SQLite: a file that is mounted by itself will do",
         "ledger/sqlite.py",
-        "    if is_mount_point(file, mounts):\n",
+        "    if nearest == file:\n",
         "    if False:\n",
         (SQLITE,),
         first="test_a_file_that_is_mounted_by_itself_is_refused",

@@ -63,7 +63,7 @@ def _selected(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     from airflow_provider_sms.ledger.campaigns import require_campaign
     from airflow_provider_sms.ledger.decisions import require_unknown
     from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
-    from airflow_provider_sms.ledger.statistics import counts_of
+    from airflow_provider_sms.monitoring.counts import counts_of
 
     if args.campaign is not None:
         with store.read() as connection:
@@ -80,7 +80,7 @@ def _selected(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
 
 def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
     """Print the tasks to run again: those that made the requests, or failed on unknown requests of their campaigns."""
-    from airflow_provider_sms.ledger.attempts import failed_on_unknown
+    from airflow_provider_sms.monitoring.attempts import failed_on_unknown
 
     failed = failed_on_unknown(store, {row.campaign for row in rows})
     tasks = dict.fromkeys([row.task_instance for row in rows] + [who.task_instance for who in failed])

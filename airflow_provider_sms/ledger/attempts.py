@@ -8,7 +8,6 @@ campaign of an attempt that began or is deferred.
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, insert, select, update
@@ -20,7 +19,7 @@ from airflow_provider_sms.ledger.model import AttemptState, Claimant
 from airflow_provider_sms.ledger.schema import attempt, campaign, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
@@ -128,26 +127,3 @@ def note_progress(
             return
     with store.write(campaign_lock(campaign_name), patience=patience) as connection:
         enter_campaign(connection, campaign_name, claimant_id, now, **given)
-
-
-def failed_on_unknown(store: LedgerBackend, campaign_names: Collection[str]) -> list[Claimant]:
-    """Return the attempts that failed with unknown messages of a campaign and were the last of their task instance.
-
-    Their own requests may be unknown, or those of other tasks that they met: once these are closed, the tasks need to
-    be cleared.
-    """
-    columns = [attempt.c[each.name] for each in fields(Claimant)]
-    query = (
-        select(attempt.c.state, attempt.c.figures, *columns)
-        .join(campaign)
-        .where(campaign.c.name.in_(campaign_names))
-        .order_by(attempt.c.id)
-    )
-    last: dict[tuple[str, str, str, int], Claimant | None] = {}
-    with store.read() as connection:
-        for state, figures, *values in connection.execute(query):
-            who = Claimant(*values)
-            failed = state == AttemptState.FAILED and json.loads(figures or "{}").get("unknown", 0) > 0
-            last.pop(who.task_instance, None)
-            last[who.task_instance] = who if failed else None
-    return [who for who in last.values() if who is not None]

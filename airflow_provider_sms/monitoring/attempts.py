@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import exists, func, select
 
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.campaigns import IS_PAUSED
-from airflow_provider_sms.ledger.model import CLAIMED, SUPERSEDED, UNKNOWN
+from airflow_provider_sms.ledger.model import CLAIMED, SUPERSEDED, UNKNOWN, AttemptState, Claimant
 from airflow_provider_sms.ledger.schema import attempt, campaign, request, superseded
-from airflow_provider_sms.ledger.statistics import is_sent_again
 from airflow_provider_sms.ledger.transitions import state_at
+from airflow_provider_sms.monitoring.counts import is_sent_again
 from airflow_provider_sms.monitoring.models import Attempt
 from airflow_provider_sms.monitoring.status import AttemptProgress, is_silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
@@ -104,6 +105,29 @@ def list_attempts(ledger: LedgerBackend, campaign_id: int, *, limit: int = 50) -
     query = of_campaign.order_by(attempt.c.id.desc()).limit(limit)
     with ledger.read() as connection:
         return [AttemptRow(*row) for row in connection.execute(query)]
+
+
+def failed_on_unknown(store: LedgerBackend, campaign_names: Collection[str]) -> list[Claimant]:
+    """Return the attempts that failed with unknown messages of a campaign and were the last of their task instance.
+
+    Their own requests may be unknown, or those of other tasks that they met: once these are closed, the tasks need to
+    be cleared.
+    """
+    columns = [attempt.c[each.name] for each in fields(Claimant)]
+    query = (
+        select(attempt.c.state, attempt.c.figures, *columns)
+        .join(campaign)
+        .where(campaign.c.name.in_(campaign_names))
+        .order_by(attempt.c.id)
+    )
+    last: dict[tuple[str, str, str, int], Claimant | None] = {}
+    with store.read() as connection:
+        for state, figures, *values in connection.execute(query):
+            who = Claimant(*values)
+            failed = state == AttemptState.FAILED and _json_object(figures).get("unknown", 0) > 0
+            last.pop(who.task_instance, None)
+            last[who.task_instance] = who if failed else None
+    return [who for who in last.values() if who is not None]
 
 
 def _json_object(text: str | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The list of campaigns, newest first, and single campaigns with their state and counts.
 
-:mod:`airflow_provider_sms.ledger.statistics` counts requests, and :mod:`airflow_provider_sms.ledger.attempts` rows
+:mod:`airflow_provider_sms.monitoring.counts` counts requests, and :mod:`airflow_provider_sms.ledger.attempts` rows
 without one. A page of the list reads the campaigns that it shows and a bounded number of others, however many the
 ledger has: people leave the list open, and it is read again every few seconds.
 """
@@ -15,8 +15,8 @@ from sqlalchemy import and_, select
 from airflow_provider_sms.ledger import transitions
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.schema import attempt, campaign
-from airflow_provider_sms.ledger.statistics import counts_of
 from airflow_provider_sms.monitoring.attempts import campaign_flags, load_attempts, progress_by_campaign
+from airflow_provider_sms.monitoring.counts import counts_of
 from airflow_provider_sms.monitoring.models import Campaign
 from airflow_provider_sms.monitoring.status import campaign_state, current_attempts
 

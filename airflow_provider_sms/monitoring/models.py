@@ -10,7 +10,7 @@ from airflow_provider_sms.ledger.model import AttemptState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from airflow_provider_sms.ledger.statistics import Counts
+    from airflow_provider_sms.monitoring.counts import Counts
     from airflow_provider_sms.monitoring.status import AttemptProgress
 
 

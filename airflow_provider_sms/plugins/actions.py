@@ -15,11 +15,11 @@ from pydantic import BaseModel, Field
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, task_words
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
-from airflow_provider_sms.ledger.attempts import failed_on_unknown
 from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.requests import named_requests
+from airflow_provider_sms.monitoring.attempts import failed_on_unknown
 from airflow_provider_sms.monitoring.campaigns import NamedCampaign
 from airflow_provider_sms.plugins.authorization import Access, Editor, of_own_page
 from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger

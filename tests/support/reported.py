@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_sms.ledger.campaigns import require_campaign
-from airflow_provider_sms.ledger.statistics import Counts, counts_of
+from airflow_provider_sms.monitoring.counts import Counts, counts_of
 from airflow_provider_sms.monitoring.models import Attempt, Campaign
 from airflow_provider_sms.monitoring.status import AttemptProgress
 

@@ -22,8 +22,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "nothing is durable: every transaction is rolled back",
         "ledger/backend.py",
-        "                yield writing\n",
-        "                yield writing\n                writing.exec_driver_sql('ROLLBACK')\n",
+        "                yield connection\n",
+        "                yield connection\n                connection.exec_driver_sql('ROLLBACK')\n",
         LEDGER_FIRST,
     ),
     Mutation(
@@ -119,8 +119,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "SQLite writes in a deferred transaction",
         "ledger/sqlite.py",
-        '"BEGIN IMMEDIATE" if write else "BEGIN"',
-        '"BEGIN"',
+        'exec_driver_sql("BEGIN IMMEDIATE")',
+        'exec_driver_sql("BEGIN")',
         (SQLITE, LEDGER, SENDER),
     ),
     Mutation(

@@ -12,7 +12,7 @@ from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.requests import unknown_requests
-from airflow_provider_sms.ledger.statistics import Counts, counts_of
+from airflow_provider_sms.monitoring.counts import Counts, counts_of
 
 EVENT = 9_007_199_254_740_993
 

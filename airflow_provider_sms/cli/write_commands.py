@@ -53,17 +53,14 @@ def pause_campaign(args: Namespace, store: LedgerBackend) -> None:
     """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent."""
     from airflow_provider_sms.ledger.campaigns import pause
 
-    done = pause(store, args.campaign, user_name())
-    if done.was_paused:
-        print_message(
-            f"Campaign {args.campaign} is paused already, by {done.pause.paused_by} since {iso(done.pause.paused_at)}"
-        )
+    before = pause(store, args.campaign, user_name())
+    if before is not None:
+        since = iso(before.paused_at)
+        print_message(f"Campaign {args.campaign} is paused already, by {before.paused_by} since {since}")
     else:
-        print_message(f"Campaign {args.campaign} is paused: from now on no task on any machine claims any of it.")
-    if done.requests:
         print_message(
-            f"At most {counted(done.requests, 'request')} with {counted(done.messages, 'message')} may still be under "
-            "way: requests claimed before the pause are still posted, and their outcomes recorded."
+            f"Campaign {args.campaign} is paused: from now on no task on any machine claims any of it.",
+            "Requests that were claimed before are still posted, and their outcomes recorded.",
         )
     # After the two dashes, a name that begins with a dash is no option.
     dashes = "-- " if args.campaign.startswith("-") else ""

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import and_, bindparam, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.backend import Compiled, campaign_lock
-from airflow_provider_sms.ledger.schema import campaign, message, request
-from airflow_provider_sms.ledger.transitions import under_way
+from airflow_provider_sms.ledger.schema import campaign
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -27,19 +26,6 @@ class Pause(NamedTuple):
 
     paused_by: str
     paused_at: float
-
-
-class Pausing(NamedTuple):
-    """The result of pausing a campaign.
-
-    :param requests: how many may be under way, and will end.
-    :param messages: how many these requests hold.
-    """
-
-    pause: Pause
-    was_paused: bool
-    requests: int
-    messages: int
 
 
 IS_PAUSED = and_(campaign.c.paused_at.is_not(None), campaign.c.resumed_at.is_(None))
@@ -68,26 +54,18 @@ def open_pause(connection: Connection, campaign_id: int) -> Pause | None:
     return None if found is None else Pause(found.paused_by, found.paused_at)
 
 
-def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
+def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
     """Pause a campaign: once this has returned, no process claims any of it.
 
-    :returns: the pause; where the campaign was paused already, the earlier one, which stays.
+    :returns: the pause that held before, which stays; None where the campaign was not paused.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
-        campaign_id, now = require_campaign(connection, campaign_name), store.clock()
+        campaign_id = require_campaign(connection, campaign_name)
         before = open_pause(connection, campaign_id)
         if before is None:
-            made = {"paused_by": who, "paused_at": now, "resumed_by": None, "resumed_at": None}
+            made = {"paused_by": who, "paused_at": store.clock(), "resumed_by": None, "resumed_at": None}
             connection.execute(update(campaign).where(campaign.c.id == campaign_id).values(made))
-        going = and_(request.c.campaign_id == campaign_id, under_way(now))
-        requests = select(func.count()).select_from(request).where(going)
-        held = select(func.count()).select_from(message.join(request, request.c.id == message.c.request_id))
-        return Pausing(
-            before or Pause(who, now),
-            before is not None,
-            connection.execute(requests).scalar_one(),
-            connection.execute(held.where(going)).scalar_one(),
-        )
+        return before
 
 
 def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:

@@ -19,14 +19,13 @@ unknown: :mod:`airflow_provider_sms.ledger.transitions` decides that.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
-from airflow_provider_sms.ledger.backend import Compiled, campaign_lock, in_pieces
+from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.campaigns import open_pause
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Claim, Claimant, Outcome
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
-    from sqlalchemy.sql.elements import ColumnElement
+    from sqlalchemy.sql.elements import BindParameter
 
     from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
@@ -61,33 +60,15 @@ FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; short, since the wait is repeated."""
 
 
-def _padded(ids: Collection[int]) -> Sequence[int]:
-    """Return ids with the first one repeated, up to a power of two: so there are few statements to compile."""
-    some = list(ids)
-    return some + some[:1] * ((1 << (len(some) - 1).bit_length()) - len(some))
-
-
-def _named(ids: Sequence[int]) -> dict[str, int]:
-    return {f"id_{place}": each for place, each in enumerate(ids)}
-
-
-def _one_of(column: ColumnElement[int], count: int) -> ColumnElement[bool]:
-    return column.in_([bindparam(name) for name in _named(range(count))])
-
-
-@cache
-def _states(count: int) -> Compiled:
-    """Return the query for the states of that many requests of an attempt; a row of nothing where it has none."""
-    its = and_(request.c.attempt_id == attempt.c.id, _one_of(request.c.id, count))
-    this = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))
-    return Compiled(select(request.c.id, request.c.state).select_from(attempt.outerjoin(request, its)).where(this))
-
-
-@cache
-def _requests_of_events(count: int) -> Compiled:
-    """Return the query for the requests of a campaign that have one of that many event ids."""
-    these = and_(request.c.campaign_id == bindparam("this"), _one_of(request.c.event_id, count))
-    return Compiled(select(request.c.event_id, request.c.id).where(these))
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_ITS = and_(request.c.attempt_id == attempt.c.id, request.c.id.in_(_IDS))
+_THIS = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))
+_STATES = select(request.c.id, request.c.state).select_from(attempt.outerjoin(request, _ITS)).where(_THIS)
+"""The states of requests of an attempt; a row of nothing where it has none of them."""
+_REQUESTS_OF_EVENTS = select(request.c.event_id, request.c.id).where(
+    request.c.campaign_id == bindparam("this"), request.c.event_id.in_(_IDS)
+)
+"""The requests of a campaign that have one of some event ids."""
 
 
 class _LateResponseError(Exception):
@@ -221,20 +202,16 @@ class CampaignLedger(CampaignReader):
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
         """Return the requests whose event id is recorded for another request of the campaign, too."""
-        ids = _padded(set(events.values()))
-        values = {"this": self._campaign_id, **_named(ids)}
-        known: Sequence[Any] = self._store.fetch(
-            lambda connection: _requests_of_events(len(ids)).run(connection, values).all()
-        )
+        values = {"this": self._campaign_id, "ids": sorted(set(events.values()))}
+        known = self._store.fetch(lambda connection: connection.execute(_REQUESTS_OF_EVENTS, values).all())
         return {each for each, its in events.items() if any(its == event and each != other for event, other in known)}
 
     def _own_states(
         self, connection: Connection, outcomes: Iterable[Outcome], unposted: Iterable[int] = ()
     ) -> dict[int, str]:
         """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim."""
-        ids = _padded(self._expected(outcomes).union(unposted) or {0})  # no request has this one
-        this = {"this": self._claimant_id, "at": self._started_at}
-        rows: Sequence[Any] = _states(len(ids)).run(connection, {**this, **_named(ids)}).all()
+        ids = sorted(self._expected(outcomes).union(unposted))
+        rows = connection.execute(_STATES, {"this": self._claimant_id, "at": self._started_at, "ids": ids}).all()
         if not rows:
             raise self._gone_back(self._expected(outcomes))
         return {request_id: state for request_id, state in rows if request_id is not None}

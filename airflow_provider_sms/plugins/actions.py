@@ -110,15 +110,12 @@ def pause_campaign(access: Editor, campaign_id: CampaignId) -> dict[str, Any]:
     """Pause a campaign: nothing more of it is claimed."""
     campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
-        done = pause(store, campaign.name, access.user_name)
-    if done.was_paused:
-        return {"message": f"The campaign is paused already, by {done.pause.paused_by}."}
-    under_way = (
-        f" {counted(done.requests, 'request')} with {counted(done.messages, 'message')} may still be under way."
-        if done.requests
-        else ""
-    )
-    return {"message": f"Paused: nothing more of the campaign is claimed, on any machine.{under_way}"}
+        before = pause(store, campaign.name, access.user_name)
+    if before is not None:
+        return {"message": f"The campaign is paused already, by {before.paused_by}."}
+    return {
+        "message": "Paused: nothing more of the campaign is claimed, on any machine. Claimed requests are still posted."
+    }
 
 
 @router.post("/campaigns/{campaign_id}/resume", dependencies=[Depends(action_logging("sms.resume"))])

@@ -10,7 +10,7 @@ from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.balances import note_evidence
-from airflow_provider_sms.ledger.campaigns import pause, resume
+from airflow_provider_sms.ledger.campaigns import pause, pause_of, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Outcome
 
@@ -112,8 +112,8 @@ def test_show_is_a_table_for_people(ledger, sent):
 def test_show_says_who_paused_a_campaign(ledger, sent, store):
     """A paused campaign is shown with the person and the time; a resumed one is not."""
     sent(people(3))
-    made = pause(store, "spring", "ann").pause
-    since = iso(made.paused_at)
+    pause(store, "spring", "ann")
+    since = iso(pause_of(store, "spring").paused_at)
     assert ledger("show", "spring", "-o", "json").data[0]["paused"] == [f"by ann since {since}"]
     assert f"by ann since {since}" in ledger("show", "spring").out
     resume(store, "spring", "bob")

@@ -118,7 +118,7 @@ def test_an_id_that_no_campaign_can_have_is_refused(ed, store, campaign_id):
 def test_a_campaign_is_paused_and_resumed_under_the_users_name(ed, site, store):
     """Doing it twice does no harm, and names the first user."""
     tell(store, state="sending", claims=[(5, "claimed")])
-    assert "1 request with 5 messages may still be under way" in ed.post("/campaigns/1/pause").json()["message"]
+    assert "Claimed requests are still posted" in ed.post("/campaigns/1/pause").json()["message"]
     assert pause_of(store, "spring").paused_by == "ed"
     assert "already, by ed" in Person(site, "ann").post("/campaigns/1/pause").json()["message"]
     assert "ed had paused it" in ed.post("/campaigns/1/resume").json()["message"]

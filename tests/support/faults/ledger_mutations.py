@@ -239,16 +239,16 @@ LEDGER_MUTATIONS = (
     Mutation(
         "another try's request is taken for one's own",
         "ledger/claims.py",
-        "    its = and_(request.c.attempt_id == attempt.c.id, _one_of(request.c.id, count))\n",
-        "    its = _one_of(request.c.id, count)\n",
+        "_ITS = and_(request.c.attempt_id == attempt.c.id, request.c.id.in_(_IDS))\n",
+        "_ITS = request.c.id.in_(_IDS)\n",
         (SENDER,),
         first="test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own",
     ),
     Mutation(
         "an attempt that was given the same id is taken for this one",
         "ledger/claims.py",
-        '    this = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))\n',
-        '    this = attempt.c.id == bindparam("this")\n',
+        '_THIS = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))\n',
+        '_THIS = and_(attempt.c.id == bindparam("this"))\n',
         (SENDER,),
         first="test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own",
     ),
@@ -388,8 +388,10 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a pause does not wait for claims of its campaign",
         "ledger/campaigns.py",
-        "    with store.write(campaign_lock(campaign_name)) as connection:\n        campaign_id, now",
-        "    with store.write(7) as connection:\n        campaign_id, now",
+        "    with store.write(campaign_lock(campaign_name)) as connection:\n"
+        "        campaign_id = require_campaign(connection, campaign_name)\n        before",
+        "    with store.write(7) as connection:\n"
+        "        campaign_id = require_campaign(connection, campaign_name)\n        before",
         (PAUSES,),
     ),
 )

@@ -35,10 +35,7 @@ class Account(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A balance, read between two moments, seconds since the epoch by the ledger's clock.
-
-    :param amount: credits.
-    """
+    """A balance in credits, read between two moments, seconds since the epoch by the ledger's clock."""
 
     asked_at: float
     read_at: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import and_, func, insert, or_, select, update
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, new_id
@@ -75,10 +75,15 @@ def _insert(connection: Connection, who: Mapping[str, Any], now: float) -> int:
     return new_id(connection.execute(insert(attempt).values(values)))
 
 
-def claimants_of_try(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
-    """Return the processes that made an attempt so far, by their ids in the ledger."""
-    made = and_(of_task(who), attempt.c.try_number == who.try_number, attempt.c.id <= claimant_id)
-    return store.fetch(lambda connection: frozenset(connection.execute(select(attempt.c.id).where(made)).scalars()))
+def processes_of_try(store: LedgerBackend, who: Claimant, claimant_id: int) -> dict[int, float]:
+    """Return when the processes that made an attempt so far were registered, by their ids in the ledger.
+
+    This one is missing where the ledger has lost it: a server that went back may give its id to another one.
+    """
+    own = and_(attempt.c.id == claimant_id, attempt.c.host == who.host, attempt.c.pid == who.pid)
+    made = and_(of_task(who), attempt.c.try_number == who.try_number, or_(attempt.c.id < claimant_id, own))
+    query = select(attempt.c.id, attempt.c.started_at).where(made)
+    return {row.id: row.started_at for row in store.fetch(lambda connection: connection.execute(query).all())}
 
 
 def count_requests(store: LedgerBackend, who: Claimant) -> int:

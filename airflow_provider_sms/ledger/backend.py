@@ -91,7 +91,6 @@ class Patience:
     """Tries again what fails while the ledger is away. All tries since it last responded share the same seconds.
 
     :param seconds: for how long; none for a person. Others expect an outcome for as long after a request's deadline.
-    :param stop: whether the process was told to stop, and waits no more.
     """
 
     def __init__(

@@ -32,10 +32,8 @@ READINGS_AFTER = 200
 def record_reading(
     store: LedgerBackend, key: str, amount: Decimal | None, asked_at: float, read_at: float | None = None
 ) -> None:
-    """Record a balance that the service was asked for.
+    """Record a balance in credits, or None of a post-paid account, and a moment before the service was asked for it.
 
-    :param amount: credits; None where the account is post-paid.
-    :param asked_at: a moment before it was asked for, seconds since the epoch, by the ledger's clock.
     :param read_at: a moment after it was received. None means when it is recorded: machines that share a server take
         their time from it, late by as long as its last answer took, so that only a moment read in a transaction is
         never too early.

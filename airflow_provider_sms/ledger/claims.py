@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
-from airflow_provider_sms.ledger.attempts import claimants_of_try, enter_campaign, register
+from airflow_provider_sms.ledger.attempts import enter_campaign, processes_of_try, register
 from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.campaigns import open_pause
 from airflow_provider_sms.ledger.holders import CampaignReader
@@ -111,8 +111,10 @@ class CampaignLedger(CampaignReader):
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         own = self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
-        self._started_at = self._find_registered()
-        self.claimants = claimants_of_try(store, who, own)
+        made = processes_of_try(store, who, own)
+        if own not in made:
+            raise self._gone_back(())
+        self._started_at, self.claimants = made[own], frozenset(made)
         self._campaign_id = store.save(
             self._lock, lambda connection: enter_campaign(connection, campaign_name, own, self.clock())
         )
@@ -190,15 +192,6 @@ class CampaignLedger(CampaignReader):
     def require_whole(self) -> None:
         """Refuse a ledger that no longer has what was committed to it: what it tells would be wrong."""
         self._require_whole(self._store.fetch(lambda connection: self._own_states(connection, ())), ())
-
-    def _find_registered(self) -> float:
-        """Return when this attempt was registered: a server that went back may give its id to another one."""
-        columns = [attempt.c[name] == value for name, value in self._who.columns().items()]
-        query = select(attempt.c.started_at).where(attempt.c.id == self._claimant_id, *columns)
-        started_at: float | None = self._store.fetch(lambda connection: connection.execute(query).scalar())
-        if started_at is None:
-            raise self._gone_back(())
-        return started_at
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
         """Return the requests whose event id is recorded for another request of the campaign, too."""

@@ -36,8 +36,6 @@ def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
     """Close an unknown request by a person's decision.
 
     :param state: ``accepted``, or ``not_sent``, which frees its messages to be sent again.
-    :returns: how many messages the decision concerned.
-    :raises InputError: there is no such request, or it is not unknown.
     """
     (row,) = named_requests(store, [request_id])
     with store.write(campaign_lock(row.campaign)) as connection:

@@ -164,7 +164,6 @@ class SentRequest(NamedTuple):
 class TextedTwice(NamedTuple):
     """Messages of an accepted request that another request holds, since they had become free before its response came.
 
-    :param request_id: the request, which the service accepted after all.
     :param other_id: the request that holds its messages.
     :param is_sure: whether the other one was accepted, too; else it may have been sent.
     """

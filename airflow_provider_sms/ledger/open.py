@@ -21,10 +21,7 @@ _NO_RIGHT = ("42501", "3F000")
 
 
 def prepare(store: LedgerBackend, *, create: bool) -> None:
-    """Create the tables where there are none; a role that may not opens a ledger all the same that has them.
-
-    :param create: whether a database without a ledger becomes one; otherwise it is refused.
-    """
+    """Create the tables where there are none; a role that may not opens a ledger all the same that has them."""
     # Whoever opens a ledger decides how long to try again, and so these are neither save() nor read().
     if create:
         with store.write(LEDGER_LOCK) as connection:

@@ -176,8 +176,6 @@ def open_postgres(
     Times are the server's, read in each transaction that writes, so that machines whose clocks differ agree on
     deadlines.
 
-    :param create: whether to make the tables where there are none; otherwise there must be a ledger.
-    :param busy_seconds: how long to wait for another process's commit.
     :param require_standby: whether to refuse a server whose commits wait for no standby.
     :param read_seconds: how long a statement of a page may take, which then reads the time, too; None means no limit.
     """

@@ -126,10 +126,7 @@ def _arguments(url: URL) -> dict[str, Any]:
 
 
 def check_durability(connection: Connection, described: str, *, require_standby: bool) -> None:
-    """Refuse a server that would lose commits when it crashes or fails over, and warn of one that may.
-
-    :param require_standby: whether a server without a synchronous standby is refused, too.
-    """
+    """Refuse a server that would lose commits when it crashes or fails over, and warn of one that may."""
     fsync, read_only, waits, standbys, synchronous = connection.execute(_SERVER).one()
     if read_only:
         raise LedgerError(

@@ -50,7 +50,6 @@ _recent_times = (
 class OldCampaign(NamedTuple):
     """A campaign in which nothing has happened for a long time.
 
-    :param last_activity: seconds since the epoch.
     :param newest_request: id of its last request; 0 where it has none.
     :param keep: why a purge keeps it, a key of :data:`KEPT`; None where it forgets it.
     """

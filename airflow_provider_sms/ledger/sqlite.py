@@ -175,7 +175,6 @@ def open_sqlite(
     It has a write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must
     survive a crash of the machine.
 
-    :param path: the file; its folder must exist.
     :param create: whether to make it where there is none; otherwise there must be one.
     :param read_seconds: how long a read may take, for a page; None means as long as it does.
     """

@@ -44,7 +44,8 @@ def test_each_part_goes_on_where_the_one_before_it_stopped(ledgers, place, accep
 
 def test_a_part_that_forgets_the_one_before_it_is_caught(ledgers, monkeypatch):
     """Whoever calls what the same try sent another's tells less than it sent, and is found out."""
-    monkeypatch.setattr(claims, "claimants_of_try", lambda store, who, claimant_id: {claimant_id})
+    every = claims.processes_of_try
+    monkeypatch.setattr(claims, "processes_of_try", lambda store, who, own: {own: every(store, who, own)[own]})
     with Arena(ledgers) as arena:
         campaign = arena.campaign()
         arena.look(campaign, parts.Whole(arena)(campaign))

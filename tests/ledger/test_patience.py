@@ -6,7 +6,7 @@ from sqlalchemy.exc import OperationalError
 from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.exceptions import LedgerAwayError, LedgerLostError
-from airflow_provider_sms.ledger.attempts import claimants_of_try, has_trace, register
+from airflow_provider_sms.ledger.attempts import has_trace, processes_of_try, register
 from airflow_provider_sms.ledger.backend import RETRY_SECONDS, Patience
 from airflow_provider_sms.ledger.campaigns import pause, pause_of
 from airflow_provider_sms.stop_flag import StopFlag
@@ -151,7 +151,7 @@ def test_who_has_no_patience_or_was_told_to_stop_is_told_at_once(patient, away, 
     store = patient(10.0 if stopped else 0.0, stop)
     away(1)
     with pytest.raises(LedgerAwayError):
-        claimants_of_try(store, claimant(), 1)
+        processes_of_try(store, claimant(), 1)
     assert slept == []
 
 

@@ -840,11 +840,12 @@ def test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own(
     assert states(enter(2), people(1)) == {CLAIMED: 1}
 
 
-def test_an_attempt_that_the_ledger_has_lost_claims_nothing(enter, store):
+@pytest.mark.parametrize("another", [{"task_id": "other"}, {"pid": -1}], ids=str)
+def test_an_attempt_that_the_ledger_has_lost_claims_nothing(enter, store, another):
     """It was registered, and the server went back before its first claim; another has the id now, or nobody."""
     claimant_id = register(store, claimant(1))
     with store.write(0) as connection:
-        connection.execute(update(attempt_table).values(task_id="other"))
+        connection.execute(update(attempt_table).values(another))
     with pytest.raises(LedgerLostError):
         CampaignLedger(store, "c", claimant(1), claimant_id=claimant_id)
     with pytest.raises(LedgerLostError):

@@ -262,9 +262,9 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "an attempt that the ledger has lost goes on under its id",
-        "ledger/claims.py",
-        ".where(attempt.c.id == self._claimant_id, *columns)",
-        ".where(attempt.c.id == self._claimant_id)",
+        "ledger/attempts.py",
+        "or_(attempt.c.id < claimant_id, own))",
+        "attempt.c.id <= claimant_id)",
         (SENDER,),
         first="test_an_attempt_that_the_ledger_has_lost_claims_nothing",
     ),

@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, insert, select, update
+from sqlalchemy import and_, insert, select, update
 
 from airflow_provider_sms.ledger.account import BilledRequest, Reading
 from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock, in_pieces
@@ -46,12 +46,6 @@ def record_reading(
         connection.execute(insert(balance).values(values))
 
     store.save(LEDGER_LOCK, write, shared=True)
-
-
-def forget_balances(store: LedgerBackend, before: float) -> int:
-    """Forget the balances that were read before a moment, and return how many."""
-    with store.write(LEDGER_LOCK, shared=True) as connection:
-        return connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
 
 
 def still_unknown(store: LedgerBackend, request_ids: Collection[int]) -> set[int]:

@@ -32,6 +32,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPER
 from airflow_provider_sms.ledger.schema import attempt, request
 from airflow_provider_sms.ledger.transitions import (
     RECORD_RESPONSE,
+    REQUESTS_AT_ONCE,
     fitting_cost,
     is_late,
     lapse,
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.messages.message import Outgoing
 
-REQUESTS_AT_ONCE = 20
-"""Requests superseded in one transaction: others of the campaign wait for a fraction of a second."""
 FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; short, since the wait is repeated."""
 

@@ -15,7 +15,7 @@ from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.requests import named_requests, requests_among
 from airflow_provider_sms.ledger.schema import request
-from airflow_provider_sms.ledger.transitions import lapse, move, restore
+from airflow_provider_sms.ledger.transitions import REQUESTS_AT_ONCE, lapse, move, restore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import RequestState
     from airflow_provider_sms.ledger.requests import RequestRow
-
-
-REQUESTS_AT_ONCE = 20
-"""Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
 
 
 def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:

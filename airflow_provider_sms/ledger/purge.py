@@ -13,10 +13,9 @@ from sqlalchemy import and_, delete, exists, func, select
 
 from airflow_provider_sms.formatting import counted, join_some
 from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock
-from airflow_provider_sms.ledger.balances import forget_balances
 from airflow_provider_sms.ledger.campaigns import IS_PAUSED
 from airflow_provider_sms.ledger.model import CLAIMED, DEFERRED, UNKNOWN
-from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
+from airflow_provider_sms.ledger.schema import attempt, balance, campaign, message, request, superseded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,7 +139,8 @@ def purge(
     campaigns = messages = attempts = 0
     in_use = []
     # First: the charges of a campaign that is gone would look like those of a lost request.
-    balances = forget_balances(store, before)
+    with store.write(LEDGER_LOCK, shared=True) as connection:
+        balances = connection.execute(delete(balance).where(balance.c.read_at < before)).rowcount
     for old in found:
         gone = old.keep is not None
         while not (gone or should_stop()):
@@ -154,7 +154,9 @@ def purge(
             else:
                 messages += forgotten
     if not should_stop():
-        attempts += _forget_unused_attempts(store, before)
+        never_entered = and_(attempt.c.started_at < before, attempt.c.campaign_id.is_(None))
+        with store.write(LEDGER_LOCK, shared=True) as connection:
+            attempts += connection.execute(delete(attempt).where(never_entered)).rowcount
     return Purged(campaigns, messages, attempts, balances, in_use, store.remove_remains())
 
 
@@ -180,10 +182,3 @@ def _forget_some(connection: Connection, campaign_id: int) -> tuple[int, bool]:
     connection.execute(delete(superseded).where(superseded.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))
     return count, False
-
-
-def _forget_unused_attempts(store: LedgerBackend, before: float) -> int:
-    """Forget the attempts that began before a moment and never entered a campaign."""
-    with store.write(LEDGER_LOCK, shared=True) as connection:
-        unused = and_(attempt.c.started_at < before, attempt.c.campaign_id.is_(None))
-        return connection.execute(delete(attempt).where(unused)).rowcount

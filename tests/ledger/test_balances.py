@@ -11,7 +11,6 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger import balances
 from airflow_provider_sms.ledger.account import Account, BilledRequest, KeptEvidence, Reading
 from airflow_provider_sms.ledger.balances import (
-    forget_balances,
     lost_lately,
     note_evidence,
     read_histories,
@@ -277,6 +276,6 @@ def test_old_balances_are_forgotten(store, clock):
     """Those that were read before a moment; the others stay."""
     for read_at in (clock.now - 2, clock.now - 1, clock.now):
         record_reading(store, KEY, Decimal(5), read_at - 10, read_at)
-    assert forget_balances(store, clock.now) == 2
+    assert purge(store, [], clock.now).balances == 2
     with store.read() as connection:
         assert connection.execute(text("SELECT read_at FROM sms_balance")).scalars().all() == [clock.now]

@@ -35,8 +35,8 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
 from airflow_provider_sms.notifications.sms import SmsNotifier
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, SendWindow
-from airflow_provider_sms.reporting.row_counts import RowCounts
-from airflow_provider_sms.reporting.row_report import ALREADY_SENT, DUPLICATE, INVALID, SCHEMA, SUPPRESSED
+from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
+from airflow_provider_sms.reporting.row_report import SCHEMA
 from airflow_provider_sms.reporting.summary import Sums, facts, summarise
 from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.triggers.balance import BalanceTrigger
@@ -70,8 +70,8 @@ WORDS = {
     "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT, SUPERSEDED), "claimed accepted unknown not_sent superseded"),
     "decisions": ((ACCEPTED, NOT_SENT), "accepted not_sent"),
     "rows of a report": (
-        (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED),
-        "accepted unknown not_sent already_sent duplicate invalid suppressed",
+        COUNTS,
+        "accepted unknown not_sent invalid duplicate suppressed already_sent",
     ),
 }
 

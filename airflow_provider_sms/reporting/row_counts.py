@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
 """The counts of which each row is in exactly one; they add up to ``rows``."""
+COUNT_OF = {
+    **{status: status.name.lower() for status in Status},
+    Status.FREE: "not_sent",
+    Status.AGAIN: "unknown",
+}
+"""The count of a row as it was checked."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +67,14 @@ class RowCounts:
 
 def counts_of_check(statuses: Mapping[Status, int]) -> RowCounts:
     """Return the counts of rows as they were checked, where nothing was sent since."""
-    return RowCounts(
-        accepted=statuses[Status.ACCEPTED],
-        unknown=statuses[Status.AGAIN] + statuses[Status.UNKNOWN],
-        not_sent=statuses[Status.FREE],
-        invalid=statuses[Status.INVALID],
-        duplicate=statuses[Status.DUPLICATE],
-        suppressed=statuses[Status.SUPPRESSED],
-        already_sent=statuses[Status.ALREADY_SENT],
-    )
+    found: Counter[str] = Counter()
+    for status, rows in statuses.items():
+        found[COUNT_OF[status]] += rows
+    return RowCounts(**found, unsettled={}, awaited=frozenset())
 
 
 def count_rows(spool: CheckedSpool, statuses: Mapping[Status, int], ledger: CampaignLedger) -> RowCounts:
-    """Return the counts of rows by who holds them now.
-
-    :param statuses: how many rows have each status, as they were checked.
-    """
+    """Return the counts of rows, of which so many had each status when they were checked, by who holds them now."""
     checked = counts_of_check(statuses)
     to_send = statuses[Status.FREE] + statuses[Status.AGAIN]
     sent = ledger.count_accepted() if to_send else 0

@@ -11,6 +11,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.reporting.row_counts import COUNT_OF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +38,6 @@ ROWS_AT_ONCE = 50_000
 LONGEST_REASON = 300
 """Characters of a reason, which is repeated in each of its rows."""
 
-ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED = "already_sent", "duplicate", "invalid", "suppressed"
-
 OPEN_HERE = "posted or about to be, and no outcome was recorded"
 OPEN_ELSEWHERE = "another process claimed it, and has not recorded an outcome yet"
 
@@ -58,28 +57,20 @@ class RowStatus(NamedTuple):
     sent_at: int | None = None
 
 
-_CHECKED = {
-    Status.DUPLICATE: RowStatus(DUPLICATE, "the same message as an earlier row"),
-    Status.SUPPRESSED: RowStatus(SUPPRESSED, "the number is on a list of numbers that must not be texted"),
-    Status.ALREADY_SENT: RowStatus(ALREADY_SENT),
-    Status.UNKNOWN: RowStatus(UNKNOWN),
-    Status.AGAIN: RowStatus(UNKNOWN),
+_WHY = {
+    Status.DUPLICATE: "the same message as an earlier row",
+    Status.SUPPRESSED: "the number is on a list of numbers that must not be texted",
 }
-"""Rows as they were checked."""
 _AGAIN = RowStatus(UNKNOWN, "a request that had it may have been sent, and it was not sent again yet")
 
 
 def write_row_report(
     file: IO[bytes], spool: CheckedSpool, *, ledger: CampaignLedger | None, ended: str | None = None
 ) -> None:
-    """Write the status of each checked row.
+    """Write the status of each checked row, as Parquet; where this raises, what was written looks like a whole report.
 
-    :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
-        some of the rows, which looks like a complete one.
-    :param spool: the rows, each with its status.
     :param ledger: of the attempt; None for a dry run, whose rows are as they were checked.
     :param ended: why sending ended early, the reason of rows that are ``not_sent``; None means that it did not.
-    :raises LedgerError: the ledger cannot be read.
     """
     free = RowStatus(NOT_SENT, mask_numbers_in(ended)[:LONGEST_REASON] if ended else None)
     waiting: list[pa.RecordBatch] = []
@@ -108,22 +99,27 @@ def _reported(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStat
 
 
 def _statuses(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStatus) -> Iterator[RowStatus]:
-    held: dict[bytes, RowStatus] = {}
-    if ledger is not None:
-        _, messages = checked.where(checked.statuses < Status.SUPPRESSED)
-        holders, again = ledger.look(messages.column("key").to_pylist())
-        mine = {each.request_id: each.mine for each in holders.values()}
-        by_request = {each: status_of(its, mine=mine[each]) for each, its in ledger.requests(mine).items()}
-        held = dict.fromkeys(again, _AGAIN)
-        held.update((key, by_request[holder.request_id]) for key, holder in holders.items())
+    held = {} if ledger is None else _held(checked, ledger)
     columns = (checked.columns.column(name).to_pylist() for name in ("key", "column", "reason"))
     for status, key, column, reason in zip(checked.statuses.tolist(), *columns, strict=True):
         if status == Status.INVALID:
-            yield RowStatus(INVALID, mask_numbers_in(f"{column}: {reason}")[:LONGEST_REASON])
-        elif ledger is None or status >= Status.SUPPRESSED:
-            yield _CHECKED.get(status, free)
-        else:
+            yield RowStatus(COUNT_OF[status], mask_numbers_in(f"{column}: {reason}")[:LONGEST_REASON])
+        elif ledger is not None and status < Status.SUPPRESSED:
             yield held.get(key, free)
+        else:
+            yield free if status == Status.FREE else RowStatus(COUNT_OF[status], _WHY.get(status))
+
+
+def _held(checked: CheckedRows, ledger: CampaignLedger) -> dict[bytes, RowStatus]:
+    """Return the statuses of messages that a request holds, or a superseded one had, by key."""
+    _, messages = checked.where(checked.statuses < Status.SUPPRESSED)
+    holders, again = ledger.look(messages.column("key").to_pylist())
+    mine = {each.request_id: each.mine for each in holders.values()}
+    by_request = {each: status_of(its, mine=mine[each]) for each, its in ledger.requests(mine).items()}
+    return {
+        **dict.fromkeys(again, _AGAIN),
+        **{key: by_request[holder.request_id] for key, holder in holders.items()},
+    }
 
 
 def status_of(record: RequestRow, *, mine: bool) -> RowStatus:
@@ -144,7 +140,7 @@ def status_of(record: RequestRow, *, mine: bool) -> RowStatus:
     if record.taken is not None and record.taken < record.submitted:
         unit = by_count(record.submitted, "message")
         told = f"the service took {record.taken} of the request's {record.submitted} {unit}, and does not say which"
-    status = ACCEPTED if mine else ALREADY_SENT
+    status = ACCEPTED if mine else "already_sent"
     return unknown._replace(status=status, reason=told, sent_at=_microseconds(record.finished_at))
 
 

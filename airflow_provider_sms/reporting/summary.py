@@ -1,11 +1,7 @@
-"""The summary that a task returns.
-
-The summary is JSON below 2 kB, whatever the size of the send, since Airflow stores it as an XCom.
-"""
+"""The summary that a task returns: JSON below 2 kB, however large the send, since Airflow stores it as an XCom."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,21 +23,17 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import SendResponse
 
 
-MAX_BYTES = 1_900
-"""Bytes of the summary as JSON."""
-MAX_NAME_BYTES, MAX_PLACE_BYTES = 800, 300
-"""Those of the campaign's name, and of the place of the row report."""
+MAX_NETWORKS = 10
+"""Networks that are named; the others, which cost least, are together in :data:`OTHERS`."""
+OTHERS = "others"
 COUNTERS = ("NoNetwork", "Duplicates", "OptedOuts", "Faults")
 """Counts of the service's error report. It may add others of any name."""
-OTHERS = "others"
-"""Stands for the networks that cost least, where there are many."""
 
 
 @dataclass(slots=True)
 class Sums:
     """What the requests of an attempt add up to, those of its processes before a wait included.
 
-    :param requests: that were accepted, or may have been.
     :param cost: credits; of a request whose response was lost, what the balance has shown.
     :param of_unknown_cost: requests of which nothing tells the cost.
     :param left_out: messages that the service left out of requests that it accepted.
@@ -91,17 +83,16 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
 def summarise(
     campaign: str, counts: RowCounts, sums: Sums, reconciled: int = 0, report: str | None = None
 ) -> dict[str, Any]:
-    """Return the summary of one attempt. The networks that cost least go into one, ``others``, where it were too long.
+    """Return the summary of one attempt.
 
     :param reconciled: messages of requests that the balance closed; they are in another count, too.
-    :param report: the place of the row report; None where there is none.
     """
-    networks = {
-        network: {"cost": float(cost), "quantity": quantity}
-        for network, (cost, quantity) in sums.cost_breakdown.items()
-    }
-    summary = {
-        "campaign": _fitting(campaign, MAX_NAME_BYTES),
+    dearest = sorted(sums.cost_breakdown.items(), key=lambda each: -each[1][0])
+    networks = {name: {"cost": float(cost), "quantity": quantity} for name, (cost, quantity) in dearest[:MAX_NETWORKS]}
+    if rest := [each for _, each in dearest[MAX_NETWORKS:]]:
+        networks[OTHERS] = {"cost": float(sum(cost for cost, _ in rest)), "quantity": sum(count for _, count in rest)}
+    return {
+        "campaign": campaign,
         "rows": counts.rows,
         **{name: getattr(counts, name) for name in COUNTS},
         "reconciled": reconciled,
@@ -112,22 +103,8 @@ def summarise(
         "remaining_balance": None if sums.remaining_balance is None else float(sums.remaining_balance),
         "cost_breakdown": networks,
         "error_report": {name: sums.error_report[name] for name in COUNTERS},
-        "report": None if report is None else _fitting(report, MAX_PLACE_BYTES),
+        "report": report,
     }
-    while len(networks) > 1 and len(json.dumps(summary)) > MAX_BYTES:
-        least = min(networks.keys() - {OTHERS}, key=lambda each: networks[each]["cost"])
-        gone, others = networks.pop(least), networks.get(OTHERS, {"cost": 0.0, "quantity": 0})
-        networks[OTHERS] = {name: others[name] + gone[name] for name in others}
-    return summary
-
-
-def _fitting(text: str, most: int) -> str:
-    """Return a text that takes at most so many bytes as JSON; a longer one ends with an ellipsis."""
-    if len(json.dumps(text)) <= most:
-        return text
-    while len(json.dumps(text)) + len(r"\u2026") > most:
-        text = text[:-1]
-    return f"{text}…"
 
 
 def facts(summary: dict[str, Any]) -> dict[str, Any]:
@@ -137,10 +114,7 @@ def facts(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
-    """Return the summary as a line for the log.
-
-    :param of_unknown_cost: requests of which nothing tells the cost.
-    """
+    """Return the summary as a line for the log."""
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
     reconciled = summary["reconciled"]
     told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""

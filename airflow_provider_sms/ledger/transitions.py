@@ -16,7 +16,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SEN
 from airflow_provider_sms.ledger.schema import message, request, same_message, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
@@ -25,21 +25,6 @@ if TYPE_CHECKING:
 
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
-REPEATED_EVENT = "the response has the event id of an earlier one of the campaign, so it belongs to another request"
-"""The reason of a request whose response cannot be the one to it."""
-
-
-def repeated_events(events: Mapping[int, int | None]) -> set[int]:
-    """Return the requests whose event id an earlier one of them has.
-
-    :param events: the event id of each request, in the order of their responses; None where there is none.
-    """
-    first: dict[int, int] = {}
-    return {
-        request_id
-        for request_id, event_id in events.items()
-        if event_id is not None and first.setdefault(event_id, request_id) != request_id
-    }
 
 
 def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
@@ -76,11 +61,6 @@ def lapsed(now: float) -> ColumnElement[bool]:
     """Return the condition for requests whose claim has lapsed."""
     condition: ColumnElement[bool] = _is_lapsed(request.c.state, request.c.deadline, now)
     return condition
-
-
-def under_way(now: float) -> ColumnElement[bool]:
-    """Return the condition for requests whose process may still post them or record their outcome."""
-    return and_(request.c.state == CLAIMED, ~lapsed(now))
 
 
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:

@@ -28,7 +28,6 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
 from airflow_provider_sms.sending.outcomes import Backoff, Outcomes, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.request_batch import Chunks, InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.schedule import DEFER_SECONDS, Schedule
@@ -57,6 +56,7 @@ STOPPED_SECONDS = 3.0
 """Seconds after which no attempt begins once the send was told to stop: Airflow kills it five seconds later."""
 MAX_BUSY = 5
 """How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
+_REPEATED_EVENT = "the response has the event id of an earlier one of the campaign, so it belongs to another request"
 
 
 class Sender:
@@ -191,7 +191,7 @@ class Sender:
             try:
                 # A connection can carry a response twice.
                 is_repeated = request.request_id in repeated
-                self._handle(request, UnknownOutcomeError(REPEATED_EVENT) if is_repeated else result)
+                self._handle(request, UnknownOutcomeError(_REPEATED_EVENT) if is_repeated else result)
             except Exception as error:  # noqa: BLE001  # the others must be recorded
                 self.fail(error)
 
@@ -229,7 +229,9 @@ class Sender:
         events = {request.request_id: result.event_id for request, result in ended if isinstance(result, SendResponse)}
         if not events:
             return set()
-        repeated = repeated_events({**{each.request_id: each.event_id for each in self._unrecorded}, **events})
+        known = {**{each.request_id: each.event_id for each in self._unrecorded}, **events}
+        first: dict[int | None, int] = {}
+        repeated = {each for each, its in known.items() if its is not None and first.setdefault(its, each) != each}
         try:
             repeated |= self._ledger.known_events(events)
         except Exception as error:  # noqa: BLE001  # the responses must be recorded

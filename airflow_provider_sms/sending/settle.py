@@ -62,7 +62,6 @@ def weigh(
     """Return what the balances in the ledger tell of unknown requests, by id; one with an outcome by now is missing.
 
     :param key: the account's key. Of the requests of another account it tells nothing.
-    :param warn: is told of what contradicts earlier verdicts.
     """
     found: dict[int, Verdict] = {}
     for history in read_histories(store, key, request_ids):
@@ -158,7 +157,6 @@ class Settle:
     """Settles what a pass left open: claims of other processes, and requests whose outcome is unknown.
 
     :param on_unknown: what becomes of these: ``fail``, ``reconcile`` or ``resend``.
-    :param stop: ends every wait.
     """
 
     def __init__(

@@ -72,7 +72,6 @@ def run_uninterrupted(
     once it has; a second one gives up waiting and is raised.
 
     :param work: runs once; its exception is raised here.
-    :param on_interrupt: asks the work to stop soon.
     :param heartbeat: called in this thread every so many seconds while the work runs.
     """
     errors: list[BaseException] = []

@@ -27,9 +27,7 @@ from airflow_provider_sms.ledger.transitions import (
     lapse,
     may_be_recorded,
     reason_at,
-    repeated_events,
     state_at,
-    under_way,
 )
 
 DEADLINE = 1_000.0
@@ -67,8 +65,8 @@ def test_a_claim_lapses_once_its_deadline_has_passed(store, held, state, late, e
     assert current_state(state, DEADLINE, now) == expected
     why = LAPSED if state != expected else None
     with store.write(1) as connection:
-        read = select(state_at(now), reason_at(now), under_way(now))
-        assert [tuple(row) for row in connection.execute(read)] == [(expected, why, expected == CLAIMED)]
+        read = select(state_at(now), reason_at(now))
+        assert [tuple(row) for row in connection.execute(read)] == [(expected, why)]
         lapse(connection, true(), now)
         written = select(request.c.state, request.c.reason)
         assert [tuple(row) for row in connection.execute(written)] == [(expected, why)]
@@ -81,11 +79,6 @@ def test_a_claim_lapses_once_its_deadline_has_passed(store, held, state, late, e
 def test_an_outcome_may_be_recorded_for_a_while_past_the_deadline(finished_at, after, expected):
     """A process whose POST ends by the deadline tries for so long to record it; and only where none is recorded."""
     assert may_be_recorded(finished_at, 1_000.0, now=1_000.0 + after, seconds=120.0) is expected
-
-
-def test_an_event_id_belongs_to_the_first_request_that_has_it():
-    """Of several responses with one event id, all but the first are repeated; no event id is no repeat."""
-    assert repeated_events({1: 5, 2: None, 3: 5, 4: None, 5: 6, 6: 5}) == {3, 6}
 
 
 # Messages that move

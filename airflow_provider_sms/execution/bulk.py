@@ -160,10 +160,7 @@ class _Checked:
         push(self.context, SUMMARY, self.summary)
 
     def write(self, ended: str | None) -> Exception | None:
-        """Write the report, and return an error, to be raised once all else is done.
-
-        :param ended: why sending ended early; None if it did not.
-        """
+        """Write the report, where one is wanted, and return an error, to be raised once all else is done."""
         if self.report is None:
             return None
         error = write_report(self.report, self.table.spool, None if self.run is None else self.run.ledger, ended)

@@ -38,16 +38,11 @@ log = logging.getLogger(__name__)
 
 NOTE = "sms_ledger"
 """The key in Airflow's task state store of the ledger that a task has used, in words."""
-DISCARDS_ON_CLEAR = (3, 4)
-"""From this version on Airflow discards a task's state store when the task is cleared."""
 
 
 @dataclass
 class Run:
-    """An attempt that is in its ledger.
-
-    :param options: the checked arguments of the operator, :class:`.BulkOptions` or :class:`.GroupOptions`.
-    """
+    """An attempt that is in its ledger, with its operator and that operator's checked arguments."""
 
     task: Any
     options: Any
@@ -66,8 +61,6 @@ def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
     """Enter the ledger, and raise every error of the block as one of Airflow's.
 
     The arguments are checked once the attempt is registered: the next one looks for the trace of this one.
-
-    :param resumed: whether the attempt goes on after a wait.
     """
     who, stop = claimant_of(context), task.stop_signal
     with airflow_errors(resumed=resumed), closing(open_ledger(task.ledger_conn_id, stop=stop)) as store:
@@ -84,14 +77,8 @@ def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
         progress = Progress(context, conn_id, store, claimant_id, campaign)
         with progress.until_ended():
             settings = task.hook.get_settings()
-            ledger = CampaignLedger(
-                store,
-                campaign,
-                who,
-                kind=options.kind,
-                claimant_id=claimant_id,
-                account=Account(settings.account, Prices(options.cost_per_part).total),
-            )
+            account = Account(settings.account, Prices(options.cost_per_part).total)
+            ledger = CampaignLedger(store, campaign, who, kind=options.kind, claimant_id=claimant_id, account=account)
             ledger.lapse()
             scope = "" if options.campaign else " (one per DAG run: name it to text each person once, ever)"
             log.info("Campaign %s%s, remembered in %s", campaign, scope, store.description)
@@ -179,8 +166,8 @@ def note_ledger(context: Context, store: LedgerBackend) -> None:
 
 
 def _notes_outlive_clears() -> bool:
-    """Return whether a task's state store keeps a note throughout the run: then no note means no earlier attempt."""
+    """Return whether a task's state store keeps a note throughout the run, which it does not from Airflow 3.4 on."""
     from airflow import __version__
 
     version = tuple(int(number) for number in __version__.split(".")[:2])
-    return version < DISCARDS_ON_CLEAR and not conf.getboolean("state_store", "clear_on_success", fallback=False)
+    return version < (3, 4) and not conf.getboolean("state_store", "clear_on_success", fallback=False)

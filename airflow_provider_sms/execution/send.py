@@ -108,10 +108,7 @@ def send_messages(
 
 
 def count_messages(run: Run, count: Callable[[], RowCounts], before: Count) -> Count:
-    """Return who holds the messages now, and the sums of their requests.
-
-    :param before: the same before the send, all that is known where the ledger cannot be read.
-    """
+    """Return who holds the messages now; where the ledger cannot be read, what was known before the send, in doubt."""
     try:
         sums = add_up(run.ledger.sent_requests())
         run.ledger.require_whole()
@@ -168,11 +165,7 @@ def failure(
     told: Sequence[str] = (),
     twice: Sequence[TextedTwice] = (),
 ) -> FailedError | None:
-    """Return why a task fails; None if every message that has to be accepted was accepted, now or before.
-
-    :param stopped: whether the task was told to stop.
-    :param told: sentences about the balance.
-    """
+    """Return why a task fails; None if every message that has to be accepted was accepted, now or before."""
     lost = {each: count for each, count in counts.unsettled.items() if each not in counts.awaited}
     awaited = {each: count for each, count in counts.unsettled.items() if each in counts.awaited}
     again = counts.unknown - sum(counts.unsettled.values())

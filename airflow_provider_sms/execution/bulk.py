@@ -210,10 +210,11 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers | None:
     suppressed = read_suppressed(opened, options.destination_column, options.default_region)
     unreadable = suppressed.unreadable
     if unreadable.total and options.on_invalid == "fail":
-        advice = "Correct these rows, or set on_invalid='skip' to pass over them"
-        raise InvalidRowsError(
-            unreadable.in_words(f"Nothing was sent, since people on the list could be texted. {advice}")
+        advice = (
+            "Nothing was sent, since people on the list could be texted. Correct these rows, or set on_invalid='skip' "
+            "to pass over them"
         )
+        raise InvalidRowsError(unreadable.in_words(advice))
     if unreadable.total:
         log.warning("Passed over: %s", unreadable.in_words())
     log.info("Not texted: %s of %s", counted(len(suppressed.digits), "number"), opened.description)

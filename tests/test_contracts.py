@@ -112,7 +112,7 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
             watching = Progress({"ti": ti}, "sms_default", store, claimant_id, "spring", clock=clock)
             watching.begin(RowCounts(not_sent=7), 7)
             outcome.append(state_of(claimant_id))
-            watching.sends(types.SimpleNamespace(taken=1, stop_conditions=paused))
+            watching.sender = types.SimpleNamespace(taken=1, stop_conditions=paused)
             clock.now = 60.0
             watching.beat()
             outcome.append(state_of(claimant_id))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_sms.exceptions import InputError, ServiceError, StoppedError
+from airflow_provider_sms.exceptions import InputError, ServiceError, SmsError, StoppedError
 from airflow_provider_sms.execution.errors import airflow_errors, is_permanent
 from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.hooks.ledger import open_ledger
@@ -25,7 +25,7 @@ from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending.settle import Reconciliation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -38,42 +38,22 @@ log = logging.getLogger(__name__)
 
 NOTE = "sms_ledger"
 """The key in Airflow's task state store of the ledger that a task has used, in words."""
-NOT_KNOWN = "one that is not known"
-DISCARDS_ON_CLEAR = (3, 4)
-"""From this version on Airflow discards a task's state store when the task is cleared."""
 
 
 @dataclass
 class Run:
-    """An attempt that is in its ledger.
-
-    :param task: the operator.
-    :param options: its checked arguments, :class:`.BulkOptions` or :class:`.GroupOptions`.
-    :param who: the attempt, as claims name it.
-    :param resumed: whether it goes on after a wait.
-    """
+    """An attempt that is in its ledger, with its operator and that operator's checked arguments."""
 
     task: Any
-    context: Context
     options: Any
+    campaign: str
+    stop: StopFlag
     settings: ClientSettings
     store: LedgerBackend
     who: Claimant
     ledger: CampaignLedger
     reconciliation: Reconciliation
     progress: Progress
-    resumed: bool
-
-    @property
-    def campaign(self) -> str:
-        """The campaign's name."""
-        return self.ledger.campaign_name
-
-    @property
-    def stop(self) -> StopFlag:
-        """Set when Airflow ends the task."""
-        stop: StopFlag = self.task.stop_signal
-        return stop
 
 
 @contextmanager
@@ -81,12 +61,9 @@ def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
     """Enter the ledger, and raise every error of the block as one of Airflow's.
 
     The arguments are checked once the attempt is registered: the next one looks for the trace of this one.
-
-    :param task: the operator.
-    :param resumed: whether the attempt goes on after a wait.
     """
-    who = claimant_of(context)
-    with airflow_errors(resumed=resumed), closing(open_ledger(task.ledger_conn_id, stop=task.stop_signal)) as store:
+    who, stop = claimant_of(context), task.stop_signal
+    with airflow_errors(resumed=resumed), closing(open_ledger(task.ledger_conn_id, stop=stop)) as store:
         refuse_without_trace(context, store, who, resumed=resumed, ledger_conn_id=task.ledger_conn_id)
         claimant_id = register(store, who)
         note_ledger(context, store)
@@ -100,20 +77,14 @@ def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
         progress = Progress(context, conn_id, store, claimant_id, campaign)
         with progress.until_ended():
             settings = task.hook.get_settings()
-            ledger = CampaignLedger(
-                store,
-                campaign,
-                who,
-                kind=options.kind,
-                claimant_id=claimant_id,
-                account=Account(settings.account, Prices(options.cost_per_part).total),
-            )
+            account = Account(settings.account, Prices(options.cost_per_part).total)
+            ledger = CampaignLedger(store, campaign, who, kind=options.kind, claimant_id=claimant_id, account=account)
             ledger.lapse()
             scope = "" if options.campaign else " (one per DAG run: name it to text each person once, ever)"
             log.info("Campaign %s%s, remembered in %s", campaign, scope, store.description)
             reconciliation = Reconciliation(store, campaign, settings.account, lambda: read_balance(settings))
             try:
-                yield Run(task, context, options, settings, store, who, ledger, reconciliation, progress, resumed)
+                yield Run(task, options, campaign, stop, settings, store, who, ledger, reconciliation, progress)
             except BaseException as error:
                 if ledger.lost is None or is_permanent(error):
                     raise
@@ -131,6 +102,15 @@ def read_balance(settings: ClientSettings) -> Balance:
         raise
 
 
+def balance_if_readable(read: Callable[[], Balance]) -> Balance | None:
+    """Return the balance; None where it cannot be read, which matters only to ``on_low_balance`` and later evidence."""
+    try:
+        return read()
+    except SmsError as error:
+        log.info("The balance cannot be read before the send: %s", error)
+        return None
+
+
 def claimant_of(context: Context) -> Claimant:
     """Return the claimant: this attempt, in this process."""
     ti = context["ti"]
@@ -146,29 +126,26 @@ def claimant_of(context: Context) -> Claimant:
 
 
 def refuse_without_trace(
-    context: Context,
-    store: LedgerBackend,
-    who: Claimant,
-    *,
-    resumed: bool = False,
-    ledger_conn_id: str | None = None,
+    context: Context, store: LedgerBackend, who: Claimant, *, resumed: bool, ledger_conn_id: str | None
 ) -> None:
     """Refuse a ledger that does not know the earlier attempts of this task.
 
     Where Airflow has a task state store (3.3 and newer), each attempt leaves a note of its ledger there; elsewhere the
     try number says that there was an earlier one. After a wait there was one, the attempt itself.
     """
-    used = _earlier_ledger(context, who, resumed=resumed)
-    if used is None or has_trace(store, who, of_attempt=resumed):
+    state: Any = context.get("task_state_store")
+    noted = None if state is None else state.get(NOTE)
+    is_first = who.try_number == 1 or (state is not None and _notes_outlive_clears())
+    if (noted is None and is_first and not resumed) or has_trace(store, who, of_attempt=resumed):
         return
     mapped = "" if who.map_index < 0 else f" --map-index {who.map_index}"
     here = f" --ledger-conn-id {quote(ledger_conn_id)}" if ledger_conn_id else ""
     raise InputError(
         f"This is attempt {who.try_number}{' after a wait' if resumed else ''}, and {store.description} has no trace "
-        f"of an earlier one, which used {used}. Nothing was sent, since people could be texted twice. Was the ledger "
-        "lost or moved, was the campaign purged, does this machine not share it, or is another one configured now? "
-        "Bring it back and clear the task. Where no earlier attempt texted anybody, or a second text is acceptable: "
-        f"airflow-sms adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}{here}"
+        f"of an earlier one, which used {noted or 'one that is not known'}. Nothing was sent, since people could be "
+        "texted twice. Was the ledger lost or moved, was the campaign purged, does this machine not share it, or is "
+        "another one configured now? Bring it back and clear the task. Where no earlier attempt texted anybody, or a "
+        f"second text is acceptable: airflow-sms adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}{here}"
     )
 
 
@@ -188,20 +165,9 @@ def note_ledger(context: Context, store: LedgerBackend) -> None:
         ) from error
 
 
-def _earlier_ledger(context: Context, who: Claimant, *, resumed: bool) -> str | None:
-    """Return the ledger that an earlier attempt used, in words; None if none has used one."""
-    state: Any = context.get("task_state_store")
-    noted = None if state is None else state.get(NOTE)
-    if noted is not None:
-        return str(noted)
-    if not resumed and state is not None and _notes_outlive_clears():
-        return None
-    return NOT_KNOWN if resumed or who.try_number > 1 else None
-
-
 def _notes_outlive_clears() -> bool:
-    """Return whether a task's state store keeps a note throughout the run: then no note means no earlier attempt."""
+    """Return whether a task's state store keeps a note throughout the run, which it does not from Airflow 3.4 on."""
     from airflow import __version__
 
     version = tuple(int(number) for number in __version__.split(".")[:2])
-    return version < DISCARDS_ON_CLEAR and not conf.getboolean("state_store", "clear_on_success", fallback=False)
+    return version < (3, 4) and not conf.getboolean("state_store", "clear_on_success", fallback=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_sms.exceptions import LedgerLostError, ServiceError, SmsError
+from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.formatting import counted
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
@@ -22,7 +22,7 @@ SINCE_THE_WAIT = ". This is about the time since the attempt's last wait: what i
 
 
 class FailedError(SmsError):
-    """Not every message was accepted."""
+    """Not every message was accepted, or the report could not be written."""
 
     def __init__(self, words: str, *, transient: bool) -> None:
         super().__init__(words)
@@ -42,19 +42,15 @@ def airflow_errors(*, resumed: bool = False) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
         log_unforeseen(error)
         failure_class = AirflowFailException if is_permanent(error) else AirflowException
+        since = SINCE_THE_WAIT if resumed and not isinstance(error, FailedError) else ""
         # The cause of an error of this package, such as a driver's error, tells more; any other may quote a row.
         cause = error.__cause__ if isinstance(error, SmsError) else None
-        raise failure_class(words_of(error, resumed=resumed)) from cause
+        raise failure_class(describe(error) + since) from cause
 
 
 def is_permanent(error: BaseException) -> bool:
     """Return whether a retry would fail as well unless somebody changes something; credit may arrive without that."""
     return isinstance(error, SmsError) and not error.transient and not is_out_of_credit(error)
-
-
-def graver(error: Exception | None, other: Exception) -> Exception:
-    """Return the error that a task fails with: the first, unless the other tells that the ledger has gone back."""
-    return other if error is None or isinstance(other, LedgerLostError) else error
 
 
 def describe(error: BaseException) -> str:
@@ -63,11 +59,6 @@ def describe(error: BaseException) -> str:
         tries = f", {counted(error.attempts, 'try', 'tries')}" if error.attempts > 1 else ""
         return f"{error} ({error.place}{tries})"
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
-
-
-def words_of(error: BaseException, *, resumed: bool) -> str:
-    """Return an error in words, which say that nothing was sent, perhaps, and after a wait since when."""
-    return describe(error) + (SINCE_THE_WAIT if resumed and not isinstance(error, FailedError) else "")
 
 
 def log_unforeseen(error: Exception | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectStoragePath
@@ -13,10 +13,6 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.recipients.forms import could_be_number, is_dataframe, is_stream
-
-if TYPE_CHECKING:
-    import jinja2
-    from airflow.providers.common.compat.sdk import Context
 
 _TEMPLATE = ("{{", "{%", "{#")
 
@@ -47,10 +43,9 @@ class Rows:
 
 
 def redacted_source(value: Any) -> Any:
-    """Return a source as a template field may hold it: paths, references and queries unchanged, rows wrapped.
+    """Return a source as a template field may hold it: paths, references and queries as they are, rows wrapped.
 
-    An asset becomes the place of its files. Texts that could be phone numbers are rows. A whole number is not a source:
-    it may be a count that a function returns.
+    An asset becomes the place of its files. Texts that could be phone numbers are rows.
     """
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, list, tuple)):
         value = list(value)  # the results of a mapped upstream task come as a lazy sequence
@@ -72,25 +67,19 @@ def _place_of(asset: Asset) -> str:
 
 
 def with_assets(inlets: list[Any], source: Any) -> list[Any]:
-    """Return the inlets of a task that reads a source: its own, and the source's assets."""
+    """Return the inlets of a task, and those of its source."""
     sources = source if isinstance(source, (list, tuple)) else [source]
     return [*inlets, *(each for each in sources if isinstance(each, Asset) and each not in inlets)]
 
 
 def without_shown_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a task that may be mapped, with numbers and rows wrapped: Airflow stores them as given.
-
-    An asset is left as it is, since each mapped task derives its inlet from it.
-    """
+    """Return the arguments of a task that may be mapped, with rows wrapped; assets stay, as each task's inlet."""
     sources = {name: redacted_source(arguments.get(name)) for name in ("source", "suppress")}
     return {**arguments, **{name: source for name, source in sources.items() if isinstance(source, Rows)}}
 
 
 def located(source: Any, argument: str = "source") -> Any:
-    """Return a source as :func:`open_source` takes it; an error names the operator's argument.
-
-    A URI becomes a path that knows its Airflow connection, and a query becomes the rows that it will return.
-    """
+    """Return a source as :func:`open_source` takes it, with URIs and queries opened by their Airflow connections."""
     if isinstance(source, Rows):
         if isinstance(source.data, str):
             raise InputError(
@@ -116,22 +105,16 @@ def located(source: Any, argument: str = "source") -> Any:
 
 
 def _names_rows(value: Any) -> bool:
-    """Return whether a value names the place of rows: a path, an asset, or a reference to another task's result.
-
-    A table does not, though it may take any attribute's name for one of its columns.
-    """
+    """Return whether a value names the place of rows: a path, an asset, or a reference to another task's result."""
     if isinstance(value, str):
         return not (could_be_number(value) or _is_written_out(value))
     if is_dataframe(value) or is_stream(value):
-        return False
+        return False  # it may have a column of any name, such as fs
     return isinstance(value, (os.PathLike, Asset)) or hasattr(value, "fs") or _is_reference(value)
 
 
 def _is_written_out(value: Any) -> bool:
-    """Return whether a value is the text of rows that a template wrote out, as ``{{ ti.xcom_pull(…) }}`` does.
-
-    They are a list, a dict or a tuple, or a table, which has a line for each row.
-    """
+    """Return whether a value is rows as a template writes them out: a list, dict or tuple, or a table in lines."""
     if not isinstance(value, str) or (text := value.strip()).startswith(_TEMPLATE):
         return False
     # A number may begin with a bracket: (082) 123-4567.
@@ -139,10 +122,7 @@ def _is_written_out(value: Any) -> bool:
 
 
 def redacted(value: Any, *, rendered: bool) -> Any:
-    """Return a function's argument as a template field may hold it: wrapped, unless Airflow has yet to render it.
-
-    Assets stay unwrapped, since Airflow looks for them among the arguments.
-    """
+    """Return a function's argument as a template field may hold it; assets stay, since Airflow looks for them."""
     if isinstance(value, (Rows, Asset)) or (not rendered and is_to_be_rendered(value)):
         return value
     return Rows(value)
@@ -159,17 +139,11 @@ class KeepsTexts:
     With ``render_template_as_native_obj`` Airflow would read it as a literal of Python: ``1e5`` as 100000.0.
     """
 
-    def render_template(
-        self,
-        content: Any,
-        context: Context,
-        jinja_env: jinja2.Environment | None = None,
-        seen_oids: set[int] | None = None,
-    ) -> Any:
+    def render_template(self, content: Any, *args: Any, **kwargs: Any) -> Any:
         """Render a value as Airflow does; return a text without a template unchanged."""
         if isinstance(content, str) and not is_to_be_rendered(content):
             return content
-        return super().render_template(content, context, jinja_env, seen_oids)  # type: ignore[misc]
+        return super().render_template(content, *args, **kwargs)  # type: ignore[misc]
 
 
 def is_to_be_rendered(value: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from airflow_provider_sms.arguments import LATER, Arguments, flag, form_of, number
+from airflow_provider_sms.arguments import LATER, Arguments, flag, form_of
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.hidden import Rows, is_to_be_rendered
 from airflow_provider_sms.hooks.sql_source import SqlSource
@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 OnInvalid: TypeAlias = Literal["fail", "skip"]
-"""What happens to rows that cannot be texted."""
 OnLowBalance: TypeAlias = Literal["send", "fail", "wait"]
-"""What happens to a send that costs more than a pre-paid account has."""
 OnUnknown: TypeAlias = Literal["fail", "reconcile", "resend"]
-"""What happens to messages whose response was lost."""
 
 MAX_CHUNK = 100
 """Messages in a request: the service's own limit."""
@@ -51,12 +48,6 @@ def _text(value: Any, info: ValidationInfo) -> Any:
                 "template with render_template_as_native_obj, keeps its type, and does not tell how it was written: "
                 "pass it as text"
             )
-    return value
-
-
-def _conn_id(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError
     return value
 
 
@@ -86,12 +77,6 @@ def _send_options(value: Any) -> Any:
     except orjson.JSONEncodeError as error:
         # The error's own text names a type, never a value.
         raise InputError(f"send_options cannot be written as JSON: {error}") from None
-    return value
-
-
-def _rate(value: Any) -> Any:
-    if value is not None and (type(value) not in (int, float) or not number(value) > 0):
-        raise ValueError
     return value
 
 
@@ -154,15 +139,12 @@ def _group_message(message: Any) -> str:
 
 
 SmsConnection: TypeAlias = Annotated[
-    Any, BeforeValidator(_conn_id), Field(description="the id of a connection of type sms, such as 'sms_default'")
+    str, Field(strict=True, pattern=r"\S", description="the id of a connection of type sms, such as 'sms_default'")
 ]
-"""The connection to send with; only the task finds out whether it exists."""
 LedgerConnection: TypeAlias = Annotated[
-    Any,
-    BeforeValidator(_optional(_conn_id)),
+    Annotated[str, Field(strict=True, pattern=r"\S")] | None,
     Field(description="the id of a connection of type postgres, or None for the configured ledger"),
 ]
-"""The connection to the ledger."""
 Whole: TypeAlias = Annotated[int, Field(strict=True)]
 
 
@@ -206,8 +188,8 @@ class BulkOptions(SendingOptions, TableOptions):
     suppress: Annotated[Any, AfterValidator(_source)]
     chunk_size: Whole = Field(ge=1, le=MAX_CHUNK, description=f"a whole number, 1 to {MAX_CHUNK}")
     concurrency: Whole = Field(ge=1, le=MAX_CONCURRENCY, description=f"a whole number, 1 to {MAX_CONCURRENCY}")
-    max_requests_per_second: Annotated[float | None, BeforeValidator(_rate)] = Field(
-        description="a number above 0, or None for no limit"
+    max_requests_per_second: float | None = Field(
+        gt=0, strict=True, allow_inf_nan=False, description="a number above 0, or None for no limit"
     )
     limits: Annotated[Limits, BeforeValidator(_limits)]
     approved_plan: Annotated[Any, BeforeValidator(_optional(PlanId.read))]
@@ -224,15 +206,11 @@ class BulkOptions(SendingOptions, TableOptions):
         return window
 
     @model_validator(mode="after")
-    def _check_max_invalid(self) -> Self:
+    def _check_needs(self) -> Self:
         if self.limits is not LATER and self.limits.max_invalid is not None and self.on_invalid == "fail":
             raise InputError(
                 "limits: max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_approved(self) -> Self:
         if self.approved_plan is not None and self.campaign is None:
             raise InputError("approved_plan needs campaign: the default campaign is that of this task alone")
         return self
@@ -249,7 +227,6 @@ class GroupOptions(SendingOptions):
 
     kind: ClassVar[str] = "group"
     cost_per_part: ClassVar[float] = 1
-    chunk_size: ClassVar[int] = 1
     concurrency: ClassVar[int] = 1
     max_requests_per_second: ClassVar[float | None] = None
 

@@ -1,8 +1,4 @@
-"""What others see of an attempt: lines in its log, Airflow's metrics, and its row in the ledger.
-
-:mod:`airflow_provider_sms.sending.outcomes` warns in the log of each request that went wrong, and
-:mod:`airflow_provider_sms.sending.stop_conditions` of pauses.
-"""
+"""What others see of an attempt: lines in its log, Airflow's metrics, and its row in the ledger."""
 
 from __future__ import annotations
 
@@ -19,6 +15,7 @@ from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.reporting.row_counts import COUNTS
+from airflow_provider_sms.service.responses import POST_PAID_BALANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,11 +24,9 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.sending.sender import Sender
-    from airflow_provider_sms.service.responses import SendResponse
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +35,7 @@ EVERY_SECONDS = 5.0
 
 
 class Progress:
-    """Reports an attempt, in the main thread. It never raises, and no send depends on it.
-
-    :param conn_id: the connection to send with.
-    :param clock: returns seconds, from any start.
-    """
+    """Reports an attempt, in the main thread. It never raises, and no send depends on it."""
 
     def __init__(
         self,
@@ -58,15 +49,16 @@ class Progress:
     ) -> None:
         ti = context["ti"]
         self._metrics = Metrics({"dag_id": ti.dag_id, "task_id": ti.task_id, "conn_id": conn_id})
-        self._account = Metrics({"conn_id": conn_id})
         self._conn_id = conn_id
         self._store = store
         self._claimant_id = claimant_id
         self._campaign = campaign
         self._clock = clock
         self._warned = False
+        self._account = Metrics({"conn_id": conn_id})
         self._balance: Decimal | None = None
-        self._sender: Sender | None = None
+        self.sender: Sender | None = None
+        """None until the attempt sends."""
         self._total = self._done = self._counted = 0
         self._began = self._noted = 0.0
         self._logged: tuple[int, bool] | None = None
@@ -81,48 +73,39 @@ class Progress:
         self.note(AttemptState.CHECKING, plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
 
     def begin(self, counts: RowCounts, to_send: int) -> None:
-        """Note that sending begins.
-
-        :param counts: of the rows, as they were checked.
-        :param to_send: the messages among them that need more than this.
-        """
+        """Note that sending begins, with the counts of the check."""
         self._total = counts.rows - counts.invalid
         self._done = self._total - to_send
         self._began = self._noted = self._clock()
         self.note(AttemptState.SENDING, {name: getattr(counts, name) for name in COUNTS})
 
-    def sends(self, sender: Sender) -> None:
-        """Report how far a sender is, from now on."""
-        self._sender = sender
-
-    def timed(self, post: Callable[[Outgoing], SendResponse]) -> Callable[[Outgoing], SendResponse]:
-        """Return a function that posts and times the post, however it ends; it may be called in any thread."""
-
-        def timed_post(messages: Outgoing) -> SendResponse:
-            began = self._clock()
-            try:
-                return post(messages)
-            finally:
-                self._metrics.time("request_duration", self._clock() - began)
-
-        return timed_post
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Time a post, however it ends, in any thread."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._metrics.time("request_duration", self._clock() - began)
 
     def beat(self) -> None:
         """Report what was added since the last call: to the metrics; every few seconds to log and ledger, too."""
         self._emit()
-        sender, now = self._sender, self._clock()
+        sender, now = self.sender, self._clock()
         if sender is None or now - self._noted < EVERY_SECONDS:
             return
         self._noted = now
         paused = sender.stop_conditions.paused is not None
-        done = self._done + sender.taken
+        done, rate = self._done + sender.taken, self._rate
         if self._logged != (done, paused):
             self._logged = done, paused
-            log.info("%s", self._line(done, paused=paused))
+            left = f"{(self._total - done) / rate:.0f} s left" if rate else "no estimate yet"
+            how = "paused" if paused else f"{rate or 0:.0f} a second, {left}"
+            log.info("%d of %d %s done, %s", done, self._total, by_count(self._total, "row"), how)
         if paused:
             self.note(AttemptState.PAUSED)
         else:
-            self.note(AttemptState.SENDING, rate=self._rate)
+            self.note(AttemptState.SENDING, rate=rate)
 
     @contextmanager
     def until_ended(self) -> Iterator[None]:
@@ -151,23 +134,12 @@ class Progress:
         )
 
     def note(self, state: str, figures: Mapping[str, Any] | None = None, **columns: Any) -> None:
-        """Note a state of the attempt in the ledger.
-
-        :param figures: more figures about that state.
-        :param columns: as for :func:`~airflow_provider_sms.ledger.attempts.note_progress`; once the attempt sends, its
-            totals are added.
-        """
+        """Note a state of the attempt in the ledger, as :func:`note_progress` does, with the totals once it sends."""
         if self._total:
             columns = {"total": self._total, "done": self._done + self._taken, **columns}
         try:
             note_progress(
-                self._store,
-                self._campaign,
-                self._claimant_id,
-                state,
-                conn_id=self._conn_id,
-                figures=figures,
-                **columns,
+                self._store, self._campaign, self._claimant_id, state, conn_id=self._conn_id, figures=figures, **columns
             )
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
             if not self._warned:
@@ -176,7 +148,7 @@ class Progress:
 
     @property
     def _taken(self) -> int:
-        return 0 if self._sender is None else self._sender.taken
+        return 0 if self.sender is None else self.sender.taken
 
     @property
     def _rate(self) -> float | None:
@@ -184,23 +156,13 @@ class Progress:
         seconds = self._clock() - self._began
         return self._taken / seconds if self._taken and seconds > 0 else None
 
-    def _line(self, done: int, *, paused: bool) -> str:
-        of_all = f"{done} of {self._total} {by_count(self._total, 'row')} done"
-        if paused:
-            return f"{of_all}, paused"
-        rate = self._rate
-        left = f"{(self._total - done) / rate:.0f} s left" if rate else "no estimate yet"
-        return f"{of_all}, {rate or 0:.0f} a second, {left}"
-
     def _emit(self) -> None:
         """Report to the metrics what was added: what was accepted, and the balance."""
-        from airflow_provider_sms.service.responses import POST_PAID_BALANCE
-
-        if self._sender is None:
+        if self.sender is None:
             return
-        taken, balance = self._sender.taken, self._sender.stop_conditions.balance
-        self._metrics.count("accepted", taken - self._counted)
-        self._counted = taken
+        self._metrics.count("accepted", self._taken - self._counted)
+        self._counted = self._taken
+        balance = self.sender.stop_conditions.balance
         if balance is not None and balance not in (self._balance, POST_PAID_BALANCE):
             self._balance = balance
             self._account.gauge("balance", float(balance))

@@ -27,12 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def write_report(path: Any, spool: CheckedSpool, ledger: CampaignLedger | None, ended: str | None) -> Exception | None:
-    """Write the report. A failure is logged and returned, since everything else is done by then.
-
-    :param path: as :func:`report_path` returns it.
-    :param ledger: None in a dry run.
-    :param ended: why sending ended early; None if it did not.
-    """
+    """Write the report, as :func:`write_row_report` does; log and return an error, since all else is done by then."""
     shown = without_secrets(str(path))
     try:
         with tempfile.TemporaryFile() as file:
@@ -56,22 +51,28 @@ def _publish(file: IO[bytes], path: Any) -> None:
             shutil.copyfileobj(file, there)
         return
     descriptor, name = tempfile.mkstemp(".partial", f".{path.name}.", path.parent)
-    hidden = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as there:
             shutil.copyfileobj(file, there)
-        hidden.replace(path)
-    except BaseException:
-        hidden.unlink()
-        raise
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
-def report_path(report: str) -> Any:
+def report_path(report: str, source: Any, suppress: Any) -> Any:
     """Return the path to which a report is written: a local one, whose folder is created, or one of an object store."""
-    place = _local(report)
-    if place is None:
+    given = [each for some in (source, suppress) for each in (some if isinstance(some, (list, tuple)) else [some])]
+    place = _resolved(report)
+    for read in (_resolved(each).rstrip("/") for each in given if is_path(each)):
+        if place == read or place.startswith(f"{read}/") or fnmatch(place, read):  # the next attempt would read it
+            raise InputError(
+                f"report: {without_secrets(report)} would be written over the source or the suppress list, or among "
+                "their files. Choose another path"
+            )
+    local = _local(report)
+    if local is None:
         return located(report, "report")
-    path = Path(place)
+    path = Path(local)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path.parent).close()  # for root, nothing else tells
@@ -84,24 +85,6 @@ def report_path(report: str) -> Any:
             "make or write to"
         )
     return path
-
-
-def refuse_report_in(argument: str, report: Any, source: Any) -> None:
-    """Refuse to write the report over the files that a task reads, or among them.
-
-    Among those of ``suppress``, the next attempt would leave out everybody whom the report names.
-
-    :param argument: what these files are, for the error: ``source`` or ``suppress list``.
-    """
-    for each in source if isinstance(source, (list, tuple)) else [source]:
-        if not is_path(each):
-            continue
-        place, read = _resolved(report), _resolved(each)
-        if place == read or place.startswith(read.rstrip("/") + "/") or fnmatch(place, read):
-            raise InputError(
-                f"report: {without_secrets(str(report))} would be written over the {argument}, or among its "
-                "files. Choose another path"
-            )
 
 
 def _resolved(path: Any) -> str:

@@ -12,6 +12,7 @@ from airflow_provider_sms.execution.waits import wait
 from airflow_provider_sms.formatting import by_count, counted, join_some
 from airflow_provider_sms.ledger.account import sentences
 from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
+from airflow_provider_sms.reporting.summary import add_up
 from airflow_provider_sms.sending.attempt_loop import send
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Settle
@@ -19,12 +20,10 @@ from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.sending.workers import run_uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from airflow_provider_sms.execution.enter import Run
-    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.model import TextedTwice
-    from airflow_provider_sms.ledger.requests import RequestRow
     from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.reporting.summary import Sums
@@ -39,16 +38,19 @@ MAX_SENTENCES = 3
 
 
 class End(NamedTuple):
-    """How a send ended.
-
-    :param error: the error that ended it early; None where nothing failed.
-    :param interruption: an exception that Airflow raised in this thread, for raising it again; None if there is none.
-    :param stop_reason: the condition that the rest waits for; None if it waits for none.
-    """
+    """How a send ended: by an error, by an exception that Airflow raised in this thread, or with a wait ahead."""
 
     error: Exception | None = None
     interruption: BaseException | None = None
     stop_reason: StopReason | None = None
+
+
+class Count(NamedTuple):
+    """What became of the messages, and the error where the ledger could not be read."""
+
+    counts: RowCounts
+    sums: Sums
+    error: LedgerError | None = None
 
 
 def send_messages(
@@ -64,41 +66,38 @@ def send_messages(
 
     :param messages: the messages that were free when they were checked.
     :param free_messages: reads again which of the messages to send are free by now.
-    :param post: posts one request.
     :param held_by: requests without an outcome that held messages when these were checked.
     """
+    options, reconciles = run.options, run.options.on_unknown == "reconcile"
     try:
-        options = run.options
-        if options.on_unknown == "reconcile":
-            stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
-        elif run.ledger.has_unknown():
-            stop_conditions.caution = Caution(on=True)
+        if reconciles or run.ledger.has_unknown():
+            stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES if reconciles else 1)
         settle = Settle(run.ledger, run.reconciliation, options.on_unknown, run.stop)
         with run.settings.client(pool_size=options.concurrency) as client:
+
+            def timed_post(some: Outgoing) -> SendResponse:
+                with run.progress.timed():
+                    return post(client, some)
+
             sender = Sender(
                 run.ledger,
-                run.progress.timed(lambda some: post(client, some)),
+                timed_post,
                 post_seconds=client.longest_call,
                 stop=run.stop,
                 concurrency=options.concurrency,
                 max_requests_per_second=options.max_requests_per_second,
-                reconciles=options.on_unknown == "reconcile",
+                reconciles=reconciles,
                 ask=run.reconciliation.observe,
                 stop_conditions=stop_conditions,
                 holds=settle.holds,
             )
             sender.noted.update(held_by)
-            run.progress.sends(sender)
-            try:
-                interruption = run_uninterrupted(
-                    lambda: send(sender, settle, messages, free_messages),
-                    on_interrupt=run.stop.set,
-                    heartbeat=run.progress.beat,
-                )
-            except BaseException:
-                # Whatever ended the wait, a sender that still runs must not go on claiming.
-                run.stop.set()
-                raise
+            run.progress.sender = sender
+            interruption = run_uninterrupted(
+                lambda: send(sender, settle, messages, free_messages),
+                on_interrupt=run.stop.set,
+                heartbeat=run.progress.beat,
+            )
         log_unforeseen(sender.error)
         if isinstance(sender.error, ServiceError):
             sender.error.place = run.settings.place()
@@ -108,52 +107,52 @@ def send_messages(
         return End(error)
 
 
-def conclude(run: Run, end: End, counts: RowCounts, sums: Sums) -> None:
-    """Return if every message was accepted, now or before; otherwise wait or fail, once the end is on record.
+def count_messages(run: Run, count: Callable[[], RowCounts], before: Count) -> Count:
+    """Return who holds the messages now; where the ledger cannot be read, what was known before the send, in doubt."""
+    try:
+        sums = add_up(run.ledger.sent_requests())
+        run.ledger.require_whole()
+        counts = count()
+    except LedgerError as error:
+        log.warning("The rows are counted without the ledger, which cannot be read: %s", error)
+        return Count(before.counts.in_doubt(), before.sums, error)
+    return Count(counts, sums)
 
-    :raises FailedError: says what is not accepted, and why.
-    """
+
+def conclude(run: Run, end: End, count: Count) -> None:
+    """Return if every message was accepted, now or before; otherwise wait or fail, once the end is on record."""
     if end.interruption is not None:
         raise end.interruption
-    stopped = run.stop.is_set() and bool(counts.not_sent)
-    if end.error is None and not stopped and end.stop_reason is not None:
+    error = end.error or count.error
+    stopped = run.stop.is_set() and bool(count.counts.not_sent)
+    if error is None and not stopped and end.stop_reason is not None:
         wait(run, end.stop_reason)
-    lost, twice = _unsettled(run, end, counts)
-    failed = failure(run, counts, sums, end.error, stopped=stopped, lost_requests=lost, twice=twice)
+    told, twice = _ask_ledger(run, error, count.counts)
+    failed = failure(run, count.counts, count.sums, error, stopped=stopped, told=told, twice=twice)
     if failed is not None:
         raise failed
 
 
-def _unsettled(run: Run, end: End, counts: RowCounts) -> tuple[Sequence[RequestRow], Sequence[TextedTwice]]:
-    """Return what the ledger tells of the requests without an outcome, and of messages that were texted twice."""
-    if isinstance(end.error, LedgerError) or run.stop.is_set():
+def _ask_ledger(run: Run, error: Exception | None, counts: RowCounts) -> tuple[Sequence[str], Sequence[TextedTwice]]:
+    """Return what the balance tells of the requests without an outcome, and the messages that were texted twice."""
+    if isinstance(error, LedgerError) or run.stop.is_set():
         return (), ()
     lost = set(counts.unsettled) - counts.awaited
     try:
         # A service that cannot be reached tells no balance.
-        if lost and not (run.options.on_unknown == "reconcile" or isinstance(end.error, NotSentError)):
+        if lost and not (run.options.on_unknown == "reconcile" or isinstance(error, NotSentError)):
             run.reconciliation.show(lost)
         twice = run.ledger.texted_twice()
         for each in twice:
             log.error("Request %d was accepted after others could claim its messages: %s", each.request_id, each)
-        _say_gone(run, counts)
-        return named_requests(run.store, lost), twice
-    except SmsError as error:
-        log.warning("The ledger does not tell more of the requests without an outcome: %s", error)
+        unknown = unknown_requests(run.store, run.campaign, run.who)
+        if gone := sum(each.messages for each in unknown if each.request_id not in counts.unsettled):
+            words = "%s may have been sent earlier by this task, without a row to send by now: see airflow-sms unknown"
+            log.warning(words, counted(gone, "message"))
+        return sentences(each.evidence for each in named_requests(run.store, lost)), twice
+    except SmsError as unreadable:
+        log.warning("The ledger does not tell more of the requests without an outcome: %s", unreadable)
         return (), ()
-
-
-def _say_gone(run: Run, counts: RowCounts) -> None:
-    """Log the unknown requests of this task instance of which no row is left: they are in no count."""
-    mine = unknown_requests(run.store, run.campaign, run.who)
-    if gone := sum(each.messages for each in mine if each.request_id not in counts.unsettled):
-        log.warning(
-            "%d %s may have been sent earlier by this task, and %s no row to send in the source any more: see "
-            "airflow-sms unknown",
-            gone,
-            by_count(gone, "message", "messages"),
-            by_count(gone, "has", "have"),
-        )
 
 
 def failure(
@@ -163,101 +162,69 @@ def failure(
     error: Exception | None,
     *,
     stopped: bool,
-    lost_requests: Sequence[RequestRow] = (),
+    told: Sequence[str] = (),
     twice: Sequence[TextedTwice] = (),
 ) -> FailedError | None:
-    """Return why a task fails; None if every message that has to be accepted was accepted, now or before.
-
-    :param error: the error that ended the sending early; None where nothing failed.
-    :param stopped: whether the task was told to stop.
-    :param lost_requests: those whose outcome is unknown; empty where the ledger cannot be read.
-    :param twice: messages that were texted twice, or may have been; empty as well.
-    """
-    on_unknown = run.options.on_unknown
-    awaited = sum(counts.unsettled[each] for each in counts.awaited)
-    held = sum(counts.unsettled.values())
-    lost, again, resends = held - awaited, counts.unknown - held, on_unknown == "resend"
+    """Return why a task fails; None if every message that has to be accepted was accepted, now or before."""
+    lost = {each: count for each, count in counts.unsettled.items() if each not in counts.awaited}
+    awaited = {each: count for each, count in counts.unsettled.items() if each in counts.awaited}
+    again = counts.unknown - sum(counts.unsettled.values())
+    resends = run.options.on_unknown == "resend"
+    refused = min(sums.none_taken, counts.not_sent)  # some may have been refused twice
     words: list[str] = []
     if lost:
-        told = _told(each.evidence for each in lost_requests)
-        then = (
-            f"The next attempt sends {by_count(lost, 'it', 'them')} again, at the risk of texting people twice"
-            if resends
-            else _what_to_do(run, lost)
-        )
-        ids = set(counts.unsettled) - counts.awaited
+        then = "The next attempt sends again, at the risk of texting people twice" if resends else _to_do(run, lost)
         words.append(
-            f"{counted(lost, 'message')} in the ledger's {by_count(len(ids), 'request')} {_some_of(ids)}"
-            f" may have been sent: the service's response was lost, or the sending process ended. {told}{then}"
+            f"{_held(lost)} may have been sent: the service's response was lost, or the sending process ended. "
+            f"{''.join(f'{each} ' for each in told[:MAX_SENTENCES])}{then}"
         )
     if again:  # of superseded requests, or of any where the ledger could not be read
-        then = "" if error is not None else f". The next attempt sends {by_count(again, 'it', 'them')} again"
+        then = "" if error is not None else ". The next attempt sends again"
         words.append(f"{counted(again, 'message')} may have been sent{then}")
     if awaited:
-        words.append(_awaited(awaited, counts.awaited))
-    may_pass = stopped or (lost and resends) or ((awaited or again) and not lost)
-    if sums.none_taken and counts.not_sent:
-        words.append(_none_taken(min(sums.none_taken, counts.not_sent), sums))  # some may have been refused twice
-        may_pass = stopped
+        words.append(
+            f"{_held(awaited)} may have been sent: claimed by another process that has recorded no outcome. The next "
+            "attempt finds the outcome, or treats requests without one by then as unknown"
+        )
+    if refused:
+        reasons = ", ".join(f"{name} {count}" for name, count in sums.error_report.items() if count)
+        words.append(
+            f"{counted(refused, 'message')} not sent, since the service took nothing of a request "
+            f"({reasons or 'it gave no reason'} in its error reports). Clearing the task sends again, which helps only "
+            "once the reason is gone"
+        )
     if twice:
         named = "; ".join(f"request {each.request_id}, {each}" for each in twice)
         words.append(f"the service accepted requests whose messages others had claimed meanwhile: {named}")
-        may_pass = stopped
     if not (words or error or stopped) and counts.not_sent:
-        are, them = by_count(counts.not_sent, "message is", "messages are"), by_count(counts.not_sent, "it", "them")
         words.append(
-            f"{counts.not_sent} {are} free again that another process held, and not sent. The next attempt sends {them}"
+            f"another process gave back {counted(counts.not_sent, 'message')} that it held. The next attempt sends the "
+            "rest"
         )
-        may_pass = True
     words = [f"Campaign {run.campaign}: {each}" for each in words]
+    needs_person = bool((lost and not resends) or refused or twice)
     if error is not None:
         words.insert(0, f"Sending ended early: {describe(error)}")
-        may_pass = not is_permanent(error)
+        needs_person = is_permanent(error)
     elif stopped:
-        stops = "Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest"
-        words.insert(0, stops)
-    return FailedError(". ".join(words), transient=bool(may_pass)) if words else None
+        rest = "the requests in flight are recorded, and the next attempt sends the rest"
+        words.insert(0, f"Sending was stopped; {rest}")
+        needs_person = False
+    return FailedError(". ".join(words), transient=not needs_person) if words else None
 
 
-def _some_of(requests: Collection[int]) -> str:
-    """Return the ids of requests for an error: more than a few would make a line that nobody reads."""
-    return join_some([str(each) for each in sorted(requests)])
+def _held(unsettled: Mapping[int, int]) -> str:
+    """Return how many messages which requests hold; many ids would make a line that nobody reads."""
+    requests, ids = by_count(len(unsettled), "request"), join_some([str(each) for each in sorted(unsettled)])
+    return f"{counted(sum(unsettled.values()), 'message')} in the ledger's {requests} {ids}"
 
 
-def _none_taken(count: int, sums: Sums) -> str:
-    reasons = ", ".join(f"{name} {count}" for name, count in sums.error_report.items() if count)
+def _to_do(run: Run, lost: Mapping[int, int]) -> str:
+    ledger = run.task.ledger_conn_id
+    there = f" --ledger-conn-id {quote(ledger)}" if ledger else ""
+    proved = ". on_unknown='reconcile' closes the requests whose outcome the balance shows"
     return (
-        f"{count} {by_count(count, 'message is', 'messages are')} not sent, since the service took nothing of "
-        f"{by_count(count, 'its request', 'their requests')} ({reasons or 'it gave no reason'} in its error reports). "
-        f"Clearing the task sends {by_count(count, 'it', 'them')} again, which helps only once the reason is gone"
+        f"{by_count(sum(lost.values()), 'It is', 'They are')} not sent again. A person decides: with airflow-sms "
+        f"unknown --campaign={quote(run.campaign)} --read-balance{there}, then airflow-sms resolve{there}; or on the "
+        f"campaign's page, under SMS in Airflow's navigation{'' if run.options.on_unknown == 'reconcile' else proved}"
     )
-
-
-def _awaited(count: int, requests: Collection[int]) -> str:
-    return (
-        f"{count} {by_count(count, 'message is', 'messages are')} claimed by another process that has recorded no "
-        f"outcome: {by_count(len(requests), 'request')} {_some_of(requests)}. {by_count(count, 'It', 'They')} may have "
-        "been sent. The next attempt finds the outcome, or treats requests without one by then as unknown"
-    )
-
-
-def _what_to_do(run: Run, messages: int) -> str:
-    campaign, ledger, reconciles = run.campaign, run.task.ledger_conn_id, run.options.on_unknown == "reconcile"
-    # With an equals sign, a name that begins with a dash is no option.
-    command = f"airflow-sms unknown --campaign{'=' if campaign.startswith('-') else ' '}{quote(campaign)}"
-    if reconciles:  # the balance may tell later what it does not tell now
-        command += " --read-balance"
-    there = "" if ledger is None else f" --ledger-conn-id {quote(ledger)}"
-    proved = "" if reconciles else ". on_unknown='reconcile' closes the requests whose outcome the balance shows"
-    return (
-        f"{by_count(messages, 'It is', 'They are')} not sent again. A person decides: with {command}{there}, "
-        f"then airflow-sms resolve{there}; or on the campaign's page, under SMS in Airflow's navigation{proved}"
-    )
-
-
-def _told(evidence: Iterable[KeptEvidence | None]) -> str:
-    """Return what the balance tells of requests, with a space after each sentence; empty where it tells nothing."""
-    told = sentences(evidence)
-    if len(told) > MAX_SENTENCES:
-        told[MAX_SENTENCES:] = [f"And {len(told) - MAX_SENTENCES} more: see airflow-sms unknown."]
-    return "".join(f"{each} " for each in told)

@@ -1,8 +1,7 @@
 """The conditions for sending a plan, the hours and the credit, and the wait for each without a worker slot.
 
-:mod:`airflow_provider_sms.sending.stop_conditions` decides whether the hours and the credit allow a send, here and
-before each claim. A deferral stores the trigger's class and arguments, unencrypted in Airflow's database: a moment, or
-a connection's id, a balance and an interval; never a token or a number. Then the attempt begins again from the top.
+A deferral stores the trigger's arguments unencrypted in Airflow's database: a moment, or a connection's id, a balance
+and an interval; never a token or a number. Then the attempt begins again from the top.
 """
 
 from __future__ import annotations
@@ -56,10 +55,9 @@ def wait_before(run: Run, plan: Plan) -> Balance | None:
 
 
 def wait(run: Run, reason: StopReason) -> NoReturn:
-    """Release the worker slot until a send may go on: at a moment, or once there is credit, however long that takes.
+    """Release the worker slot until a send may go on: at a moment, or once there is credit, whatever fails until then.
 
-    A wait for credit tolerates any number of transient errors (no connection, no usable response, 429). The balance is
-    read at once, then every 30 seconds.
+    The balance is read at once, then every 30 seconds.
     """
     if reason.until is not None:
         from airflow.providers.standard.triggers.temporal import DateTimeTrigger
@@ -75,10 +73,7 @@ def wait(run: Run, reason: StopReason) -> NoReturn:
 
 
 def require_balance(event: object) -> None:
-    """Raise the error that ended a wait for credit, if one did.
-
-    :param event: the event that ended a deferral, as Airflow brings it back.
-    """
+    """Raise the error that ended a wait for credit, if the event that Airflow brings back is one."""
     # A time, or a time as text, depending on the version of Airflow, ends the wait for the hours.
     if isinstance(event, Mapping) and event["status"] != "success":
         raise (AirflowFailException if event.get("permanent") else AirflowException)(event["message"])

@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.execution.errors import describe, log_unforeseen
 from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
@@ -17,16 +17,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SUMMARY = "return_value"
-"""What the task returns: the summary of a table's send, or the response to a send to groups.
-
-The summary is pushed before a deferral and when the task fails, too.
-"""
+"""What the task returns: the summary of a table, also before a deferral and a failure; the response to a group."""
 RESPONSES = "responses"
 """The service's responses in request order, or how many there are."""
 MAX_RESPONSES = 100
 """Responses that an XCom holds; the ledger has them all."""
 PLAN = "plan"
-"""The plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it, before anything is sent."""
+"""The plan of a table, before anything is sent."""
 
 
 def push(context: Context, key: str, value: Any) -> None:
@@ -37,10 +34,7 @@ def push(context: Context, key: str, value: Any) -> None:
 
 
 def push_responses(context: Context, ledger: CampaignLedger) -> None:
-    """Push the responses to this task's requests, of all its attempts; of more than the limit only their number.
-
-    A failure is logged: it must not fail a send that is done.
-    """
+    """Push the responses to all requests of this task instance; log a failure, which must not fail a send."""
     try:
         count = ledger.count_responses()
         if count <= MAX_RESPONSES:
@@ -49,8 +43,8 @@ def push_responses(context: Context, ledger: CampaignLedger) -> None:
         log.info("The %d responses are too many for an XCom: the ledger has them", count)
         push(context, RESPONSES, {"truncated": True, "requests": count})
     except Exception as error:  # noqa: BLE001  # its words may quote the responses
-        why = str(error) if isinstance(error, SmsError) else type(error).__name__
-        log.warning("The responses could not be pushed as the XCom %r: %s", RESPONSES, why)
+        log_unforeseen(error)
+        log.warning("The responses could not be pushed as the XCom %r: %s", RESPONSES, describe(error))
 
 
 def for_xcom(body: str) -> dict[str, Any]:

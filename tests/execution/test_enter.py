@@ -49,7 +49,7 @@ class Superseded(State):
 
 
 def refuse(context, store, who, *, resumed=False):
-    refuse_without_trace(context, store, who, resumed=resumed)
+    refuse_without_trace(context, store, who, resumed=resumed, ledger_conn_id=None)
 
 
 def claims(store, who, count, *, campaign="c"):

@@ -17,7 +17,7 @@ from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.execution import options, report_file
-from airflow_provider_sms.execution.report_file import refuse_report_in, write_report
+from airflow_provider_sms.execution.report_file import report_path, write_report
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -65,7 +65,7 @@ def test_a_number_in_the_name_of_a_report_is_masked_in_errors(tmp_path):
     error = write_report(path / "no-folder", None, None, None)
     assert ("2782*****01.parquet" in str(error), "27820000001" in str(error)) == (True, False)
     with pytest.raises(InputError, match=r"2782\*{5}01\.parquet"):
-        refuse_report_in("source", path, str(path))
+        report_path(str(path), str(path), None)
 
 
 @pytest.mark.parametrize("place", ["{}/lists/*.parquet", "{}/lists", "file://{}/lists", "local://{}/lists"])
@@ -76,7 +76,7 @@ def test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused(send, 
     lists = place.format(tmp_path)
     ran = send(people(3), report=str(tmp_path / "lists" / "june.parquet"), suppress=lists)
     assert (ran.state, witnessed()) == ("failed", {})
-    assert "would be written over the suppress list, or among its files. Choose another path" in ran.log
+    assert "would be written over the source or the suppress list, or among their files. Choose another path" in ran.log
 
 
 def test_a_report_before_the_send_agrees_with_the_plan(send, people, report, sandbox):
@@ -173,7 +173,7 @@ def test_a_report_is_never_written_over_the_recipients(send, people, sandbox, tm
         where = source
     ran = send(str(tmp_path / source), report=str(tmp_path / where))
     assert (ran.state, sandbox.state.requests) == ("failed", [])
-    assert "over the source, or among its files" in ran.log
+    assert "over the source or the suppress list" in ran.log
 
 
 def test_a_tilde_is_the_home_folder(send, people, tmp_path, monkeypatch):
@@ -183,7 +183,7 @@ def test_a_tilde_is_the_home_folder(send, people, tmp_path, monkeypatch):
     assert (ran.state, (tmp_path / "reports" / "rows.parquet").is_file()) == ("success", True)
     for source, report in (("~/people-2.parquet", tmp_path / "people-2.parquet"), (str(tmp_path), "~/rows.parquet")):
         ran = send(source, report=str(report))
-        assert (ran.state, "over the source, or among its files" in ran.log) == ("failed", True)
+        assert (ran.state, "over the source or the suppress list" in ran.log) == ("failed", True)
 
 
 @pytest.mark.parametrize("form", [Path, ObjectStoragePath], ids=["Path", "ObjectStoragePath"])
@@ -219,7 +219,7 @@ def test_a_report_at_a_file_uri_is_never_written_over_the_recipients(send, peopl
     for one, other in ((source, f"file://{source}"), (f"file://{source}", source)):
         ran = send(one, report=other)
         assert (ran.state, sandbox.state.requests) == ("failed", [])
-        assert "over the source, or among its files" in ran.log
+        assert "over the source or the suppress list" in ran.log
 
 
 def test_a_report_is_templated(send, people, report):
@@ -237,7 +237,7 @@ def test_a_report_is_templated(send, people, report):
             "FOLDER",
             "report: FOLDER cannot be written; it must be a file in a folder that this task may make or write to",
         ),
-        ("FOLDER/people-20.parquet/r.parquet", "people-20.parquet/r.parquet cannot be written; it must be a file in a"),
+        ("FOLDER/people-20.parquet/r.parquet", "people-20.parquet/r.parquet would be written over the source or the"),
         ("nosuch://bucket/r.parquet", "report: no file system for nosuch://; is its Airflow provider installed?"),
         ("{{ none }}", "report is 'None': was there no value to render it from?"),
         ("{{ ' ' }}", "report must be the path or URI of a file to write, or None for no report"),

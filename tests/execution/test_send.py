@@ -57,7 +57,7 @@ def test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good(send,
     """Its first attempt may pass by itself; the next one takes the request for unknown, which no retry makes known."""
     ran = send(people(5), campaign="spring", retries=5, on_retry_callback=lambda _: met.clear())
     assert (ran.state, ran.tries, ran.summary["unknown"], ran.summary["already_sent"]) == ("failed", 2, 3, 2)
-    assert "no outcome: request 1. They may have been sent" in ran.log
+    assert "request 1 may have been sent: claimed by another process that has recorded no outcome" in ran.log
     lost = "3 messages in the ledger's request 1 may have been sent: the service's response was lost, or the"
     assert lost in ran.log
 

@@ -232,7 +232,7 @@ def test_rows_that_are_gone_hide_no_unknown_message(send, people, sandbox, tmp_p
     with later(leave, lambda: is_out_of_credit(sandbox)):
         ran = send(path, **WAITS_IN_THE_MIDDLE, suppress=str(opted_out), on_unknown="resend")
     assert (ran.state, counts(ran)["accepted"], ran.summary["unknown"]) == ("success", 100, 0)
-    assert "100 messages may have been sent earlier by this task, and have no row to send" in ran.log
+    assert "100 messages may have been sent earlier by this task, without a row to send by now" in ran.log
 
 
 @pytest.mark.slow
@@ -268,7 +268,7 @@ def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_u
 ):
     """The leg after a wait has counted it as lost a moment before."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
-    opened = bulk._read_table
+    opened = bulk.open_source
 
     def close(*arguments, **named):
         with closing(open_sqlite(ledger_path)) as store:
@@ -277,7 +277,7 @@ def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_u
         return opened(*arguments, **named)
 
     def change():
-        monkeypatch.setattr(bulk, "_read_table", close)
+        monkeypatch.setattr(bulk, "open_source", close)
         pd.read_parquet(path).head(200).to_parquet(path)
 
     path = people(300)
@@ -542,6 +542,6 @@ def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox
     sandbox.state.add_faults([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
     ran = send(people(100), campaign="nobody")
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 100})
-    assert "the service took nothing of their requests (OptedOuts 100 in its error reports)" in ran.log
+    assert "the service took nothing of a request (OptedOuts 100 in its error reports)" in ran.log
     again = send(people(100), campaign="nobody")
     assert (again.state, counts(again)) == ("success", {"accepted": 100})

@@ -115,7 +115,7 @@ def test_a_send_that_took_nobody_fails(text, sandbox):
     body = {"Cost": 0, "RemainingBalance": 10, "EventId": 5, "Messages": 0, "Parts": 0}
     sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(body)}])
     ran = text()
-    assert (ran.state, "the service took nothing of its request (it gave no reason" in ran.log) == ("failed", True)
+    assert (ran.state, "the service took nothing of a request (it gave no reason" in ran.log) == ("failed", True)
     assert "suppress" not in ran.log
 
 

@@ -87,7 +87,7 @@ def test_a_task_that_meets_lapsed_claims_of_another_is_worth_a_retry(postgres_le
     assert (second.error, counts.accepted, counts.unsettled, counts.awaited) == (None, 20, {3: CHUNK}, {3})
     run = SimpleNamespace(campaign="c", options=SimpleNamespace(on_unknown="fail"))
     failed = failure(run, counts, Sums(), None, stopped=False)
-    assert (failed.transient, "no outcome: request 3. They may have been sent" in str(failed)) == (True, True)
+    assert (failed.transient, "request 3 may have been sent: claimed by another process" in str(failed)) == (True, True)
     assert (first.counts.accepted, first.counts.unknown) == (30, 0)
     assert (again.error, again.counts.already_sent, again.counts.unknown) == (None, COUNT, 0)
     assert (len(service.taken), service.duplicates) == (COUNT, 0)

@@ -13,7 +13,7 @@ GUARD_MUTATIONS = (
     Mutation(
         "a later try takes any ledger",
         "execution/enter.py",
-        "    if used is None or has_trace(store, who, of_attempt=resumed):\n",
+        "    if (noted is None and is_first and not resumed) or has_trace(store, who, of_attempt=resumed):\n",
         "    if True:\n",
         (TRACE,),
     ),

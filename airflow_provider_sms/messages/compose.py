@@ -31,7 +31,7 @@ from airflow_provider_sms.recipients.columns import (
     value_type,
     without_missing,
 )
-from airflow_provider_sms.recipients.numbers import can_hold_numbers, clean_destinations
+from airflow_provider_sms.recipients.numbers import clean_destinations, require_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,14 +67,7 @@ class Composer:
 
     def check(self, schema: pa.Schema) -> None:
         """Check that all columns exist and have usable types, before any row is read."""
-        if not schema.names:
-            return  # an empty list of rows has no columns, and lacks none
-        kind = field_of(schema, self._destination_column, "destination_column").type
-        if not can_hold_numbers(kind):
-            raise ColumnError(
-                f"destination_column: {mask_numbers_in(self._destination_column)!r} is of type {type_words(kind)}; "
-                "phone numbers are text or numbers"
-            )
+        require_numbers(field_of(schema, self._destination_column, "destination_column"), "destination_column")
         self._text.check(schema)
         for name in self._key_columns:
             kind = field_of(schema, name, "key_columns").type

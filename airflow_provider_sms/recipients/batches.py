@@ -38,7 +38,7 @@ class Source:
     """The argument that gave the source, with which its errors begin."""
 
     def batches(
-        self, columns: Sequence[str] | None = None, check: Callable[[pa.Schema], None] = lambda _: None
+        self, columns: Sequence[str] | None = None, check: Callable[[pa.Schema], object] = lambda _: None
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows in order, in batches that are not empty, of at most :data:`BATCH_ROWS` rows.
 
@@ -49,6 +49,8 @@ class Source:
         with naming(self.argument), closing(self.read(columns)) as batches:
             seen: pa.Schema | None = None
             for batch in batches:
+                if not batch.schema.names and not batch.num_rows:
+                    continue  # an empty list of rows has no columns, and lacks none
                 if batch.schema != seen:
                     check_names(batch.schema.names, self.part or self.description)
                     try:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType
 
 from airflow_provider_sms.exceptions import ColumnError
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.columns import (
     chosen,
     constant,
@@ -31,6 +32,7 @@ from airflow_provider_sms.recipients.columns import (
     places,
     plain,
     strings,
+    type_words,
     value_type,
     whole_floats,
 )
@@ -112,11 +114,14 @@ class CleanDestinations:
     former: pa.Array
 
 
-def can_hold_numbers(kind: pa.DataType) -> bool:
-    """Return whether phone numbers can be read from a column of this type."""
-    kind, types = value_type(kind), pa.types
-    checks = (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)
-    return any(check(kind) for check in checks)
+def require_numbers(field: pa.Field, used_by: str) -> None:
+    """Refuse a column of a type from which no phone numbers can be read."""
+    kind, types = value_type(field.type), pa.types
+    if not any(check(kind) for check in (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)):
+        raise ColumnError(
+            f"{used_by}: {mask_numbers_in(field.name)!r} is of type {type_words(field.type)}; phone numbers are text "
+            "or numbers"
+        )
 
 
 def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str | None) -> CleanDestinations:
@@ -127,11 +132,9 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
     valid in its country by ``phonenumbers``, or as long as mobiles are there: new ranges are in use before libraries
     know them.
 
-    :param column: text, integers, floats or decimals, also dictionary-encoded.
+    :param column: of a type that :func:`require_numbers` allows.
     """
     region = None if default_region is None else read_region(default_region)
-    if not can_hold_numbers(column.type):
-        raise ColumnError(f"a column of type {column.type} holds no phone numbers: they are text or numbers")
     column = plain(column)
     digits = _certain((whole_floats(column) if is_float(column.type) else column).cast(pa.string()), region)
     left, nothing = pc.is_null(digits), pa.nulls(len(column), pa.string())

@@ -124,11 +124,9 @@ def test_columns_are_checked_first(arguments, words):
         Composer(**{"message": "Hi", "content_column": None, **arguments}).check(schema)
 
 
-@pytest.mark.parametrize(
-    "kinds", [{}, {"to": pa.dictionary(pa.int8(), pa.string()), "a": pa.null(), "id": pa.date32()}]
-)
-def test_a_fitting_schema_passes(kinds):
-    """Columns of all types that work pass, and those of no rows: an empty list has none, which is nobody's mistake."""
+def test_a_fitting_schema_passes():
+    """Columns of all types that work pass."""
+    kinds = {"to": pa.dictionary(pa.int8(), pa.string()), "a": pa.null(), "id": pa.date32()}
     Composer("Hi {a}", None, "to", key_columns=["id"]).check(pa.schema(kinds.items()))
 
 

@@ -66,16 +66,13 @@ class Status(IntEnum):
 
 
 class CheckedRows(NamedTuple):
-    """Some rows of the table, in its order.
-
-    :param first: index in the source of the first of them, from 0.
-    :param columns: as :data:`SCHEMA` has them.
-    :param statuses: their :class:`Status`, which can be set here.
-    """
+    """Some rows of the table, in its order."""
 
     first: int
+    """The index in the source of the first of them, from 0."""
     columns: pa.RecordBatch
     statuses: npt.NDArray[np.uint8]
+    """Their :class:`Status`, which can be set here."""
 
     def where(self, which: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], pa.RecordBatch]:
         """Return some of the rows: their indices in the source, and their columns."""
@@ -83,10 +80,7 @@ class CheckedRows(NamedTuple):
 
 
 class CheckedSpool:
-    """Checked rows, written once and read as often as needed. Close it to free its room on disk.
-
-    :raises SourceUnavailableError: the folder for temporary files has no room; a retry may succeed.
-    """
+    """Checked rows, written once and read as often as needed. Close it to free its room on disk."""
 
     def __init__(self) -> None:
         self.statuses = np.empty(0, np.uint8)

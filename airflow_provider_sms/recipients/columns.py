@@ -42,9 +42,10 @@ _UNTIDY = f"^ | $|[^{_TIDY}]"
 _MAY_BE_MISSING = f"^(?:{'|'.join(map(re.escape, MISSING_WORDS))}|#.*)$"
 
 
-def type_words(kind: pa.DataType) -> str:
-    """Return a type as an error names it, with numbers in the names of fields masked."""
-    return mask_numbers_in(str(kind)) if pa.types.is_nested(kind) else str(kind)
+def wrong_type(field: pa.Field, used_by: str, words: str) -> ColumnError:
+    """Return the error of a column whose type an argument cannot use; a struct has names, which may be numbers."""
+    kind = mask_numbers_in(str(field.type)) if pa.types.is_nested(field.type) else str(field.type)
+    return ColumnError(f"{used_by}: column {mask_numbers_in(field.name)!r} is of type {kind}, {words}")
 
 
 def is_text(kind: pa.DataType) -> bool:

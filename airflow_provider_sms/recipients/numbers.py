@@ -20,8 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType
 
-from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.columns import (
     chosen,
     constant,
@@ -32,9 +30,9 @@ from airflow_provider_sms.recipients.columns import (
     places,
     plain,
     strings,
-    type_words,
     value_type,
     whole_floats,
+    wrong_type,
 )
 from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.recipients.values import LOST_FROM, is_missing
@@ -118,10 +116,7 @@ def require_numbers(field: pa.Field, used_by: str) -> None:
     """Refuse a column of a type from which no phone numbers can be read."""
     kind, types = value_type(field.type), pa.types
     if not any(check(kind) for check in (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)):
-        raise ColumnError(
-            f"{used_by}: {mask_numbers_in(field.name)!r} is of type {type_words(field.type)}; phone numbers are text "
-            "or numbers"
-        )
+        raise wrong_type(field, used_by, "and phone numbers are text or numbers")
 
 
 def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str | None) -> CleanDestinations:

@@ -335,7 +335,7 @@ def test_numeric_columns_refuse_what_they_lost(column, reasons, region):
 )  # fmt: skip
 def test_other_columns_are_an_error(column):
     """A column that cannot hold numbers is an error and not a column of invalid rows."""
-    with pytest.raises(ColumnError, match=r"^suppress: 'to' is of type .* phone numbers are text or numbers"):
+    with pytest.raises(ColumnError, match=r"^suppress: column 'to' is of type .* phone numbers are text or numbers"):
         require_numbers(pa.field("to", column.type), "suppress")
 
 

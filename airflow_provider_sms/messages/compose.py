@@ -24,7 +24,6 @@ from airflow_provider_sms.recipients.columns import (
     mask,
     strings,
     tidy,
-    valid_rows,
     value_type,
     without_missing,
     wrong_type,
@@ -80,7 +79,7 @@ class Composer:
         if faults := list(self._faults(batch, texts)):
             reasons = pc.coalesce(reasons, first_reason(*((rows, reason) for rows, _, reason in faults)))
             columns = pc.coalesce(columns, first_reason(*((rows, column) for rows, column, _ in faults)))
-        valid = mask(~valid_rows(reasons))
+        valid = mask(chosen(pc.is_null(reasons)))
         texts = pc.if_else(valid, texts, constant(None))
         # Invalid rows are digested and counted, too, as if they had an empty text: a case less.
         contents = pc.fill_null(texts, constant(""))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceUnavailableError
 from airflow_provider_sms.messages.keys import KEY_TYPE, key_bytes, key_halves
-from airflow_provider_sms.recipients.columns import are_in, mask, valid_rows
+from airflow_provider_sms.recipients.columns import are_in, chosen, mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +135,7 @@ class CheckedSpool:
         first = 0
         for batch in self._read(pa.ipc.IpcReadOptions(included_fields=[SCHEMA.get_field_index("key")])):
             keys = batch.column("key")
-            yield np.flatnonzero(valid_rows(keys)) + first, key_halves(key_bytes(keys.drop_null()))[:, 0]
+            yield np.flatnonzero(chosen(keys.is_valid())) + first, key_halves(key_bytes(keys.drop_null()))[:, 0]
             first += len(batch)
 
     def _read(self, options: pa.ipc.IpcReadOptions) -> Iterator[pa.RecordBatch]:

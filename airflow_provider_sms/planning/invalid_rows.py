@@ -9,7 +9,7 @@ import numpy as np
 
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_number
-from airflow_provider_sms.recipients.columns import mask, valid_rows
+from airflow_provider_sms.recipients.columns import chosen, mask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ class InvalidRows:
 
     def add(self, columns: pa.Array, reasons: pa.Array, numbers: pa.Array) -> None:
         """Look at the next rows, each with the column at fault, the reason and the number, null where there is none."""
-        is_invalid = valid_rows(reasons)
+        is_invalid = chosen(reasons.is_valid())
         places = (np.flatnonzero(is_invalid) + self.rows).tolist()
         self.rows += len(reasons)
         if not places:

@@ -30,8 +30,7 @@ class Source:
     description: str
     """The name of the source in a log, without values of rows."""
     read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]]
-    """Takes the names of the columns to read, None for all, and yields the rows in order, in batches of any size. A
-    batch without rows tells columns."""
+    """Yields the rows of the named columns, None for all, in batches of any size; one without rows tells columns."""
     part: str = ""
     """The name of the file that is being read, with which the errors of its rows begin."""
     argument: str = ""
@@ -42,9 +41,8 @@ class Source:
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows in order, in batches that are not empty, of at most :data:`BATCH_ROWS` rows.
 
-        :param columns: the columns to read, as arguments name them; None means all.
-        :param check: raises an error for columns that cannot be used. Called with the columns of each batch that has
-            others than the one before.
+        :param columns: as arguments name them; None means all.
+        :param check: raises an error for columns that cannot be used: those of each batch that has others than before.
         """
         with naming(self.argument), closing(self.read(columns)) as batches:
             seen: pa.Schema | None = None

@@ -122,12 +122,8 @@ def require_numbers(field: pa.Field, used_by: str) -> None:
 def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str | None) -> CleanDestinations:
     """Clean a column of numbers.
 
-    Separators, a leading ``+`` or ``00``, and numbers stored as integers, floats or text of a float are accepted,
-    and so are the digits of any script and the invisible characters that come with copied numbers. A number is
-    valid in its country by ``phonenumbers``, or as long as mobiles are there: new ranges are in use before libraries
-    know them.
-
-    :param column: of a type that :func:`require_numbers` allows.
+    Digits of any script are accepted, and the invisible characters that come with copied numbers. A number is valid in
+    its country by ``phonenumbers``, or as long as mobiles are there: new ranges are in use before libraries know them.
     """
     region = None if default_region is None else read_region(default_region)
     column = plain(column)
@@ -177,11 +173,7 @@ def _read_text(written: str, region: str | None) -> Reading:
 
 
 def _judge(groups: list[str], digits: str, region: str | None, *, is_abroad: bool) -> Reading:
-    """Return the reading of some digits.
-
-    :param groups: the digits as they are written, and what stands between them, in turn.
-    :param is_abroad: whether they begin with a country code, by the way in which they are written.
-    """
+    """Return the reading of some digits; ``groups`` are the digits as written, and what is between them, in turn."""
     within = None if is_abroad else region
     candidates = _readings(digits, within)
     chosen = _choose(candidates, by_kind=not digits.startswith("00"))
@@ -216,13 +208,12 @@ def _readings(digits: str, region: str | None) -> list[_Candidate]:
 def _choose(candidates: list[_Candidate], *, by_kind: bool = True) -> _Candidate | None:
     """Return the only possible number, the only valid one, or the only mobile, since texts go to mobiles.
 
-    4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one.
-
-    :param by_kind: whether the kind decides; it says nothing of 0011 65 6733 5681, dialled from Australia or with 00.
+    4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one. But
+    the kind says nothing of 0011 65 6733 5681, dialled from Australia or with 00.
     """
     possible = [each for each in candidates if each.is_possible]
     valid = [each for each in possible if each.is_valid]
-    mobile = [each for each in valid if each.is_mobile]
+    mobile = [each for each in valid if each.kind in _MOBILE]
     sets = (possible, valid, mobile) if by_kind else (possible, valid)
     return next((fitting[0] for fitting in sets if len(fitting) == 1), None)
 
@@ -233,9 +224,6 @@ def _holds_several(groups: list[str], digits: str, region: str | None, best: _Ca
     Without the last groups, 082 123 4567 89 is a valid number, and with them it is none. Where countries have valid
     numbers of many lengths, the writing decides: a single digit, what follows a slash or stands in brackets, one or two
     digits after a sign that is not between the groups before, or up to three after six digits in a row.
-
-    :param groups: as for :func:`_judge`, and so are the digits.
-    :param best: the number that all digits together are.
     """
     for place in range(1, len(groups), 2):
         before, sign, after = groups[place - 1], groups[place].strip(), groups[place + 1]
@@ -259,7 +247,6 @@ class _Candidate(NamedTuple):
     is_whole: bool
     """Whether it has 7 digits without the country code, or as many as mobiles of the country."""
     kind: int
-    """As in :class:`phonenumbers.PhoneNumberType`."""
     is_possible: bool
     """Whether the number is valid, or as long as mobiles of the country are."""
 
@@ -267,16 +254,9 @@ class _Candidate(NamedTuple):
     def is_valid(self) -> bool:
         return self.kind != PhoneNumberType.UNKNOWN
 
-    @property
-    def is_mobile(self) -> bool:
-        return self.kind in _MOBILE
-
 
 def _parse(digits: str, region: str | None = None) -> _Candidate | None:
-    """Return the number that the parser reads, None where there is none.
-
-    :param digits: as dialled within the region, or with a plus and a country code.
-    """
+    """Return the number that the parser reads, of digits as dialled within the region, or with a plus."""
     try:
         number = phonenumbers.parse(digits, region)
     except phonenumbers.NumberParseException:
@@ -298,7 +278,7 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
     if kind not in _MOBILE and (national.startswith(code) or kind == PhoneNumberType.UNKNOWN):
         # Two country codes in a row, as in +49 49 151 12345678: some fixed lines in Germany are as long.
         inner = _parse(f"+{national}")
-        is_possible &= inner is None or not inner.is_mobile
+        is_possible &= inner is None or inner.kind not in _MOBILE
     return _Candidate(f"{code}{national}", len(national) >= min(usual or _SHORTEST, _SHORTEST), kind, is_possible)
 
 

@@ -62,7 +62,7 @@ class Composer:
         """The columns that are read, each once, the destination first."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that all columns exist and have usable types, before any row is read."""
+        """Check that all columns exist and have usable types, before a row of theirs is read."""
         require_numbers(field_of(schema, self._destination_column, "destination_column"), "destination_column")
         self._text.check(schema)
         for name in self._key_columns:

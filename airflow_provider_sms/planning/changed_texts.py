@@ -50,10 +50,15 @@ def refuse_changed_texts(messages: Messages, ledger: CampaignLedger, stop: StopF
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
     attempt of this task instance claimed is no longer in the table, or is of another campaign, and the same recipient
-    has a message in the table that nobody claimed. The comparison takes 8 bytes of memory for each row of the table and
-    each message that is gone, and nothing on a first attempt.
+    has a message in the table that nobody claimed. A first attempt does not read the table.
     """
-    gone, changed = distinct(_destinations_gone(messages, ledger, stop)), 0
+    pieces, table, changed = [], None, 0
+    with closing(ledger.earlier()) as blocks:
+        for halves, destinations, is_here in blocks:
+            stop.require_running()
+            table = _keys_of(messages) if table is None else table
+            pieces.append(destinations[~(is_here & are_in(table, halves))])
+    gone = distinct(pieces)
     for keys, numbers in messages() if len(gone) else ():
         stop.require_running()
         of_same_people = np.frombuffer(keys, f"V{KEY_BYTES}")[are_in(gone, numbers)].tolist()
@@ -68,16 +73,6 @@ def refuse_changed_texts(messages: Messages, ledger: CampaignLedger, stop: StopF
             "restore the text and the campaign. For the next run, say in key_columns what identifies a message besides "
             "its number. If a second text is intended, send it in a new run, under a new campaign"
         )
-
-
-def _destinations_gone(messages: Messages, ledger: CampaignLedger, stop: StopFlag) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the destinations of messages that earlier attempts hold and that the table no longer has."""
-    table = None
-    with closing(ledger.earlier()) as blocks:
-        for halves, destinations, is_here in blocks:
-            stop.require_running()
-            table = _keys_of(messages) if table is None else table
-            yield destinations[~(is_here & are_in(table, halves))]
 
 
 def count_repeats(campaign: CampaignReader, spool: CheckedSpool, stop: StopFlag) -> int:

@@ -49,7 +49,6 @@ class CheckedTable:
         self.held_by: set[int] = set()
         """Requests without an outcome that hold messages of the table."""
         self.estimate = Estimate(prices)
-        """Of the messages to send, once they are decided."""
         self._repeats = 0
         self._fingerprint = Fingerprint()
         self._composer = composer
@@ -105,13 +104,9 @@ class CheckedTable:
             self._repeats = count_repeats(campaign, self.spool, stop)
 
     def _held(self, campaign: CampaignReader, keys: list[bytes], *, resends: bool) -> list[Status]:
-        """Return the status of messages by who holds them.
-
-        A message that a live process has claimed may still go either way, and counts as unknown. One of a superseded
-        request is sent again, whatever the policy is by now.
-        """
+        """Return the status of messages by who holds them: a live claim, which may go either way, counts as unknown."""
         holders, again = campaign.look(keys)
-        statuses = dict.fromkeys(again, Status.AGAIN)
+        statuses = dict.fromkeys(again, Status.AGAIN)  # whatever the policy is by now
         for key, holder in holders.items():
             if holder.state == ACCEPTED:
                 statuses[key] = Status.ACCEPTED if holder.mine else Status.ALREADY_SENT

@@ -67,10 +67,7 @@ class Estimate:
                 self.characters[character] += each["counts"]
 
     def forcing(self) -> list[dict[str, Any]]:
-        """Return the most frequent characters that make texts UCS-2, and the number of messages with each.
-
-        The character itself may be one that no terminal shows and no database stores.
-        """
+        """Return the most frequent characters that make texts UCS-2, by name: databases do not store every one."""
         ordered = sorted(self.characters.items(), key=lambda counted: (-counted[1], counted[0]))[:MOST_SHOWN]
         return [
             {"code": f"U+{ord(each):04X}", "name": unicodedata.name(each, "no name"), "messages": count}

@@ -16,12 +16,7 @@ Price: TypeAlias = "float | Decimal | str"
 
 
 class Prices:
-    """Credits for SMS parts, as exact decimals: sums of floats are off by a little.
-
-    :param cost_per_part: one price for all, 0 or more; or prices by the first digits of the number, with country code
-        and with or without a plus: ``{"27": 1, "44": 2.5, "": 3}``. The longest prefix that fits counts; ``""`` is for
-        all other numbers. A float counts as it reads: ``0.1`` is a tenth.
-    """
+    """Credits for SMS parts, as exact decimals: a float counts as it reads, and prefixes with or without a plus."""
 
     def __init__(self, cost_per_part: Price | Mapping[str, Price] = 1) -> None:
         by_prefix = cost_per_part if isinstance(cost_per_part, Mapping) else {"": cost_per_part}

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.recipients.batches import Source
 
-_USED_BY = "suppress"
 _NUMBER = "destination"
 _OF_REPORT = {"row", _NUMBER, "status", "reason", "request_id", "event_id", "sent_at"}
 """The columns of a row report."""
@@ -35,7 +34,6 @@ _OF_REPORT = {"row", _NUMBER, "status", "reason", "request_id", "event_id", "sen
 _ENDING = 10**7
 _ARGENTINE_MOBILE, _NINE = 549, 495 * 10**10
 """What an Argentine mobile begins with before its ten digits, and the difference that the 9 makes."""
-_LONGEST_CODE = 3
 _POWERS = 10 ** np.arange(16, dtype=np.int64)
 
 
@@ -72,7 +70,7 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     former: list[npt.NDArray[np.int64]] = []
     for batch in source.batches(check=lambda schema: _column_of_numbers(schema, destination_column)):
         name = _column_of_numbers(batch.schema, destination_column)
-        column = column_of(batch, name, _USED_BY)
+        column = column_of(batch, name, "suppress")
         # A report has country codes without a plus: a number from abroad could be read as one of the region's own.
         is_report = set(batch.schema.names) >= _OF_REPORT
         cleaned = clean_destinations(column, None if is_report else default_region)
@@ -91,24 +89,21 @@ def _column_of_numbers(schema: pa.Schema, wanted: str) -> str:
     found = alike(schema.names, wanted) or alike(schema.names, _NUMBER) or schema.names
     if len(found) != 1:
         raise ColumnError(
-            f"{_USED_BY}: the list has {'several columns' if alike(schema.names, wanted) else 'no column'} {wanted!r}; "
+            f"suppress: the list has {'several columns' if alike(schema.names, wanted) else 'no column'} {wanted!r}; "
             f"{names_of(schema)}. Name the column with the numbers {wanted!r}, or pass it alone"
         )
-    require_numbers(schema.field(found[0]), _USED_BY)
+    require_numbers(schema.field(found[0]), "suppress")
     return str(found[0])
 
 
 def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:
-    """Return clean numbers as integers, which keep every digit: no number begins with a zero.
-
-    Many leave out the 9 of an Argentine mobile, and it is left out here.
-    """
+    """Return clean numbers as integers, without the 9 of Argentine mobiles, which many leave out."""
     numbers = integers(destinations.cast(pa.int64()))
     return np.where(numbers // 10**10 == _ARGENTINE_MOBILE, numbers - _NINE, numbers)
 
 
 def _endings(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the country code and the last seven digits of each number as one integer."""
-    beginnings = numbers // _POWERS[np.maximum(np.searchsorted(_POWERS, numbers, "right") - _LONGEST_CODE, 0)]
+    beginnings = numbers // _POWERS[np.maximum(np.searchsorted(_POWERS, numbers, "right") - 3, 0)]
     endings: npt.NDArray[np.int64] = CODES[beginnings] * _ENDING + numbers % _ENDING
     return endings

@@ -15,7 +15,6 @@ from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.values import is_missing, plain_text, tidy_text
 
-USED_BY = "message"
 _RENDERED_LIST = re.compile(r"""[\[({]\s*['"].*['"]\s*,?\s*[\])}]|\[\]|\(\)""", re.DOTALL)
 """A list of names as a template renders it to text. A name in brackets, such as ``[VIP]``, has no quotes there."""
 
@@ -28,36 +27,29 @@ class Field(NamedTuple):
 
 
 def parse_template(text: Any) -> list[str | Field]:
-    """Return the pieces of a template, in order.
-
-    :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
-    """
+    """Return the pieces of a template, in order."""
     if not isinstance(text, str):
-        raise TemplateError(f"{USED_BY} must be a text, not {type(text).__name__}")
+        raise TemplateError(f"message must be a text, not {type(text).__name__}")
     pieces: list[str | Field] = []
     try:
         parsed = list(Formatter().parse(text))
     except ValueError as error:
-        raise TemplateError(f"{USED_BY} is not a template: {error}. Write a literal brace twice") from None
+        raise TemplateError(f"message is not a template: {error}. Write a literal brace twice") from None
     for literal, column, spec, conversion in parsed:
         if literal:
             pieces.append(literal)
         if column is None:
             continue
         if not column:
-            raise TemplateError(f"{USED_BY}: a field has no name; write the name of a column in it: {{first_name}}")
+            raise TemplateError("message: a field has no name; write the name of a column in it: {first_name}")
         if conversion:
-            raise TemplateError(f"{USED_BY}: {{{column}!{conversion}}} has a conversion; only a format is allowed")
+            raise TemplateError(f"message: {{{column}!{conversion}}} has a conversion; only a format is allowed")
         pieces.append(Field(column, spec or ""))
     return pieces
 
 
 def check_message(message: Any) -> list[str | Field]:
-    """Return the pieces of a message, and refuse one that could not be written for any row.
-
-    :raises TemplateError: it is not a valid template, is blank, has half a character, as a text that was cut within one
-        does, or is a word for a missing value.
-    """
+    """Return the pieces of a message, and refuse one that could not be written for any row."""
     pieces = parse_template(message)
     try:
         message.encode()
@@ -95,11 +87,7 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
 
 
 def read_groups(given: Any) -> list[str]:
-    """Return the names of groups as a list, as they are written, each once.
-
-    :raises InputError: there is no name, or one is empty, has blanks around it, is the text of a list, or differs from
-        another only in its capitals: it could miss the group that is meant, or reach one group twice.
-    """
+    """Return the names of groups as they are written, each once, and refuse any that could miss its group."""
     groups = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
         raise InputError("groups must be at least one group's name, and no name may be empty")

@@ -43,13 +43,10 @@ def messages_to_send(
 
     A ledger is a tree of keys, and keys are random: a claim writes a page of the tree for each message, unless messages
     are claimed in the order of their keys. So after the first rows, each block is ordered by key. The blocks grow with
-    the tree, up to a bound.
+    the tree, up to a bound, unless the task is to stop.
 
-    :param stop: ends the collection of a larger block early.
-    :param size: messages a request; the last one may have fewer.
-    :param keep_order: yield the messages in the order of the source.
     :param most: the last status, as checked, of the messages that are yielded.
-    :param held: takes keys, and returns those that a request holds by now; None means that nobody is asked.
+    :param held: returns those of some keys that a request holds by now; None means that nobody is asked.
     """
     read = nbytes = gathered = 0
     some: list[pa.RecordBatch] = []

@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.keys import KEY_TYPE, is_binary, message_keys
 from airflow_provider_sms.messages.parts import BASIC, SEPTETS_PART, SEPTETS_SINGLE, count_parts, is_gsm
 from airflow_provider_sms.messages.spool import SCHEMA
@@ -26,12 +24,11 @@ from airflow_provider_sms.recipients.columns import (
     mask,
     strings,
     tidy,
-    type_words,
-    valid_rows,
     value_type,
     without_missing,
+    wrong_type,
 )
-from airflow_provider_sms.recipients.numbers import can_hold_numbers, clean_destinations
+from airflow_provider_sms.recipients.numbers import clean_destinations, require_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,28 +58,17 @@ class Composer:
         self._default_region = default_region
         self._key_columns = tuple(key_columns or ())
         self.keyed_by_text = key_columns is None
-        """Whether the text identifies a message together with its destination."""
         self.columns = list(dict.fromkeys([destination_column, *self._text.columns, *self._key_columns]))
         """The columns that are read, each once, the destination first."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that all columns exist and have usable types, before any row is read."""
-        if not schema.names:
-            return  # an empty list of rows has no columns, and lacks none
-        kind = field_of(schema, self._destination_column, "destination_column").type
-        if not can_hold_numbers(kind):
-            raise ColumnError(
-                f"destination_column: {mask_numbers_in(self._destination_column)!r} is of type {type_words(kind)}; "
-                "phone numbers are text or numbers"
-            )
+        """Check that all columns exist and have usable types, before a row of theirs is read."""
+        require_numbers(field_of(schema, self._destination_column, "destination_column"), "destination_column")
         self._text.check(schema)
         for name in self._key_columns:
-            kind = field_of(schema, name, "key_columns").type
-            if not (is_value(value_type(kind)) or is_binary(value_type(kind))):
-                raise ColumnError(
-                    f"key_columns: {mask_numbers_in(name)!r} is of type {type_words(kind)}, which cannot identify a "
-                    "message"
-                )
+            column = field_of(schema, name, "key_columns")
+            if not (is_value(value_type(column.type)) or is_binary(value_type(column.type))):
+                raise wrong_type(column, "key_columns", "which cannot identify a message")
 
     def compose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a batch as :data:`~airflow_provider_sms.messages.spool.SCHEMA` has them."""
@@ -90,10 +76,10 @@ class Composer:
         cleaned, texts = clean_destinations(numbers, self._default_region), self._text.render(batch)
         reasons = cleaned.reasons
         columns = pc.if_else(pc.is_null(reasons), constant(None), constant(self._destination_column))
-        if faults := [*self._faults_of_texts(batch, texts), *self._faults_of_keys(batch)]:
+        if faults := list(self._faults(batch, texts)):
             reasons = pc.coalesce(reasons, first_reason(*((rows, reason) for rows, _, reason in faults)))
             columns = pc.coalesce(columns, first_reason(*((rows, column) for rows, column, _ in faults)))
-        valid = mask(~valid_rows(reasons))
+        valid = mask(chosen(pc.is_null(reasons)))
         texts = pc.if_else(valid, texts, constant(None))
         # Invalid rows are digested and counted, too, as if they had an empty text: a case less.
         contents = pc.fill_null(texts, constant(""))
@@ -116,14 +102,12 @@ class Composer:
             schema=SCHEMA,
         )
 
-    def _faults_of_texts(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[Fault]:
+    def _faults(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[Fault]:
         blank = pc.equal(pc.utf8_trim_whitespace(texts), constant(""))
         if pc.any(blank).as_py():
             yield blank, self._text.columns[0], "the text is empty"
         if texts.null_count:
             yield from self._text.faults(batch)
-
-    def _faults_of_keys(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         for name in self._key_columns:
             if (found := too_large(column_of(batch, name, "key_columns"))) is not None:
                 yield found[0], name, found[1]

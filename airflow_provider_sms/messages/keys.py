@@ -9,8 +9,6 @@ and 1.00 are ``1``), dates and times as ISO 8601 without trailing zeros or a tim
 values in hexadecimal. Text is tidied, and counts as the number, date, time or boolean that it reads as; digits after
 a leading zero are a code. So it does not matter in which width, unit, encoding or file format a column was stored. Null
 is a value of its own, and NaN counts as null. The names of the columns play no part; their order does.
-
-**Group keys** identify a text to groups. A **fingerprint** identifies a plan, whatever the order of its rows.
 """
 
 from __future__ import annotations
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-
 KEY_BYTES = 16
-"""The size of a message key."""
 KEY_TYPE = pa.binary(KEY_BYTES)
 
 _BY_TEXT = blake2b(digest_size=KEY_BYTES, person=b"sms: text")
@@ -49,12 +45,7 @@ _END_OF_TIME = r"(?:(?: 00:00:00)?(?:\.0+)?|(\.[0-9]*[1-9])0+)(Z?)$"
 def message_keys(
     destinations: pa.Array, contents: pa.Array, key_values: Sequence[pa.Array] | None = None
 ) -> list[bytes]:
-    """Return the key of each message: a digest of its destination and text, or of its destination and key values.
-
-    :param destinations: digits with country code.
-    :param key_values: the key columns, each with a value for every message. None means that the text identifies a
-        message, and an empty list that the destination alone does.
-    """
+    """Return the key of each message: a digest of its destination and text, or of its destination and key values."""
     base, identity = _BY_TEXT, [contents]
     if key_values is not None:
         base, identity = _BY_COLUMNS, [_delimited(canonical(column)) for column in key_values]
@@ -106,11 +97,7 @@ def key_bytes(column: pa.Array) -> memoryview:
 
 
 def key_halves(keys: bytes | memoryview) -> npt.NDArray[np.int64]:
-    """Return both halves of each key as integers. The first one is enough to tell the keys of a table apart.
-
-    :param keys: one after the other.
-    :returns: of shape (keys, 2).
-    """
+    """Return both halves of each key as integers, a row each. The first is enough to tell the keys of a table apart."""
     return np.frombuffer(keys, np.int64).reshape(-1, 2)
 
 
@@ -133,7 +120,7 @@ class Fingerprint:
         """Of the first halves, of the second ones, and of the keys; what does not fit is dropped."""
 
     def add(self, keys: bytes | memoryview) -> None:
-        """Add the keys of some messages, 16 bytes each, one after the other."""
+        """Add the keys of some messages, one after the other."""
         halves = key_halves(keys)
         self._sums += [*halves.sum(axis=0), len(halves)]
 

@@ -2,6 +2,7 @@
 
 A text is sent in septets if all its characters are in the GSM alphabet or its extension table, else in UCS-2.
 One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 153 or 67: each has a header.
+A module of its own, since it is all that the sandbox shares with the package.
 """
 
 from __future__ import annotations
@@ -31,11 +32,7 @@ _parts_of_units = re.compile(rb"(?:..){0,%d}[^\xd8-\xdb]." % (UNITS_PART - 1), r
 
 
 def count_parts(text: str) -> int:
-    """Return the SMS parts that a text takes; the service charges for each.
-
-    :param text: of any length.
-    :returns: at least 1, also for an empty text.
-    """
+    """Return the SMS parts that a text takes, at least 1; the service charges for each."""
     if is_gsm(text):
         septets = text.translate(_ESCAPED)
         return 1 if len(septets) <= SEPTETS_SINGLE else len(_parts_of_septets(septets))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceUnavailableError
 from airflow_provider_sms.messages.keys import KEY_TYPE, key_bytes, key_halves
-from airflow_provider_sms.recipients.columns import are_in, mask, valid_rows
+from airflow_provider_sms.recipients.columns import are_in, chosen, mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,16 +66,13 @@ class Status(IntEnum):
 
 
 class CheckedRows(NamedTuple):
-    """Some rows of the table, in its order.
-
-    :param first: index in the source of the first of them, from 0.
-    :param columns: as :data:`SCHEMA` has them.
-    :param statuses: their :class:`Status`, which can be set here.
-    """
+    """Some rows of the table, in its order."""
 
     first: int
+    """The index in the source of the first of them, from 0."""
     columns: pa.RecordBatch
     statuses: npt.NDArray[np.uint8]
+    """Their :class:`Status`, which can be set here."""
 
     def where(self, which: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], pa.RecordBatch]:
         """Return some of the rows: their indices in the source, and their columns."""
@@ -83,10 +80,7 @@ class CheckedRows(NamedTuple):
 
 
 class CheckedSpool:
-    """Checked rows, written once and read as often as needed. Close it to free its room on disk.
-
-    :raises SourceUnavailableError: the folder for temporary files has no room; a retry may succeed.
-    """
+    """Checked rows, written once and read as often as needed. Close it to free its room on disk."""
 
     def __init__(self) -> None:
         self.statuses = np.empty(0, np.uint8)
@@ -141,7 +135,7 @@ class CheckedSpool:
         first = 0
         for batch in self._read(pa.ipc.IpcReadOptions(included_fields=[SCHEMA.get_field_index("key")])):
             keys = batch.column("key")
-            yield np.flatnonzero(valid_rows(keys)) + first, key_halves(key_bytes(keys.drop_null()))[:, 0]
+            yield np.flatnonzero(chosen(keys.is_valid())) + first, key_halves(key_bytes(keys.drop_null()))[:, 0]
             first += len(batch)
 
     def _read(self, options: pa.ipc.IpcReadOptions) -> Iterator[pa.RecordBatch]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import ColumnError, TemplateError
-from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.arguments import USED_BY, Field, parse_template
+from airflow_provider_sms.exceptions import TemplateError
+from airflow_provider_sms.messages.arguments import Field, parse_template
 from airflow_provider_sms.recipients.columns import (
     beyond_calendar,
     by_value,
@@ -24,10 +22,10 @@ from airflow_provider_sms.recipients.columns import (
     mask,
     missing_words,
     tidy,
-    type_words,
     value_type,
     whole_floats,
     without_missing,
+    wrong_type,
 )
 from airflow_provider_sms.recipients.values import (
     LOST_FROM,
@@ -56,26 +54,24 @@ NO_DATE = "not a date or time such as 2026-03-01 or 2026-03-01 09:30:00, which t
 # With more digits after the point the text of an Arrow decimal may have an exponent.
 _is_fixed_point = re.compile(r"(?P<thousands>,?)\.(?P<digits>[0-6])f").fullmatch
 _UNGROUPED = r"^([0-9]+)([0-9]{3})([.,]|$)"
+_joins_values = re.compile("}[\u0300-\u036f\u200c\u200d\ufe0e\ufe0f]|[\u200c\u200d]{").search
+"""A sign beside a field that joins its value, such as U+200C before a Persian plural: whole texts are tidied then."""
 # Below this, a product of a float and a power of ten is off by less than 0.0002.
 _SCALED_LIMIT = 2.0**40
-
 
 Fault: TypeAlias = tuple[pa.Array, str, str]
 """A reason why some rows have no text: whether each row has the fault (null counts as False), its column, and words."""
 
 
 class Template:
-    """A text with places for the values of columns, in the syntax of :meth:`str.format`.
+    """A text in the syntax of :meth:`str.format`, whose fields are the names of columns; no repr and no error shows it.
 
-    A field is the exact name of a column, so ``{a.b}`` names the column ``a.b``, and may have a format, as in
-    ``{amount:.2f}``. Without one, a whole number reads as such, even in a float column: ``120``. Literal braces are
-    doubled. The text appears in no repr and in no error.
+    Any name is taken literally: ``{a.b}`` is the value of the column ``a.b``.
     """
 
     def __init__(self, text: str) -> None:
-        pieces = parse_template(text)
-        self._joins = _joins_values(pieces)
-        self._pieces = pieces if self._joins else parse_template(tidy_text(text))
+        self._joins = _joins_values(text) is not None
+        self._pieces = parse_template(text if self._joins else tidy_text(text))
         self._fields = [piece for piece in self._pieces if isinstance(piece, Field)]
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
         """The columns that the text needs, in order, each once."""
@@ -83,21 +79,18 @@ class Template:
     def check(self, schema: pa.Schema) -> None:
         """Check that the columns exist and that their values can be written as text."""
         for field in self._fields:
-            column = field_of(schema, field.column, USED_BY)
+            column = field_of(schema, field.column, "message")
             kind = value_type(column.type)
             if not is_value(kind):
-                raise ColumnError(
-                    f"{USED_BY}: column {mask_numbers_in(field.column)!r} is of type {type_words(column.type)}, which "
-                    "has no form as text"
-                )
+                raise wrong_type(column, "message", "which has no form as text")
             if field.spec and not _fits(kind, field.spec):
                 raise TemplateError(
-                    f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r} of type {kind}. Write "
+                    f"message: the format {field.spec!r} does not fit column {field.column!r} of type {kind}. Write "
                     f"{{{field.column}}}, or a format such as {{{field.column}:.2f}} or {{{field.column}:%d %B}}"
                 )
             if pa.types.is_decimal(kind) and kind.scale > 0 and not sets_decimals(field.spec):
                 raise TemplateError(
-                    f"{USED_BY}: column {field.column!r} holds decimals ({column.type}), and 12.5 could be meant to "
+                    f"message: column {field.column!r} holds decimals ({column.type}), and 12.5 could be meant to "
                     "read 12.5 or 12.50. Name the number of digits: "
                     f"{{{field.column}:.{max(kind.scale, 2)}f}}"
                 )
@@ -113,7 +106,7 @@ class Template:
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         """Yield the reasons why rows have no text, the most telling one of each column first."""
         for field in self._fields:
-            yield from _faults_of(batch, field.column, USED_BY)
+            yield from _faults_of(batch, field.column, "message")
             reason = NO_NUMBER if is_number_format(field.spec) else NO_DATE
             yield pc.is_null(_texts(batch, field)), field.column, reason
 
@@ -123,16 +116,12 @@ class TextColumn:
 
     def __init__(self, column: str) -> None:
         self.columns = (column,)
-        """The column alone."""
 
     def check(self, schema: pa.Schema) -> None:
         """Check that the column exists and holds text."""
-        kind = field_of(schema, self.columns[0], "content_column").type
-        if not is_text(value_type(kind)) and not pa.types.is_null(kind):
-            raise ColumnError(
-                f"content_column: column {mask_numbers_in(self.columns[0])!r} is of type {type_words(kind)}, which is "
-                "not text"
-            )
+        column = field_of(schema, self.columns[0], "content_column")
+        if not is_text(value_type(column.type)) and not pa.types.is_null(column.type):
+            raise wrong_type(column, "content_column", "which is not text")
 
     def render(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the text of each row, tidied, with its line breaks; null where there is none."""
@@ -169,12 +158,6 @@ def without_too_large(column: pa.Array) -> pa.Array:
     return column if found is None else pc.if_else(found[0], pa.nulls(1, column.type)[0], column)
 
 
-def _joins_values(pieces: list[str | Field]) -> bool:
-    """Return whether a character beside a field joins the value, such as U+200C before the plural of a Persian word."""
-    edges = [character for piece in pieces if isinstance(piece, str) for character in (piece[:1], piece[-1:])]
-    return len(pieces) > 1 and any(unicodedata.category(each) in {"Cf", "Mn", "Mc", "Me"} for each in edges if each)
-
-
 def _fits(kind: pa.DataType, spec: str) -> bool:
     """Return whether values of a type can be written in a format; a text may hold a number, a date or a time."""
     fits_value = is_number_format(spec) or "%" in spec
@@ -197,7 +180,7 @@ def _faults_of(batch: pa.RecordBatch, name: str, used_by: str) -> Iterator[Fault
 
 def _texts(batch: pa.RecordBatch, field: Field) -> pa.Array:
     """Write the values of a column; null for those that are missing or do not fit the format."""
-    column, spec, types = column_of(batch, field.column, USED_BY), field.spec, pa.types
+    column, spec, types = column_of(batch, field.column, "message"), field.spec, pa.types
     kind = column.type
     if is_text(kind):
         values = without_too_large(without_missing(tidy(column)))
@@ -230,21 +213,15 @@ def _in_python_types(column: pa.Array) -> pa.Array:
 
 
 def write_numbers(column: pa.Array, spec: str) -> pa.Array:
-    """Write numbers as :func:`~airflow_provider_sms.recipients.values.write` does, where that is certain.
+    """Write numbers in common formats, the whole column at once: amounts one by one make a send a sixth slower.
 
-    Common formats are written for the whole column at once: amounts one by one make a send a sixth slower.
-
-    :param column: of integers, 64-bit floats or decimals.
-    :returns: strings, null for null and for numbers that :func:`write` must write.
+    Null stands where :func:`~airflow_provider_sms.recipients.values.write` must write: the format is another one, or
+    the number is negative, large, or nearly midway between two texts.
     """
     fixed_point = _is_fixed_point(spec)
-    if fixed_point:
-        return _write_fixed(column.cast(pa.float64(), safe=False), int(fixed_point["digits"]), fixed_point["thousands"])
-    return pa.nulls(len(column), pa.string()) if spec else whole_floats(column).cast(pa.string())
-
-
-def _write_fixed(column: pa.Array, decimals: int, thousands: str) -> pa.Array:
-    """Write floats rounded to some digits after the point; null for those negative, large, or nearly midway."""
+    if fixed_point is None:
+        return pa.nulls(len(column), pa.string()) if spec else whole_floats(column).cast(pa.string())
+    column, decimals = column.cast(pa.float64(), safe=False), int(fixed_point["digits"])
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset : column.offset + len(column)]
     with np.errstate(all="ignore"):
         scaled = values * 10.0**decimals
@@ -254,6 +231,6 @@ def _write_fixed(column: pa.Array, decimals: int, thousands: str) -> pa.Array:
     np.copyto(digits[:, 0], rounded, where=sure, casting="unsafe")
     texts = pa.Array.from_buffers(pa.decimal128(19, decimals), len(values), [None, pa.py_buffer(digits)])
     texts = texts.cast(pa.string())
-    while thousands and pc.any(pc.match_substring_regex(texts, _UNGROUPED)).as_py():
+    while fixed_point["thousands"] and pc.any(pc.match_substring_regex(texts, _UNGROUPED)).as_py():
         texts = pc.replace_substring_regex(texts, _UNGROUPED, r"\1,\2\3")
     return pc.if_else(pc.and_(mask(sure), pc.is_valid(column)), texts, constant(None))

@@ -26,10 +26,8 @@ _FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{8})-(\d{1,15})-(\d{1,40}(?:\.\d{1,
 class PlanId(NamedTuple):
     """What a person approves: digests of the table's messages and of campaign and options, and the figures shown.
 
-    Nothing but these figures changes when people are texted or opt out.
-
-    :param last_request: the last request of the ledger when the plan was made; what the task sends later counts
-        against the figures. 0 where no ledger was read.
+    Nothing but these figures changes when people are texted or opt out. What the task sends after ``last_request``, 0
+    where no ledger was read, counts against them.
     """
 
     table: str
@@ -46,10 +44,7 @@ class PlanId(NamedTuple):
 
     @classmethod
     def read(cls, written: object) -> PlanId:
-        """Return the id that :meth:`__str__` wrote.
-
-        :raises InputError: it is none, whatever it is instead, which is not shown.
-        """
+        """Return the id that :meth:`__str__` wrote; an error does not show what was written instead."""
         found = _FORM.fullmatch(written) if isinstance(written, str) else None
         if found is None:
             raise InputError(
@@ -62,12 +57,7 @@ class PlanId(NamedTuple):
         return f"{self.table}-{self.options}-{self.messages}-{self.cost:f}-{self.last_request}"
 
     def require(self, plan: PlanId, sent: int, sent_cost: Decimal) -> None:
-        """Refuse a plan that is not the approved one: of another table, with more messages, or dearer.
-
-        :param sent: messages that the task has sent since the approved plan was made, or may have.
-        :param sent_cost: credits that these were expected to cost.
-        :raises InputError: says what differs.
-        """
+        """Refuse a plan of another table, with more messages, or dearer; what may have been sent since counts, too."""
         messages, cost = plan.messages + sent, plan.cost + sent_cost
         beside = f" with {counted(sent, 'message')} that this task has sent since" if sent else ""
         if plan.table != self.table:

@@ -1,12 +1,9 @@
 """Changed texts and repeats: recipients who have had a text of the campaign, and would now get another one.
 
-A text is part of a message, so another wording is another message.
-
 A retry whose message holds the time of day has new keys, which the ledger has never seen: it would text everybody
 twice. So before the first request the table is compared with the claims of earlier attempts of its task instance.
 
-A *repeat* is a text from another task, or from another run of the task. It may be intended, so it is only counted. A
-*duplicate* is something else, the same message in two rows of a table: :mod:`~airflow_provider_sms.messages.keys`.
+A *repeat* is a text from another task, or from another run of the task. It may be intended, so it is only counted.
 """
 
 from __future__ import annotations
@@ -53,15 +50,15 @@ def refuse_changed_texts(messages: Messages, ledger: CampaignLedger, stop: StopF
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
     attempt of this task instance claimed is no longer in the table, or is of another campaign, and the same recipient
-    has a message in the table that nobody claimed. The comparison takes 8 bytes of memory for each row of the table and
-    each message that is gone, and nothing on a first attempt.
-
-    :param messages: of the table, but for suppressed ones.
-    :raises InputError: texts have changed; names their count, and what to do.
-    :raises StoppedError: the comparison was stopped.
-    :raises LedgerError: the ledger cannot be read.
+    has a message in the table that nobody claimed. A first attempt does not read the table.
     """
-    gone, changed = distinct(_destinations_gone(messages, ledger, stop)), 0
+    pieces, table, changed = [], None, 0
+    with closing(ledger.earlier()) as blocks:
+        for halves, destinations, is_here in blocks:
+            stop.require_running()
+            table = _keys_of(messages) if table is None else table
+            pieces.append(destinations[~(is_here & are_in(table, halves))])
+    gone = distinct(pieces)
     for keys, numbers in messages() if len(gone) else ():
         stop.require_running()
         of_same_people = np.frombuffer(keys, f"V{KEY_BYTES}")[are_in(gone, numbers)].tolist()
@@ -78,25 +75,11 @@ def refuse_changed_texts(messages: Messages, ledger: CampaignLedger, stop: StopF
         )
 
 
-def _destinations_gone(messages: Messages, ledger: CampaignLedger, stop: StopFlag) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the destinations of messages that earlier attempts hold and that the table no longer has."""
-    table = None
-    with closing(ledger.earlier()) as blocks:
-        for halves, destinations, is_here in blocks:
-            stop.require_running()
-            table = _keys_of(messages) if table is None else table
-            yield destinations[~(is_here & are_in(table, halves))]
-
-
 def count_repeats(campaign: CampaignReader, spool: CheckedSpool, stop: StopFlag) -> int:
     """Return how many of the people about to be texted have had another text of the campaign.
 
     A text counts if another task or run sent it, or may have, and the table does not hold it as well: a person with
-    several messages in one table gets them on purpose. The messages of the campaign are read once, a block at a time,
-    and only where others hold any.
-
-    :raises StoppedError: the count was stopped.
-    :raises LedgerError: the ledger cannot be read.
+    several messages in one table gets them on purpose.
     """
     if not campaign.has_others():
         return 0

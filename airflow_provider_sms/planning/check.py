@@ -21,13 +21,13 @@ from airflow_provider_sms.messages.spool import CheckedSpool, Status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
+from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.plan import Plan
 from airflow_provider_sms.recipients.columns import constant
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.holders import CampaignReader
     from airflow_provider_sms.messages.compose import Composer
-    from airflow_provider_sms.planning.limits import Limits
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
     from airflow_provider_sms.recipients.batches import Source
@@ -39,23 +39,16 @@ _THREADS = 2
 
 
 class CheckedTable:
-    """Everything known about a table before the first request.
-
-    :param composer: makes messages of its rows.
-    :param prices: those of an SMS part.
-    """
+    """Everything known about a table before the first request."""
 
     def __init__(self, composer: Composer, prices: Prices) -> None:
         self.invalid = InvalidRows("cannot be texted")
-        """Rows that cannot be texted."""
         self.spool = CheckedSpool()
-        """The rows that were checked."""
         self.counts: Counter[Status] = Counter()
         """Rows by status, once they are decided."""
         self.held_by: set[int] = set()
         """Requests without an outcome that hold messages of the table."""
         self.estimate = Estimate(prices)
-        """The estimate of the messages to send."""
         self._repeats = 0
         self._fingerprint = Fingerprint()
         self._composer = composer
@@ -66,15 +59,8 @@ class CheckedTable:
         return self.counts[Status.FREE] + self.counts[Status.AGAIN]
 
     def read(self, source: Source, stop: StopFlag, limits: Limits | None = None) -> None:
-        """Read and compose every row.
-
-        :param stop: ends the check early.
-        :raises LimitError: the source has too few or too many rows; a batch beyond them may be read.
-        :raises StoppedError: the check was stopped.
-        :raises ColumnError: a column is missing.
-        :raises SourceError: the source cannot be read.
-        :raises TemplateError: the template does not fit a column.
-        """
+        """Read and compose every row, and refuse too many of them soon: a batch beyond the limit may be read."""
+        limits = limits or Limits()
         batches = source.batches(self._composer.columns, self._composer.check)
         with ThreadPoolExecutor(_THREADS) as threads:
             while some := list(islice(batches, _THREADS)):
@@ -84,11 +70,9 @@ class CheckedTable:
                     columns, reasons, destinations = map(rows.column, ("column", "reason", "destination"))
                     of_number = pc.equal(columns, constant(self._composer.columns[0]))
                     self.invalid.add(columns, reasons, pc.if_else(of_number, destinations, constant(None)))
-                    if limits is not None:
-                        limits.check_rows(self.invalid.rows)
+                    limits.check_rows(self.invalid.rows)
         pa.default_memory_pool().release_unused()  # what the threads would keep
-        if limits is not None:
-            limits.check_enough(self.invalid.rows)
+        limits.check_enough(self.invalid.rows)
         self.spool.finish()
 
     def decide(
@@ -99,15 +83,7 @@ class CheckedTable:
         *,
         resends: bool = False,
     ) -> None:
-        """Set the status of each row, and count the messages to send and what they cost.
-
-        :param suppressed: numbers that are not texted; None means no number.
-        :param campaign: as the ledger knows it; None means that the ledger is not asked.
-        :param resends: whether messages whose outcome is unknown are sent again.
-        :raises StoppedError: the check was stopped.
-        :raises LedgerError: the ledger cannot be read.
-        :raises InputError: there is no price for a number.
-        """
+        """Set the status of each row, and count the messages to send; without a campaign the ledger is not asked."""
         looks = campaign is not None and campaign.is_used()
         for rows in self.spool.batches():
             stop.require_running()
@@ -128,13 +104,9 @@ class CheckedTable:
             self._repeats = count_repeats(campaign, self.spool, stop)
 
     def _held(self, campaign: CampaignReader, keys: list[bytes], *, resends: bool) -> list[Status]:
-        """Return the status of messages by who holds them.
-
-        A message that a live process has claimed may still go either way, and counts as unknown. One of a superseded
-        request is sent again, whatever the policy is by now.
-        """
+        """Return the status of messages by who holds them: a live claim, which may go either way, counts as unknown."""
         holders, again = campaign.look(keys)
-        statuses = dict.fromkeys(again, Status.AGAIN)
+        statuses = dict.fromkeys(again, Status.AGAIN)  # whatever the policy is by now
         for key, holder in holders.items():
             if holder.state == ACCEPTED:
                 statuses[key] = Status.ACCEPTED if holder.mine else Status.ALREADY_SENT
@@ -149,7 +121,7 @@ class CheckedTable:
             id=self._fingerprint.hexdigest(),
             campaign=campaign,
             rows=self.invalid.rows,
-            invalid=dict(self.invalid.reasons.most_common()),
+            invalid=self.invalid.reasons,
             duplicate=self.counts[Status.DUPLICATE],
             suppressed=self.counts[Status.SUPPRESSED],
             already_sent=self.counts[Status.ALREADY_SENT] + self.counts[Status.ACCEPTED],

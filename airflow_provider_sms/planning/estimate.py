@@ -32,13 +32,10 @@ _SEPTETS = f"[{re.escape(BASIC + EXTENSION)}]"
 class Estimate:
     """Figures about messages; they hold no text and no phone number.
 
-    :param prices: those of an SMS part.
     :param cost: credits, by these prices; the service may charge differently.
-    :param ucs2_messages: of the messages, those in UCS-2, since they have a character outside the GSM alphabet.
-    :param ucs2_parts: their SMS parts.
-    :param most_parts: SMS parts of the message that takes the most.
     :param most_parts_row: index in the source of the first message with so many; None means that there is no message.
     :param characters: characters outside the GSM alphabet (GSM 03.38), each with the number of messages that have it.
+        Such messages are in UCS-2.
     """
 
     prices: Prices
@@ -52,11 +49,7 @@ class Estimate:
 
     @own_decimals()
     def add(self, rows: npt.NDArray[np.int64], messages: pa.RecordBatch) -> None:
-        """Count some messages.
-
-        :param rows: their indices in the source.
-        :raises InputError: there is no price for a number.
-        """
+        """Count some messages; ``rows`` are their indices in the source."""
         contents, parts = messages.column("content"), integers(messages.column("parts"))
         if not len(rows):
             return
@@ -74,11 +67,7 @@ class Estimate:
                 self.characters[character] += each["counts"]
 
     def forcing(self) -> list[dict[str, Any]]:
-        """Return the ``code`` and ``name`` of the characters that make texts UCS-2, the most frequent first.
-
-        :returns: each with ``messages``, the number of those that contain it. The character itself may be one that no
-            terminal shows and no database stores.
-        """
+        """Return the most frequent characters that make texts UCS-2, by name: databases do not store every one."""
         ordered = sorted(self.characters.items(), key=lambda counted: (-counted[1], counted[0]))[:MOST_SHOWN]
         return [
             {"code": f"U+{ord(each):04X}", "name": unicodedata.name(each, "no name"), "messages": count}

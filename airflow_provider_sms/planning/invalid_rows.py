@@ -9,11 +9,9 @@ import numpy as np
 
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_number
-from airflow_provider_sms.recipients.columns import mask, valid_rows
+from airflow_provider_sms.recipients.columns import chosen, mask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
 
 MAX_EXAMPLES = 10
@@ -21,16 +19,13 @@ MAX_EXAMPLES = 10
 
 
 class InvalidRows:
-    """The rows of a table that cannot be used, counted by reason, in memory that does not grow with them.
-
-    :param fault: what is wrong with them, for people, such as ``cannot be texted``.
-    """
+    """The rows of a table that cannot be used, counted by reason, in memory that does not grow with them."""
 
     def __init__(self, fault: str) -> None:
         self.rows = 0
         """All rows that were looked at."""
         self.reasons: Counter[str] = Counter()
-        """Why rows are invalid, and how many rows for each reason."""
+        """Invalid rows, by reason."""
         self.examples: list[str] = []
         """The first of them, in words; numbers are masked."""
         self._fault = fault
@@ -41,13 +36,8 @@ class InvalidRows:
         return self.reasons.total()
 
     def add(self, columns: pa.Array, reasons: pa.Array, numbers: pa.Array) -> None:
-        """Look at the next rows.
-
-        :param columns: the column at fault in each row.
-        :param reasons: why it cannot be used; null where it can.
-        :param numbers: as they were written; null where there is none, and where another column is at fault.
-        """
-        is_invalid = valid_rows(reasons)
+        """Look at the next rows, each with the column at fault, the reason and the number, null where there is none."""
+        is_invalid = chosen(reasons.is_valid())
         places = (np.flatnonzero(is_invalid) + self.rows).tolist()
         self.rows += len(reasons)
         if not places:
@@ -60,10 +50,7 @@ class InvalidRows:
                 self.examples.append(f"row {row}, column {column}: {reason}{shown}")
 
     def in_words(self, advice: str = "") -> str:
-        """Return how many rows are invalid and why, and the first of them, one per line.
-
-        :param advice: sentences to put before the rows, without the last full stop.
-        """
+        """Return how many rows are invalid and why, advice without its full stop, and the first rows, one a line."""
         more = self.total - len(self.examples)
         lines = [*self.examples, *([f"and {more} more"] if more else [])]
         counts = f"{self.total} of {self.rows} {by_count(self.rows, 'row')} {self._fault}"
@@ -71,7 +58,6 @@ class InvalidRows:
         return "\n  ".join([first, *lines])
 
 
-def reasons_in_words(reasons: Mapping[str, int]) -> str:
+def reasons_in_words(reasons: Counter[str]) -> str:
     """Return reasons with the number of rows for each, most frequent first: ``7 times no number; 1 time no value``."""
-    ordered = sorted(reasons.items(), key=lambda each: -each[1])
-    return "; ".join(f"{count} {by_count(count, 'time')} {reason}" for reason, count in ordered)
+    return "; ".join(f"{count} {by_count(count, 'time')} {reason}" for reason, count in reasons.most_common())

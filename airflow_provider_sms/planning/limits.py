@@ -87,10 +87,7 @@ class Limits(Arguments):
         return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
 
     def check_rows(self, rows: int) -> None:
-        """Refuse too many rows, while they are being read.
-
-        :raises LimitError: there are more than ``max_rows``.
-        """
+        """Refuse too many rows, while they are being read."""
         if isinstance(self.max_rows, int) and rows > self.max_rows:
             raise LimitError(
                 f"The source has more rows than max_rows={self.max_rows}. Nothing was sent. Is it the right source? "
@@ -98,10 +95,7 @@ class Limits(Arguments):
             )
 
     def check_enough(self, rows: int) -> None:
-        """Refuse too few rows, once all are read.
-
-        :raises LimitError: there are fewer than ``min_rows``.
-        """
+        """Refuse too few rows, once all are read."""
         if isinstance(self.min_rows, int) and rows < self.min_rows:
             raise LimitError(
                 f"The source has {rows} {by_count(rows, 'row')}, fewer than min_rows={self.min_rows}. Nothing was "
@@ -109,10 +103,7 @@ class Limits(Arguments):
             )
 
     def check_invalid(self, invalid: InvalidRows, *, skip_invalid: bool) -> None:
-        """Refuse rows that cannot be texted: any or, where they are left out, all, and more than ``max_invalid``.
-
-        :raises InvalidRowsError: names the count, the reasons and the first rows.
-        """
+        """Refuse rows that cannot be texted: any or, where they are left out, all, and more than ``max_invalid``."""
         limit = self.max_invalid
         allowed = limit * invalid.rows if isinstance(limit, Decimal) else limit
         if not invalid.total:
@@ -128,10 +119,7 @@ class Limits(Arguments):
         raise InvalidRowsError(invalid.in_words(advice))
 
     def check(self, plan: Plan) -> None:
-        """Refuse a plan that texts too many people again, costs too much, or has too long a text.
-
-        :raises LimitError: names the limit, and what to do.
-        """
+        """Refuse a plan that texts too many people again, costs too much, or has too long a text."""
         if isinstance(self.max_repeats, int) and plan.repeats > self.max_repeats:
             more = f"more than max_repeats={self.max_repeats}. Nothing was sent"
             raise LimitError(

@@ -9,6 +9,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.planning.invalid_rows import reasons_in_words
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator
 
     from airflow_provider_sms.planning.estimate import Estimate
@@ -21,16 +22,13 @@ class Plan:
 
     :param id: a digest of the recipients, their texts and the values of the key columns: it changes with any of them,
         and with their order only where that changes which text of a message is sent.
-    :param invalid: by reason.
-    :param unknown: rows whose message may have been sent, or that another process is sending.
-    :param to_send: messages.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
     """
 
     id: str
     campaign: str
     rows: int
-    invalid: dict[str, int]
+    invalid: Counter[str]
     duplicate: int
     suppressed: int
     already_sent: int
@@ -53,8 +51,8 @@ class Plan:
             "id": self.id,
             "campaign": self.campaign,
             "rows": self.rows,
-            "valid": self.rows - sum(self.invalid.values()),
-            "invalid": dict(self.invalid),
+            "valid": self.rows - self.invalid.total(),
+            "invalid": dict(self.invalid.most_common()),
             "duplicate": self.duplicate,
             "suppressed": self.suppressed,
             "already_sent": self.already_sent,
@@ -74,7 +72,7 @@ class Plan:
         estimate = self.estimate
         yield "rows", str(self.rows)
         reasons = f" ({reasons_in_words(self.invalid)})" if self.invalid else ""
-        yield "invalid", f"{sum(self.invalid.values())}{reasons}"
+        yield "invalid", f"{self.invalid.total()}{reasons}"
         yield "duplicate", str(self.duplicate)
         yield "suppressed", str(self.suppressed)
         yield "already sent", str(self.already_sent)

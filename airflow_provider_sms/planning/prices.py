@@ -14,18 +14,9 @@ from airflow_provider_sms.exceptions import InputError
 
 Price: TypeAlias = "float | Decimal | str"
 
-_SHOWN_DIGITS = 4
-"""Digits of a number that an error shows."""
-
 
 class Prices:
-    """Credits for SMS parts, as exact decimals: sums of floats are off by a little.
-
-    :param cost_per_part: one price for all, 0 or more; or prices by the first digits of the number, with country code
-        and with or without a plus: ``{"27": 1, "44": 2.5, "": 3}``. The longest prefix that fits counts; ``""`` is for
-        all other numbers. A float counts as it reads: ``0.1`` is a tenth.
-    :raises InputError: a price is negative or not a number, a prefix is not all digits, or there is no price at all.
-    """
+    """Credits for SMS parts, as exact decimals: a float counts as it reads, and prefixes with or without a plus."""
 
     def __init__(self, cost_per_part: Price | Mapping[str, Price] = 1) -> None:
         by_prefix = cost_per_part if isinstance(cost_per_part, Mapping) else {"": cost_per_part}
@@ -45,31 +36,21 @@ class Prices:
         return self._prices == {"": 1}
 
     def of(self, destination: str, parts: int) -> Decimal:
-        """Return the credits that a message costs.
-
-        :param destination: digits with country code; the first of them, as many as a prefix has, are enough.
-        :param parts: SMS parts that it takes.
-        :raises InputError: there is no price for this number.
-        """
+        """Return the credits that a message costs; as many digits of its number as a prefix has are enough."""
         for length in self._lengths:
             price = self._prices.get(destination[:length])
             if price is not None:
                 return price * parts
         raise InputError(
-            f"cost_per_part has no price for numbers that begin with {destination[:_SHOWN_DIGITS]}: add the first "
+            f"cost_per_part has no price for numbers that begin with {destination[:4]}: add the first "
             "digits of these numbers, or '' for all others"
         )
 
     @own_decimals()
     def total(self, destinations: Sequence[str | None], parts: Sequence[int | None]) -> Decimal:
-        """Return the credits that messages cost together; for one to a group, the least that one SMS part costs.
-
-        :param destinations: digits with country code; None for a group.
-        :param parts: SMS parts of each message, None where that is not known; empty where none is known.
-        :raises InputError: there is no price for a number.
-        """
+        """Return the credits that messages cost together; None is a group: one SMS part, at the lowest price."""
         least, longest = min(self._prices.values()), self._lengths[0]
-        known = [count or 1 for count in parts] or [1] * len(destinations)
+        known = [count or 1 for count in parts]
         if not longest:
             return least * sum(known)  # one price for all
         beginnings = [None if to is None else to[:longest] for to in destinations]

@@ -19,16 +19,14 @@ from airflow_provider_sms.recipients.columns import (
     distinct,
     integers,
     names_of,
-    type_words,
 )
-from airflow_provider_sms.recipients.numbers import CODES, NO_NUMBER, can_hold_numbers, clean_destinations
+from airflow_provider_sms.recipients.numbers import CODES, NO_NUMBER, clean_destinations, require_numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from airflow_provider_sms.recipients.batches import Source
 
-_USED_BY = "suppress"
 _NUMBER = "destination"
 _OF_REPORT = {"row", _NUMBER, "status", "reason", "request_id", "event_id", "sent_at"}
 """The columns of a row report."""
@@ -36,21 +34,17 @@ _OF_REPORT = {"row", _NUMBER, "status", "reason", "request_id", "event_id", "sen
 _ENDING = 10**7
 _ARGENTINE_MOBILE, _NINE = 549, 495 * 10**10
 """What an Argentine mobile begins with before its ten digits, and the difference that the 9 makes."""
-_LONGEST_CODE = 3
 _POWERS = 10 ** np.arange(16, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SuppressedNumbers:
-    """Numbers that must not be texted, as :func:`read_suppressed` finds them.
-
-    :param digits: the different numbers, in ascending order.
-    :param former: the country code and the last seven digits of numbers that are not possible today, in the same way.
-    :param unreadable: rows with a number that cannot be read.
-    """
+    """Numbers that must not be texted, as :func:`read_suppressed` finds them."""
 
     digits: npt.NDArray[np.int64]
+    """The different numbers, in ascending order."""
     former: npt.NDArray[np.int64]
+    """The country code and the last seven digits of numbers that are not possible today, in the same way."""
     unreadable: InvalidRows
 
     def mask(self, destinations: pa.Array) -> npt.NDArray[np.bool_]:
@@ -59,8 +53,6 @@ class SuppressedNumbers:
         A country that changes its numbers gives each line another spelling, and the old one stays in lists: Benin put
         01 before all numbers, and Mexico dropped 044 and 1. The old one has too few digits today, or too many. So it
         stands for all numbers of its country that end with the same seven digits.
-
-        :param destinations: digits with country code, of type ``string``, without nulls.
         """
         numbers = _as_integers(destinations)
         return are_in(self.digits, numbers) | are_in(self.former, _endings(numbers))
@@ -70,21 +62,15 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
     """Read numbers that must not be texted, and clean them like those of recipients.
 
     They are in the column of the recipients' name or, without one, in ``destination``, as in a row report, or in the
-    only column.
-
-    This takes 8 bytes of memory for each different number, and thrice as much while it is read. A number that cannot be
-    read is counted and suppresses nobody: the caller decides what to do about it.
-
-    :raises ColumnError: no column, or more than one, could be that of the numbers.
-    :raises SourceError: the source cannot be read.
-    :raises InputError: the region is unknown.
+    only column. This takes 8 bytes of memory for each different number, and thrice as much while it is read. A number
+    that cannot be read is counted and suppresses nobody: the caller decides what to do about it.
     """
     unreadable = InvalidRows("of suppress cannot be read")
     digits: list[npt.NDArray[np.int64]] = []
     former: list[npt.NDArray[np.int64]] = []
-    for batch in source.batches(check=lambda schema: _require_column(schema, destination_column)):
+    for batch in source.batches(check=lambda schema: _column_of_numbers(schema, destination_column)):
         name = _column_of_numbers(batch.schema, destination_column)
-        column = column_of(batch, name, _USED_BY)
+        column = column_of(batch, name, "suppress")
         # A report has country codes without a plus: a number from abroad could be read as one of the region's own.
         is_report = set(batch.schema.names) >= _OF_REPORT
         cleaned = clean_destinations(column, None if is_report else default_region)
@@ -99,38 +85,25 @@ def read_suppressed(source: Source, destination_column: str, default_region: str
 
 
 def _column_of_numbers(schema: pa.Schema, wanted: str) -> str:
-    """Return the column with the numbers of a list.
-
-    :raises ColumnError: there is none, or more than one: from a wrong column nobody would be suppressed.
-    """
+    """Return the column with the numbers of a list; from a wrong one nobody would be suppressed."""
     found = alike(schema.names, wanted) or alike(schema.names, _NUMBER) or schema.names
-    if len(found) == 1:
-        return str(found[0])
-    raise ColumnError(
-        f"{_USED_BY}: the list has {'several columns' if alike(schema.names, wanted) else 'no column'} {wanted!r}; "
-        f"{names_of(schema)}. Name the column with the numbers {wanted!r}, or pass it alone"
-    )
-
-
-def _require_column(schema: pa.Schema, wanted: str) -> None:
-    if not schema.names:
-        return  # an empty list of rows has no columns, and lacks none
-    name = _column_of_numbers(schema, wanted)
-    if not can_hold_numbers(kind := schema.field(name).type):
-        raise ColumnError(f"{_USED_BY}: {name!r} is of type {type_words(kind)}; phone numbers are text or numbers")
+    if len(found) != 1:
+        raise ColumnError(
+            f"suppress: the list has {'several columns' if alike(schema.names, wanted) else 'no column'} {wanted!r}; "
+            f"{names_of(schema)}. Name the column with the numbers {wanted!r}, or pass it alone"
+        )
+    require_numbers(schema.field(found[0]), "suppress")
+    return str(found[0])
 
 
 def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:
-    """Return clean numbers as integers, which keep every digit: no number begins with a zero.
-
-    Many leave out the 9 of an Argentine mobile, and it is left out here.
-    """
+    """Return clean numbers as integers, without the 9 of Argentine mobiles, which many leave out."""
     numbers = integers(destinations.cast(pa.int64()))
     return np.where(numbers // 10**10 == _ARGENTINE_MOBILE, numbers - _NINE, numbers)
 
 
 def _endings(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the country code and the last seven digits of each number as one integer."""
-    beginnings = numbers // _POWERS[np.maximum(np.searchsorted(_POWERS, numbers, "right") - _LONGEST_CODE, 0)]
+    beginnings = numbers // _POWERS[np.maximum(np.searchsorted(_POWERS, numbers, "right") - 3, 0)]
     endings: npt.NDArray[np.int64] = CODES[beginnings] * _ENDING + numbers % _ENDING
     return endings

@@ -30,25 +30,25 @@ class Source:
     description: str
     """The name of the source in a log, without values of rows."""
     read: Callable[[Sequence[str] | None], Generator[pa.RecordBatch, None, None]]
-    """Takes the names of the columns to read, None for all, and yields the rows in order, in batches of any size. A
-    batch without rows tells columns."""
+    """Yields the rows of the named columns, None for all, in batches of any size; one without rows tells columns."""
     part: str = ""
     """The name of the file that is being read, with which the errors of its rows begin."""
     argument: str = ""
     """The argument that gave the source, with which its errors begin."""
 
     def batches(
-        self, columns: Sequence[str] | None = None, check: Callable[[pa.Schema], None] = lambda _: None
+        self, columns: Sequence[str] | None = None, check: Callable[[pa.Schema], object] = lambda _: None
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows in order, in batches that are not empty, of at most :data:`BATCH_ROWS` rows.
 
-        :param columns: the columns to read, as arguments name them; None means all.
-        :param check: raises an error for columns that cannot be used. Called with the columns of each batch that has
-            others than the one before.
+        :param columns: as arguments name them; None means all.
+        :param check: raises an error for columns that cannot be used: those of each batch that has others than before.
         """
         with naming(self.argument), closing(self.read(columns)) as batches:
             seen: pa.Schema | None = None
             for batch in batches:
+                if not batch.schema.names and not batch.num_rows:
+                    continue  # an empty list of rows has no columns, and lacks none
                 if batch.schema != seen:
                     check_names(batch.schema.names, self.part or self.description)
                     try:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
+from airflow_provider_sms.formatting import join_some
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.values import LOST_FROM, MISSING_WORDS, is_missing, tidy_value
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-
-_MOST_NAMES = 20
 _DAY_SECONDS = 86_400
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
 _FIRST, _END = -719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS
@@ -42,9 +41,10 @@ _UNTIDY = f"^ | $|[^{_TIDY}]"
 _MAY_BE_MISSING = f"^(?:{'|'.join(map(re.escape, MISSING_WORDS))}|#.*)$"
 
 
-def type_words(kind: pa.DataType) -> str:
-    """Return a type as an error names it, with numbers in the names of fields masked."""
-    return mask_numbers_in(str(kind)) if pa.types.is_nested(kind) else str(kind)
+def wrong_type(field: pa.Field, used_by: str, words: str) -> ColumnError:
+    """Return the error of a column whose type an argument cannot use; a struct has names, which may be numbers."""
+    kind = mask_numbers_in(str(field.type)) if pa.types.is_nested(field.type) else str(field.type)
+    return ColumnError(f"{used_by}: column {mask_numbers_in(field.name)!r} is of type {kind}, {words}")
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -88,10 +88,7 @@ def whole_floats(column: pa.Array) -> pa.Array:
 
 
 def beyond_calendar(column: pa.Array) -> pa.Array | None:
-    """Return which values are dates or times outside the years 1 to 9999; None where the type holds none.
-
-    :param column: plain.
-    """
+    """Return which values of a plain column are dates or times outside the years 1 to 9999; None where none can be."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     kind = column.type
@@ -118,11 +115,7 @@ def alike(names: Sequence[str], name: str) -> list[str]:
 
 
 def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
-    """Return the field of the column that a name means, as :func:`alike` finds it.
-
-    :param used_by: the argument that names the column, for the error.
-    :raises ColumnError: there is no such column, or more than one.
-    """
+    """Return the field of the one column that a name means, as :func:`alike` finds it; ``used_by`` is an argument."""
     found = alike(schema.names, name)
     if len(found) == 1:
         return schema.field(found[0])
@@ -144,9 +137,7 @@ def names_of(schema: pa.Schema) -> str:
             "the names of its columns hold numbers, and are not shown: is the header missing, so that a row of "
             "recipients is in its place?"
         )
-    names = ", ".join(repr(column) for column in schema.names[:_MOST_NAMES])
-    more = len(schema.names) - _MOST_NAMES
-    return f"it has {names}" + (f" and {more} more" if more > 0 else "")
+    return f"it has {join_some([repr(name) for name in schema.names])}"
 
 
 def _hold_numbers(names: Sequence[str]) -> bool:
@@ -183,11 +174,6 @@ def mask(values: npt.NDArray[np.bool_]) -> pa.Array:
     """Return a boolean column."""
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
-
-
-def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which rows are not null."""
-    return chosen(column.is_valid())
 
 
 def chosen(rows: pa.Array) -> npt.NDArray[np.bool_]:
@@ -247,10 +233,7 @@ def first_reason(*rules: tuple[pa.Array, str]) -> pa.Array:
 
 
 def tidy(column: pa.Array, tidied: Callable[[str], str] = tidy_value) -> pa.Array:
-    """Return a column of texts with each text tidied: a pattern finds the few that need a look.
-
-    :param tidied: how a text is tidied; it changes no text of plain letters and signs without blanks around it.
-    """
+    """Return a column of texts with each text tidied: a pattern finds the few that need a look."""
     rows = pc.match_substring_regex(column, _UNTIDY)
     if not pc.any(rows).as_py():
         return column

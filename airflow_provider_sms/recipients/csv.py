@@ -124,11 +124,7 @@ def _parsed(block: bytes, names: list[str], delimiter: str, file: DataFile, befo
 
 
 def _blocks(content: BufferedReader, text: bytes, end: int, file: DataFile, delimiter: str) -> Iterator[bytes]:
-    """Yield the header and then the rows, checked, in pieces that end with a row.
-
-    :param text: the beginning of the file, of which the header ends at ``end``.
-    :raises SourceError: names a line that is not UTF-8, or has a quote that RFC 4180 does not allow.
-    """
+    """Yield the header, which ends at ``end``, and then the rows, checked, in pieces that end with a row."""
     beside, opened = re.escape(delimiter).encode() + rb"\r\n", b'"[^"]*(?:""[^"]*)*'
     opened = b"(?<![^%b])%b" % (beside, opened)
     # A value in quotes or, as a group, one that is never closed, or any other quote.

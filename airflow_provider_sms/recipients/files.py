@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any
@@ -33,11 +32,6 @@ log = logging.getLogger(__name__)
 # request. Nothing is read ahead (pre_buffer): Arrow would keep it until the end of the file.
 _LOCAL_STEP = 1 << 20
 _REMOTE_STEP = 16 << 20
-_INT96_UNIT = "us"
-"""The unit of times that are stored in 96 bits, as by Spark and Hive. In nanoseconds, which Arrow would read them in, a
-time before 1677 or after 2262, such as the end of the year 9999, turns into another one without an error."""
-_HEADERS_AT_ONCE = 16
-"""Headers that are read from an object store at the same time, since each takes the time of a request."""
 _LONGEST = 1 << 20
 """The most bytes of a line, so that a file without line breaks is found."""
 
@@ -49,29 +43,22 @@ columns at least, and in memory that does not grow with the file."""
 def open_files(
     opened_table: Callable[[DataFile], AbstractContextManager[Table]], files: Sequence[DataFile], description: str
 ) -> Source:
-    """Return the source of files of one format. All headers are read before any row, so that bad columns fail soon."""
-
-    def header(file: DataFile) -> pa.Schema:
-        with opened_table(file) as (schema, _):
-            return schema
+    """Return the source of files of one format, each of which is opened once, when the one before has been read."""
 
     def read(columns: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        # Others, such as FTP, may have one connection that cannot be shared.
-        at_once = _HEADERS_AT_ONCE if all(getattr(file.filesystem, "async_impl", False) for file in files) else 1
-        with ThreadPoolExecutor(at_once) as pool:
-            headers = list(zip(files, pool.map(header, files), strict=True))
-        some = [(file, schema) for file, schema in headers if schema.names]  # writers of many parts leave empty files
-        if not some:
-            raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
-        if len(some) < len(files):
-            log.warning("%d of %d files of %s hold no rows", len(files) - len(some), len(files), description)
-        for file, schema in some:
-            source.part = file.name
-            yield batch_without_rows(schema)
-        for file, _ in some:
+        empty = 0
+        for file in files:
             source.part = file.name
             with opened_table(file) as (schema, rows):
+                if not schema.names:  # writers of many parts leave empty files
+                    empty += 1
+                    continue
+                yield batch_without_rows(schema)
                 yield from rows(stored_names(schema, columns))
+        if empty == len(files):
+            raise SourceError(f"{files[0].name}: is empty; the first line must hold the names of the columns")
+        if empty:
+            log.warning("%d of %d files of %s hold no rows", empty, len(files), description)
 
     source = Source(description, read)
     return source
@@ -79,11 +66,7 @@ def open_files(
 
 @contextmanager
 def opened(file: DataFile) -> Iterator[pa.NativeFile]:
-    """Open a file.
-
-    :raises SourceError: for any error inside the ``with``: names the file, which is missing, of another format or
-        damaged, or whose storage fails.
-    """
+    """Open a file; any error inside the ``with`` becomes one that names it."""
     try:
         if isinstance(file.filesystem, LocalFileSystem):
             with pa.OSFile(file.path) as content:
@@ -108,17 +91,14 @@ def opened(file: DataFile) -> Iterator[pa.NativeFile]:
 def opened_text(file: DataFile) -> Iterator[BufferedReader]:
     """Open a text file, decompressed as its name says; errors are those of :func:`opened`."""
     with opened(file) as stored:
-        if file.codec is None:
-            yield BufferedReader(stored)
-            return
-        with pa.CompressedInputStream(stored, file.codec) as content:
-            yield BufferedReader(content)
+        yield BufferedReader(stored if file.codec is None else pa.CompressedInputStream(stored, file.codec))
 
 
 @contextmanager
 def opened_parquet(file: DataFile) -> Iterator[Table]:
     """Open a Parquet file."""
-    how: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": _INT96_UNIT}
+    # Times of 96 bits, as by Spark and Hive: as nanoseconds the end of the year 9999 would be another day.
+    how: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
     with opened(file) as stored:
         step = _LOCAL_STEP if isinstance(stored, pa.OSFile) else _REMOTE_STEP
         with pq.ParquetFile(stored, buffer_size=step, **how) as parquet:

@@ -38,18 +38,12 @@ def is_dataframe(source: object) -> bool:
 
 
 def is_stream(source: object) -> bool:
-    """Return whether an object hands out its rows through Arrow's C stream interface.
-
-    The type is asked, since an object may take any attribute's name for one of its columns.
-    """
+    """Return whether an object has Arrow's C stream interface; its type is asked, since a column may have any name."""
     return hasattr(type(source), "__arrow_c_stream__")
 
 
 def could_be_number(item: object) -> bool:
-    """Return whether an item could be a phone number, or a text with several, and so is no path: logs show paths.
-
-    A text has enough digits outside dates, no letters, and slashes only between digits.
-    """
+    """Return whether an item could be a phone number, or a text with several, and so is no path: logs show paths."""
     return is_in_number_list(item) and sum(map(str.isdecimal, DATE.sub("", str(item)))) >= SHORTEST_NUMBER
 
 
@@ -68,10 +62,7 @@ def explain_other(source: object) -> str:
 
 
 def read_region(written: object) -> str:
-    """Return the code of a region in capitals.
-
-    :param written: ISO 3166 alpha-2 code, such as ``ZA`` or ``za``; blanks around it do not count.
-    """
+    """Return the code of a region in capitals; blanks around it do not count."""
     from phonenumbers import SUPPORTED_REGIONS  # a DAG file without a region need not load it
 
     region = written.strip().upper() if isinstance(written, str) else ""

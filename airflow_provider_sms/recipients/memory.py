@@ -40,7 +40,7 @@ def from_dataframe(frame: pd.DataFrame) -> Source:
         raise SourceError(f"{description}: there are rows, but no columns")
 
     def read(_: Sequence[str] | None) -> Generator[pa.RecordBatch, None, None]:
-        for start in range(0, max(len(frame), 1) if names else 0, BATCH_ROWS):
+        for start in range(0, max(len(frame), 1), BATCH_ROWS):
             piece = frame.iloc[start : start + BATCH_ROWS]
             yield _batch({name: piece.iloc[:, place] for place, name in enumerate(names)}, description)
 

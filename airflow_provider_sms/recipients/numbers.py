@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType
 
-from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.recipients.columns import (
     chosen,
     constant,
@@ -33,6 +32,7 @@ from airflow_provider_sms.recipients.columns import (
     strings,
     value_type,
     whole_floats,
+    wrong_type,
 )
 from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.recipients.values import LOST_FROM, is_missing
@@ -112,26 +112,20 @@ class CleanDestinations:
     former: pa.Array
 
 
-def can_hold_numbers(kind: pa.DataType) -> bool:
-    """Return whether phone numbers can be read from a column of this type."""
-    kind, types = value_type(kind), pa.types
-    checks = (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)
-    return any(check(kind) for check in checks)
+def require_numbers(field: pa.Field, used_by: str) -> None:
+    """Refuse a column of a type from which no phone numbers can be read."""
+    kind, types = value_type(field.type), pa.types
+    if not any(check(kind) for check in (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)):
+        raise wrong_type(field, used_by, "and phone numbers are text or numbers")
 
 
 def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str | None) -> CleanDestinations:
     """Clean a column of numbers.
 
-    Separators, a leading ``+`` or ``00``, and numbers stored as integers, floats or text of a float are accepted,
-    and so are the digits of any script and the invisible characters that come with copied numbers. A number is
-    valid in its country by ``phonenumbers``, or as long as mobiles are there: new ranges are in use before libraries
-    know them.
-
-    :param column: text, integers, floats or decimals, also dictionary-encoded.
+    Digits of any script are accepted, and the invisible characters that come with copied numbers. A number is valid in
+    its country by ``phonenumbers``, or as long as mobiles are there: new ranges are in use before libraries know them.
     """
     region = None if default_region is None else read_region(default_region)
-    if not can_hold_numbers(column.type):
-        raise ColumnError(f"a column of type {column.type} holds no phone numbers: they are text or numbers")
     column = plain(column)
     digits = _certain((whole_floats(column) if is_float(column.type) else column).cast(pa.string()), region)
     left, nothing = pc.is_null(digits), pa.nulls(len(column), pa.string())
@@ -179,11 +173,7 @@ def _read_text(written: str, region: str | None) -> Reading:
 
 
 def _judge(groups: list[str], digits: str, region: str | None, *, is_abroad: bool) -> Reading:
-    """Return the reading of some digits.
-
-    :param groups: the digits as they are written, and what stands between them, in turn.
-    :param is_abroad: whether they begin with a country code, by the way in which they are written.
-    """
+    """Return the reading of some digits; ``groups`` are the digits as written, and what is between them, in turn."""
     within = None if is_abroad else region
     candidates = _readings(digits, within)
     chosen = _choose(candidates, by_kind=not digits.startswith("00"))
@@ -218,13 +208,12 @@ def _readings(digits: str, region: str | None) -> list[_Candidate]:
 def _choose(candidates: list[_Candidate], *, by_kind: bool = True) -> _Candidate | None:
     """Return the only possible number, the only valid one, or the only mobile, since texts go to mobiles.
 
-    4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one.
-
-    :param by_kind: whether the kind decides; it says nothing of 0011 65 6733 5681, dialled from Australia or with 00.
+    4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one. But
+    the kind says nothing of 0011 65 6733 5681, dialled from Australia or with 00.
     """
     possible = [each for each in candidates if each.is_possible]
     valid = [each for each in possible if each.is_valid]
-    mobile = [each for each in valid if each.is_mobile]
+    mobile = [each for each in valid if each.kind in _MOBILE]
     sets = (possible, valid, mobile) if by_kind else (possible, valid)
     return next((fitting[0] for fitting in sets if len(fitting) == 1), None)
 
@@ -235,9 +224,6 @@ def _holds_several(groups: list[str], digits: str, region: str | None, best: _Ca
     Without the last groups, 082 123 4567 89 is a valid number, and with them it is none. Where countries have valid
     numbers of many lengths, the writing decides: a single digit, what follows a slash or stands in brackets, one or two
     digits after a sign that is not between the groups before, or up to three after six digits in a row.
-
-    :param groups: as for :func:`_judge`, and so are the digits.
-    :param best: the number that all digits together are.
     """
     for place in range(1, len(groups), 2):
         before, sign, after = groups[place - 1], groups[place].strip(), groups[place + 1]
@@ -261,7 +247,6 @@ class _Candidate(NamedTuple):
     is_whole: bool
     """Whether it has 7 digits without the country code, or as many as mobiles of the country."""
     kind: int
-    """As in :class:`phonenumbers.PhoneNumberType`."""
     is_possible: bool
     """Whether the number is valid, or as long as mobiles of the country are."""
 
@@ -269,16 +254,9 @@ class _Candidate(NamedTuple):
     def is_valid(self) -> bool:
         return self.kind != PhoneNumberType.UNKNOWN
 
-    @property
-    def is_mobile(self) -> bool:
-        return self.kind in _MOBILE
-
 
 def _parse(digits: str, region: str | None = None) -> _Candidate | None:
-    """Return the number that the parser reads, None where there is none.
-
-    :param digits: as dialled within the region, or with a plus and a country code.
-    """
+    """Return the number that the parser reads, of digits as dialled within the region, or with a plus."""
     try:
         number = phonenumbers.parse(digits, region)
     except phonenumbers.NumberParseException:
@@ -300,7 +278,7 @@ def _parse(digits: str, region: str | None = None) -> _Candidate | None:
     if kind not in _MOBILE and (national.startswith(code) or kind == PhoneNumberType.UNKNOWN):
         # Two country codes in a row, as in +49 49 151 12345678: some fixed lines in Germany are as long.
         inner = _parse(f"+{national}")
-        is_possible &= inner is None or not inner.is_mobile
+        is_possible &= inner is None or inner.kind not in _MOBILE
     return _Candidate(f"{code}{national}", len(national) >= min(usual or _SHORTEST, _SHORTEST), kind, is_possible)
 
 

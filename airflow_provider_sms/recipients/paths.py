@@ -91,11 +91,7 @@ def safe_cause(error: Exception, source: Any) -> Exception | None:
 
 
 def find_files(source: Any) -> list[DataFile]:
-    """Return the files that a path stands for, sorted.
-
-    :raises SourceError: there are no such files, or the filesystem cannot list a folder, whose files would be left out.
-    :raises SourceUnavailableError: it cannot, and a retry may succeed.
-    """
+    """Return the files that a path stands for, sorted; a folder that cannot be listed is an error, and not left out."""
     name = without_secrets(source)
     if not name.strip():
         raise SourceError("the path is empty: give the path of the files with the recipients")
@@ -141,10 +137,7 @@ def _expand(filesystem: Any, path: str) -> list[DataFile]:
 
 
 def _walk(filesystem: Any, folder: str, segments: list[str]) -> Iterator[str]:
-    """Yield the files below a folder that match the segments of a glob; none for all files.
-
-    :raises SourceError: people would be left out, or texted although they are no longer in the table.
-    """
+    """Yield the files below a folder that match the segments of a glob; no segments mean all files."""
     entries = {each["name"].rstrip("/"): each for each in filesystem.ls(folder or "/", detail=True)}
     entries.pop(folder.rstrip("/"), None)  # the object that stands for the folder
     if logs := _LOGS.keys() & {path.rsplit("/", 1)[-1] for path in entries}:

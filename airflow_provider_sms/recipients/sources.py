@@ -33,18 +33,7 @@ _READERS = {ARROW: opened_arrow, CSV: opened_csv, PARQUET: opened_parquet}
 
 
 def open_source(source: Any, *, argument: str = "source", column: str = "destination") -> Source:
-    """Return the source of recipients in any form.
-
-    :param source: path or URI of a file or of a directory with such files, at any depth, where files and directories
-        whose names begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path``; a list of
-        these; a pandas DataFrame; an object with Arrow's C stream interface; a list, or an iterator, of dicts; a phone
-        number, or a list of them; or a :class:`Source`. The ending of a file's name tells its format; a name without
-        one is taken for Parquet.
-    :param argument: the argument that gives the source, for an error.
-    :param column: the name of the column that a list of phone numbers becomes.
-    :returns: a source whose errors begin with the argument.
-    :raises SourceError: there is nothing to read, the files are not all of one format, or the source is none of these.
-    """
+    """Return the source of recipients in any of the :data:`.FORMS`; ``column`` is that of a list of numbers."""
     with naming(argument):
         opened = _opened(source, column)
     opened.argument = argument

@@ -65,7 +65,6 @@ LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
 LOST_TEXT = r"^-?[0-9]\.[0-9]{17}e[+][0-9]+$"
 """A pattern of the text of such a float, beside values of another kind: its digits are lost, and it is refused."""
 
-
 # Each of these is the inside of a regular expression's class.
 _BLANKS = " \u3000"
 """The characters removed around a text: U+3000 is the space of East Asian texts."""
@@ -106,10 +105,8 @@ _seen_or_not = re.compile(
 def is_missing(text: str) -> bool:
     """Return whether a whole text stands where there is no value: a word for that, or a spreadsheet's error.
 
-    Spreadsheets write their errors into CSV as they show them, in the user's language: ``#``, capitals, and ``!`` or
-    ``?``, such as ``#REF!``, in German ``#BEZUG!``; ``#N/A``, in Italian ``#N/D``; and ``###`` where a column was too
-    narrow. By Microsoft's ERROR.TYPE and XlCVError; the ErrorType of Google's Sheets API (``#ERROR!``); "Error Codes in
-    LibreOffice Calc" in LibreOffice's help; and for other languages than English, EPPlus' InternationalizationUtil.
+    Spreadsheets write their errors into CSV as they show them, in the user's language: ``#REF!``, in German
+    ``#BEZUG!``; ``#N/A``, in Italian ``#N/D``; and ``###`` where a column was too narrow.
     """
     if text.isupper() and _SHEET_ERROR.fullmatch(text):
         return True
@@ -117,11 +114,10 @@ def is_missing(text: str) -> bool:
 
 
 def write(value: Any, spec: str = "") -> str:
-    """Return a value as text.
+    """Return a value as text, or raise ValueError or TypeError where it does not fit Python's format specification.
 
-    :param spec: Python's format specification; numbers equal in value are written alike. Without one a number has the
-        digits that it needs, and never an exponent, and a time of midnight is a date.
-    :raises ValueError, TypeError: the value cannot be written in that format.
+    Numbers equal in value are written alike. Without a format a number has the digits that it needs, and never an
+    exponent, and a time of midnight is a date.
     """
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return _write_number(value, spec)
@@ -178,10 +174,7 @@ def sets_decimals(spec: str) -> bool:
 
 
 def format_value_in(text: str, spec: str) -> str | None:
-    """Return the number, date or time that a text represents, in a format; None where it represents none.
-
-    :raises ValueError: the value cannot be written in that format.
-    """
+    """Return the number, date or time that a text represents, in a format; None where it represents none."""
     if not is_number_format(spec):
         moment = _moment_in(text)
         return None if moment is None else write(moment, spec)
@@ -243,10 +236,7 @@ def _fraction(digits: str) -> str:
 
 
 def value_text(value: Any) -> str | None:
-    """Return the text of a value beside values of other kinds; None where there is no value.
-
-    :raises TypeError: the value is not a text, number, boolean, date, time or UUID.
-    """
+    """Return the text of a value beside values of other kinds, None where there is none; other kinds are TypeErrors."""
     if type(value).__name__ in NULLS:
         return None
     if isinstance(value, str):

@@ -108,13 +108,13 @@ KINDS = {"destination": pa.string(), "took": pa.duration("s"), "half": pa.float1
         ({"message": "{tags}"}, "message: column 'tags' is of type list"),
         ({"message": "{27820000001}"}, r"message: column '2782\*{5}01' is of type list"),
         ({"message": None, "content_column": "tags"}, "content_column: column 'tags' is of type list"),
-        ({"key_columns": ["tags"]}, "key_columns: 'tags' is of type list"),
-        ({"key_columns": ["took"]}, "key_columns: 'took' is of type duration"),
-        ({"key_columns": ["half"]}, "key_columns: 'half' is of type halffloat"),
-        ({"destination_column": "tags"}, "destination_column: 'tags' is of type list"),
-        ({"destination_column": "took"}, "destination_column: 'took' is of type duration"),
-        ({"destination_column": "half"}, "destination_column: 'half' is of type halffloat"),
-        ({"destination_column": "no"}, "destination_column: 'no' is of type bool"),
+        ({"key_columns": ["tags"]}, "key_columns: column 'tags' is of type list"),
+        ({"key_columns": ["took"]}, "key_columns: column 'took' is of type duration"),
+        ({"key_columns": ["half"]}, "key_columns: column 'half' is of type halffloat"),
+        ({"destination_column": "tags"}, "destination_column: column 'tags' is of type list"),
+        ({"destination_column": "took"}, "destination_column: column 'took' is of type duration"),
+        ({"destination_column": "half"}, "destination_column: column 'half' is of type halffloat"),
+        ({"destination_column": "no"}, "destination_column: column 'no' is of type bool"),
     ],
 )
 def test_columns_are_checked_first(arguments, words):
@@ -124,11 +124,9 @@ def test_columns_are_checked_first(arguments, words):
         Composer(**{"message": "Hi", "content_column": None, **arguments}).check(schema)
 
 
-@pytest.mark.parametrize(
-    "kinds", [{}, {"to": pa.dictionary(pa.int8(), pa.string()), "a": pa.null(), "id": pa.date32()}]
-)
-def test_a_fitting_schema_passes(kinds):
-    """Columns of all types that work pass, and those of no rows: an empty list has none, which is nobody's mistake."""
+def test_a_fitting_schema_passes():
+    """Columns of all types that work pass."""
+    kinds = {"to": pa.dictionary(pa.int8(), pa.string()), "a": pa.null(), "id": pa.date32()}
     Composer("Hi {a}", None, "to", key_columns=["id"]).check(pa.schema(kinds.items()))
 
 

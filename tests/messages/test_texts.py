@@ -207,7 +207,8 @@ def test_the_text_between_fields_is_tidied():
 @pytest.mark.parametrize(
     ("message", "words"),
     [(word, "no value to render it from") for word in ("None", " nan ", "NULL", "#REF!\n")]
-    + [(blank, "message is empty") for blank in ("", "  \n", "\u3000", " \u200b\n")],
+    + [(blank, "message is empty") for blank in ("", "  \n", "\u3000", " \u200b\n")]
+    + [(None, "message must be a text, not NoneType"), (5, "message must be a text, not int")],
 )
 def test_a_message_that_nobody_should_read(message, words):
     """One that was rendered from nothing, or is nothing but what is removed around a text, is refused for all."""

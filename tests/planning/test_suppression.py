@@ -180,7 +180,7 @@ def test_no_rows_suppress_nobody(read):
             "^suppress: the list has no column 'destination'; it has 'mobile', 'since'. Name the column .* alone$",
         ),
         ({"Destination": ["27821234567"], "DESTINATION": ["27821234567"]}, "^suppress: the list has several columns "),
-        ({"destination": [True]}, "^suppress: 'destination' is of type bool"),
+        ({"destination": [True]}, "^suppress: column 'destination' is of type bool"),
     ],
 )
 def test_the_column_must_be_there(read, table, words):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from support.tables import read, write
 
-from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.formatting import counted
 from airflow_provider_sms.recipients.sources import open_source
 
@@ -73,7 +73,10 @@ def test_an_error_names_the_argument_and_shows_no_number(source, words):
     assert (caught.value.__cause__, "27820000001" in str(caught.value)) == (None, False)
 
 
-EMPTY = [[], (), iter(()), pd.DataFrame(), pd.DataFrame({"destination": []}), pa.table({"destination": []}).to_reader()]
+EMPTY = [
+    *([], (), iter(()), pd.DataFrame(), pd.DataFrame({"destination": []})),
+    *(pa.table({}), pa.table({"destination": []}).to_reader()),
+]
 
 
 @pytest.mark.parametrize("source", [*EMPTY, "", "\n\n"], ids=lambda source: type(source).__name__)
@@ -83,3 +86,10 @@ def test_a_source_that_ends_at_once_has_no_rows(tmp_path, source):
         (tmp_path / "people.jsonl").write_text(source)
         source = tmp_path / "people.jsonl"
     assert list(open_source(source).batches(["destination"])) == []
+
+
+def test_rows_without_columns_are_no_empty_list():
+    """They are rows: without their column nobody can be texted, and none is lost silently."""
+    rows = pa.table({"destination": ["27820000001"]}).select([])
+    with pytest.raises(ColumnError, match="has no column 'destination'"):
+        list(open_source(rows).batches(["destination"]))

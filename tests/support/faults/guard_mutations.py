@@ -41,8 +41,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a second text to a recipient counts as a changed one",
         "planning/changed_texts.py",
-        "yield destinations[~(is_here & are_in(table, halves))]",
-        "yield destinations",
+        "pieces.append(destinations[~(is_here & are_in(table, halves))])",
+        "pieces.append(destinations)",
         (CHANGED_TEXTS,),
     ),
     Mutation(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
+from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.hidden import Rows, plain, redacted
+from airflow_provider_sms.execution.hidden import Rows, is_to_be_rendered
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.base import arguments_to_map
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
@@ -55,6 +55,11 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
         # From here on only Airflow assigns the arguments, once they are rendered.
         self._is_made = True
 
+    def _hidden(self, value: Any) -> Any:
+        """Return an argument as a template field may hold it; assets stay, since Airflow looks for them."""
+        stays = isinstance(value, (Rows, Asset)) or (not self._is_made and is_to_be_rendered(value))
+        return value if stays else Rows(value)
+
     @property
     def op_args(self) -> Any:
         """The positional arguments; wrapped, so that Airflow cannot show them."""
@@ -62,7 +67,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
 
     @op_args.setter
     def op_args(self, values: Collection[Any]) -> None:
-        self._op_args = [redacted(value, rendered=self._is_made) for value in values]
+        self._op_args = [self._hidden(value) for value in values]
 
     @property
     def op_kwargs(self) -> Any:
@@ -71,15 +76,15 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
 
     @op_kwargs.setter
     def op_kwargs(self, values: Mapping[str, Any]) -> None:
-        self._op_kwargs = {name: redacted(value, rendered=self._is_made) for name, value in values.items()}
+        self._op_kwargs = {name: self._hidden(value) for name, value in values.items()}
 
     def get_source(self, context: Context) -> Any:
         """Call the function, and return its recipients.
 
         :raises InputError: it returned no recipients.
         """
-        arguments = [plain(value) for value in self.op_args]
-        named = {name: plain(value) for name, value in self.op_kwargs.items()}
+        arguments = [_given(value) for value in self.op_args]
+        named = {name: _given(value) for name, value in self.op_kwargs.items()}
         # Not merged into the context, which callbacks get, too.
         wanted = determine_kwargs(self.python_callable, arguments, context)
         returned = self.python_callable(*arguments, **{**wanted, **named})
@@ -90,6 +95,11 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
                 f"{self.python_callable.__name__}() returned {what}; it must return the recipients: {FORMS}"
             )
         return self.source
+
+
+def _given(value: Any) -> Any:
+    """Return an argument as the function gets it."""
+    return value.data if isinstance(value, Rows) else value
 
 
 def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> Any:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.execution.enter import Run
     from airflow_provider_sms.execution.options import BulkOptions
-    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.suppression import SuppressedNumbers

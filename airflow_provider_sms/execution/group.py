@@ -37,7 +37,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
     with enter(task, context, resumed=False) as run:
         options: GroupOptions = run.options
         ledger, key = run.ledger, group_key(options.message, options.groups)
-        count = Count(count_keys([key], ledger), Sums())
+        count = Count(count_keys([[key]], ledger), Sums())
         to_send = count.counts.unknown + count.counts.not_sent
         run.progress.summary = summarise(run.campaign, count.counts, count.sums)
         run.progress.begin(count.counts, to_send)
@@ -46,7 +46,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
             refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger, run.stop)
             run.progress.summary = summarise(run.campaign, count.counts.in_doubt(), Sums())  # until it is counted
             end = _send(run, key, count.counts.unsettled)
-        count = count_messages(run, lambda: count_keys([key], ledger), count)
+        count = count_messages(run, lambda: count_keys([[key]], ledger), count)
         summary = summarise(run.campaign, count.counts, count.sums, run.reconciliation.reconciled)
         run.progress.summary = summary
         push_responses(context, ledger)

@@ -121,18 +121,6 @@ def _is_written_out(value: Any) -> bool:
     return text[:1] + text[-1:] in {"[]", "{}", "()"} or ("\n" in text and not is_to_be_rendered(text))
 
 
-def redacted(value: Any, *, rendered: bool) -> Any:
-    """Return a function's argument as a template field may hold it; assets stay, since Airflow looks for them."""
-    if isinstance(value, (Rows, Asset)) or (not rendered and is_to_be_rendered(value)):
-        return value
-    return Rows(value)
-
-
-def plain(value: Any) -> Any:
-    """Return an argument as the function gets it."""
-    return value.data if isinstance(value, Rows) else value
-
-
 class KeepsTexts:
     """A base beside Airflow's ``BaseOperator`` or ``BaseNotifier``: a text without a template stays as it was written.
 

@@ -54,10 +54,7 @@ _is_superseded = request.c.state == SUPERSEDED
 
 
 class CampaignReader:
-    """A campaign as one attempt of a task sees it; it need not exist.
-
-    :param who: the attempt, which is not in the ledger in a dry run.
-    """
+    """A campaign as one attempt of a task sees it; neither need be in the ledger, as in a dry run."""
 
     def __init__(self, store: LedgerBackend, campaign_name: str, who: Claimant) -> None:
         self.campaign_name = campaign_name

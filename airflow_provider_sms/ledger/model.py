@@ -149,7 +149,6 @@ class SentRequest(NamedTuple):
     """What a request adds to the sums of its attempt.
 
     :param state: ``accepted``, ``not_sent`` if the service took nothing of it, otherwise one that may have been sent.
-    :param taken: messages that the service took; None where it did not say.
     """
 
     state: str

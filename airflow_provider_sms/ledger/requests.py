@@ -34,11 +34,7 @@ class RequestRow(NamedTuple):
     :param state: ``claimed``, ``accepted``, ``unknown`` or ``not_sent``; unknown where its claim has lapsed.
     :param taken: of these, how many the service took; None where it did not say.
     :param messages: how many it holds now; none once it is superseded.
-    :param finished_at: when its outcome was recorded; None while there is none.
-    :param reason: why it is unknown or was not sent; None where that was not recorded.
     :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.
-    :param account: the account that it was sent with; None where that was not recorded.
-    :param conn_id: the Airflow connection, as its attempt reported it; None where it did not.
     """
 
     request_id: int

@@ -259,10 +259,7 @@ def _make_file(file: Path) -> None:
 
 
 def settle_path(path: Path, mounts: Sequence[tuple[Path, str]]) -> Path:
-    """Return the file that a path leads to, which need not exist yet.
-
-    :param mounts: the mount points of the machine, each with the type of its file system.
-    """
+    """Return the file that a path leads to, which need not exist yet."""
     if not path.parent.is_dir():
         raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")
     file = Path(os.path.realpath(path))

@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.spool import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Holder
@@ -57,13 +57,6 @@ class RowCounts:
         """Return the counts where the ledger may hold, or have forgotten, any message: none is surely not sent."""
         return replace(self, unknown=self.unknown + self.not_sent, not_sent=0)
 
-    def __add__(self, other: RowCounts) -> RowCounts:
-        return RowCounts(
-            **{name: getattr(self, name) + getattr(other, name) for name in COUNTS},
-            unsettled=Counter(self.unsettled) + Counter(other.unsettled),
-            awaited=self.awaited | other.awaited,
-        )
-
 
 def counts_of_check(statuses: Mapping[Status, int]) -> RowCounts:
     """Return the counts of rows as they were checked, where nothing was sent since."""
@@ -80,23 +73,25 @@ def count_rows(spool: CheckedSpool, statuses: Mapping[Status, int], ledger: Camp
     sent = ledger.count_accepted() if to_send else 0
     if sent == to_send and not statuses[Status.UNKNOWN]:
         return replace(checked, accepted=checked.accepted + sent, unknown=0, not_sent=0)
-    found = RowCounts()
-    for rows in spool.batches():
-        _, messages = rows.where(rows.statuses <= Status.UNKNOWN)
-        found += count_keys(messages.column("key").to_pylist(), ledger)
-    return replace(checked, unknown=0, not_sent=0) + found
+    batches = (rows.where(rows.statuses <= Status.UNKNOWN)[1] for rows in spool.batches())
+    found = count_keys((messages.column("key").to_pylist() for messages in batches), ledger)
+    others = {name: getattr(checked, name) for name in ("invalid", "duplicate", "suppressed")}
+    before = {name: getattr(checked, name) + getattr(found, name) for name in ("accepted", "already_sent")}
+    return replace(found, **others, **before)
 
 
-def count_keys(keys: Sequence[bytes], ledger: CampaignLedger) -> RowCounts:
+def count_keys(batches: Iterable[Sequence[bytes]], ledger: CampaignLedger) -> RowCounts:
     """Return the counts of messages by who holds them now."""
-    holders, again = ledger.look(keys)
-    found = Counter(count_of(holders.get(key), is_superseded=key in again) for key in keys)
-    open_holders = [each for each in holders.values() if each.state != ACCEPTED]
-    return RowCounts(
-        **found,
-        unsettled=Counter(each.request_id for each in open_holders),
-        awaited=frozenset(each.request_id for each in open_holders if each.awaited),
-    )
+    found: Counter[str] = Counter()
+    unsettled: Counter[int] = Counter()
+    awaited: set[int] = set()
+    for keys in batches:
+        holders, again = ledger.look(keys)
+        found.update(count_of(holders.get(key), is_superseded=key in again) for key in keys)
+        open_holders = [each for each in holders.values() if each.state != ACCEPTED]
+        unsettled.update(each.request_id for each in open_holders)
+        awaited.update(each.request_id for each in open_holders if each.awaited)
+    return RowCounts(**found, unsettled=unsettled, awaited=frozenset(awaited))
 
 
 def count_of(holder: Holder | None, *, is_superseded: bool) -> str:

@@ -33,7 +33,7 @@ from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_counts import count_rows, counts_of_check
-from airflow_provider_sms.reporting.summary import Sums, add_up, facts, one_line, summarise
+from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise
 from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions, prepaid
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
         conclude(run, end, count)
         if unwritten is not None:
             raise unwritten
-    describe_on_assets(context, facts(checked.summary))
+    describe_on_assets(context, checked.summary)
     return checked.summary
 
 
@@ -108,7 +108,7 @@ def plan_table(task: Any, context: Context) -> dict[str, Any]:
             log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
             if unwritten is not None:
                 raise unwritten
-    describe_on_assets(context, facts(checked.summary))
+    describe_on_assets(context, checked.summary)
     return checked.summary
 
 

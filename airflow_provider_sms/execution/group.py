@@ -16,7 +16,7 @@ from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.row_counts import count_keys
-from airflow_provider_sms.reporting.summary import Sums, facts, summarise
+from airflow_provider_sms.reporting.summary import Sums, summarise
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
         push_responses(context, ledger)
         conclude(run, end, count)
         body = ledger.response_to(key)
-    describe_on_assets(context, facts(summary))
+    describe_on_assets(context, summary)
     if count.counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")
     return None if body is None else for_xcom(body)

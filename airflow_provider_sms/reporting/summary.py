@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import UnknownOutcomeError
-from airflow_provider_sms.formatting import at_least, by_count, counted
+from airflow_provider_sms.formatting import at_least, counted
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.redaction import reported, shown
@@ -107,19 +107,12 @@ def summarise(
     }
 
 
-def facts(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a summary that are of use to other tasks: counts, cost and balance; nothing by request."""
-    names = ("campaign", "rows", *COUNTS, "reconciled", "requests", "parts", "cost", "remaining_balance")
-    return {name: summary[name] for name in names}
-
-
 def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
     """Return the summary as a line for the log."""
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
     reconciled = summary["reconciled"]
     told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
-    requests = f"{summary['requests']} {by_count(summary['requests'], 'request')}"
-    parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
+    requests, parts = counted(summary["requests"], "request"), counted(summary["parts"], "part")
     cost = at_least(str(summary["cost"]), of_unknown_cost)
     return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
 

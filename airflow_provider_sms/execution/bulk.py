@@ -13,6 +13,7 @@ from airflow_provider_sms.exceptions import InvalidRowsError
 from airflow_provider_sms.execution.enter import balance_if_readable, claimant_of, enter, read_balance
 from airflow_provider_sms.execution.errors import airflow_errors, describe
 from airflow_provider_sms.execution.hidden import located
+from airflow_provider_sms.execution.progress import one_line
 from airflow_provider_sms.execution.report_file import report_path, write_report
 from airflow_provider_sms.execution.send import Count, End, conclude, count_messages, send_messages
 from airflow_provider_sms.execution.waits import require_balance, wait_before
@@ -33,7 +34,7 @@ from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_counts import count_rows, counts_of_check
-from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise
+from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions, prepaid
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.enter import Run
-    from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.messages.message import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
@@ -56,7 +56,7 @@ def text_table(task: Any, context: Context, event: Any = None) -> dict[str, Any]
     """Make one attempt of a :class:`BulkSmsOperator`, and return its summary; after a wait it begins from the top."""
     with enter(task, context, resumed=event is not None) as run, ExitStack() as stack:
         require_balance(event)
-        options: BulkOptions = run.options
+        options = run.options
         checked = stack.enter_context(_check(task, context, options, run.ledger, run))
         table = checked.table
         try:
@@ -117,7 +117,7 @@ class _Checked:
     """A checked table, and what others see of it: plan, summary and row report; ``run`` is None in a dry run."""
 
     context: Context
-    options: BulkOptions
+    options: Any
     campaign: str
     table: CheckedTable
     report: Any
@@ -163,7 +163,7 @@ class _Checked:
 
 @contextmanager
 def _check(
-    task: Any, context: Context, options: BulkOptions, campaign: CampaignReader | None, run: Run | None = None
+    task: Any, context: Context, options: Any, campaign: CampaignReader | None, run: Run | None = None
 ) -> Iterator[_Checked]:
     """Check every row, also against the ledger where there is one, and push the summary."""
     source = task.get_source(context)
@@ -193,7 +193,7 @@ def _check(
         yield checked
 
 
-def _read_suppressed(options: BulkOptions) -> SuppressedNumbers | None:
+def _read_suppressed(options: Any) -> SuppressedNumbers | None:
     """Read the numbers that are not texted; one that cannot be read may be a recipient's, who would be texted."""
     if options.suppress is None:
         return None
@@ -218,7 +218,7 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers | None:
     return suppressed
 
 
-def _in_markdown(plan: Plan, options: BulkOptions) -> str:
+def _in_markdown(plan: Plan, options: Any) -> str:
     """Return a plan for a person who has to approve it: its figures and the text's template, no number and no text.
 
     All of it is a block of code: Airflow's page fetches images, and turns bare URLs and e-mail addresses into links,
@@ -229,7 +229,7 @@ def _in_markdown(plan: Plan, options: BulkOptions) -> str:
 
 
 def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Collection[int]) -> End:
-    options: BulkOptions = run.options
+    options = run.options
 
     def messages(most: Status, *, looks: bool) -> Iterator[Outgoing]:
         # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.enter import Run
-    from airflow_provider_sms.execution.options import GroupOptions
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -35,7 +34,7 @@ log = logging.getLogger(__name__)
 def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
     """Make one attempt of a :class:`GroupSmsOperator`, and return the response; None where the ledger holds none."""
     with enter(task, context, resumed=False) as run:
-        options: GroupOptions = run.options
+        options = run.options
         ledger, key = run.ledger, group_key(options.message, options.groups)
         count = Count(count_keys([[key]], ledger), Sums())
         to_send = count.counts.unknown + count.counts.not_sent
@@ -59,7 +58,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
 
 
 def _send(run: Run, key: bytes, held_by: Collection[int]) -> End:
-    options: GroupOptions = run.options
+    options = run.options
     outgoing = Outgoing([key], [None], [options.message], [None])
 
     def post(client: SmsClient, _: Outgoing) -> SendResponse:

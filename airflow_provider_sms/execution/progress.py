@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_sms.execution.errors import describe
-from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.formatting import at_least, by_count, counted
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.model import AttemptState
@@ -166,3 +166,13 @@ class Progress:
         if balance is not None and balance not in (self._balance, POST_PAID_BALANCE):
             self._balance = balance
             self._account.gauge("balance", float(balance))
+
+
+def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
+    """Return the summary as a line for the log."""
+    counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
+    reconciled = summary["reconciled"]
+    told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
+    requests, parts = counted(summary["requests"], "request"), counted(summary["parts"], "part")
+    cost = at_least(str(summary["cost"]), of_unknown_cost)
+    return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"

@@ -31,7 +31,7 @@ def write_report(path: Any, spool: CheckedSpool, ledger: CampaignLedger | None, 
     shown = without_secrets(str(path))
     try:
         with tempfile.TemporaryFile() as file:
-            write_row_report(file, spool, ledger=ledger, ended=ended)
+            write_row_report(file, spool, ledger, ended)
             file.seek(0)
             _publish(file, path)
     except Exception as error:  # noqa: BLE001  # storage can fail in any way

@@ -11,6 +11,8 @@ from airflow_provider_sms.masking import mask_number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = ["Message"]
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Message:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
-    from airflow_provider_sms.execution.options import OnUnknown
+    from airflow_provider_sms.operators.options import OnUnknown
 
     _Base = BaseOperator
 else:

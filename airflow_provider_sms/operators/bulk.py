@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.arguments import flag
 from airflow_provider_sms.execution.hidden import redacted_source, with_assets
-from airflow_provider_sms.execution.options import MAX_CHUNK, BulkOptions
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
+from airflow_provider_sms.operators.options import MAX_CHUNK, BulkOptions
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.recipients.paths import is_path
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.options import OnInvalid, OnLowBalance, OnUnknown
+    from airflow_provider_sms.operators.options import OnInvalid, OnLowBalance, OnUnknown
     from airflow_provider_sms.send_window.window import SendWindow
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_sms.execution.options import GroupOptions
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
+from airflow_provider_sms.operators.options import GroupOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.options import OnUnknown
+    from airflow_provider_sms.operators.options import OnUnknown
 
 
 class GroupSmsOperator(SmsOperatorBase):

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
 """The counts of which each row is in exactly one; they add up to ``rows``."""
-COUNT_OF = {
-    **{status: status.name.lower() for status in Status},
-    Status.FREE: "not_sent",
-    Status.AGAIN: "unknown",
-}
+COUNT_OF = {**{each: each.name.lower() for each in Status}, Status.FREE: "not_sent", Status.AGAIN: "unknown"}
 """The count of a row as it was checked."""
 
 

@@ -38,17 +38,11 @@ ROWS_AT_ONCE = 50_000
 LONGEST_REASON = 300
 """Characters of a reason, which is repeated in each of its rows."""
 
-OPEN_HERE = "posted or about to be, and no outcome was recorded"
-OPEN_ELSEWHERE = "another process claimed it, and has not recorded an outcome yet"
+OPEN = "claimed, and no outcome was recorded yet"
 
 
 class RowStatus(NamedTuple):
-    """The status of a row, as the report shows it.
-
-    :param event_id: 64 bits.
-    :param sent_at: microseconds since the epoch: when the outcome of an accepted request was recorded, or when an
-        unknown one was claimed.
-    """
+    """The status of a row, as the report shows it; times are microseconds since the epoch."""
 
     status: str
     reason: str | None = None
@@ -64,9 +58,7 @@ _WHY = {
 _AGAIN = RowStatus(UNKNOWN, "a request that had it may have been sent, and it was not sent again yet")
 
 
-def write_row_report(
-    file: IO[bytes], spool: CheckedSpool, *, ledger: CampaignLedger | None, ended: str | None = None
-) -> None:
+def write_row_report(file: IO[bytes], spool: CheckedSpool, ledger: CampaignLedger | None, ended: str | None) -> None:
     """Write the status of each checked row, as Parquet; where this raises, what was written looks like a whole report.
 
     :param ledger: of the attempt; None for a dry run, whose rows are as they were checked.
@@ -116,10 +108,7 @@ def _held(checked: CheckedRows, ledger: CampaignLedger) -> dict[bytes, RowStatus
     holders, again = ledger.look(messages.column("key").to_pylist())
     mine = {each.request_id: each.mine for each in holders.values()}
     by_request = {each: status_of(its, mine=mine[each]) for each, its in ledger.requests(mine).items()}
-    return {
-        **dict.fromkeys(again, _AGAIN),
-        **{key: by_request[holder.request_id] for key, holder in holders.items()},
-    }
+    return {**dict.fromkeys(again, _AGAIN), **{key: by_request[each.request_id] for key, each in holders.items()}}
 
 
 def status_of(record: RequestRow, *, mine: bool) -> RowStatus:
@@ -132,7 +121,7 @@ def status_of(record: RequestRow, *, mine: bool) -> RowStatus:
     reason = record.reason[:LONGEST_REASON] if record.reason else None
     unknown = RowStatus(UNKNOWN, reason, record.request_id, record.event_id, _microseconds(record.claimed_at))
     if record.state == CLAIMED:
-        return unknown._replace(reason=OPEN_HERE if mine else OPEN_ELSEWHERE)
+        return unknown._replace(reason=OPEN)
     if record.state != ACCEPTED:
         return unknown
     # Where the balance told what became of a request, its words are the reason.

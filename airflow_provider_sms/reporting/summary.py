@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import UnknownOutcomeError
-from airflow_provider_sms.formatting import at_least, counted
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.redaction import reported, shown
@@ -36,9 +35,7 @@ class Sums:
 
     :param cost: credits; of a request whose response was lost, what the balance has shown.
     :param of_unknown_cost: requests of which nothing tells the cost.
-    :param left_out: messages that the service left out of requests that it accepted.
     :param none_taken: messages of requests of which it took none.
-    :param remaining_balance: as the last response stated it; None where there is none.
     """
 
     requests: int = 0
@@ -105,16 +102,6 @@ def summarise(
         "error_report": {name: sums.error_report[name] for name in COUNTERS},
         "report": report,
     }
-
-
-def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
-    """Return the summary as a line for the log."""
-    counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
-    reconciled = summary["reconciled"]
-    told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
-    requests, parts = counted(summary["requests"], "request"), counted(summary["parts"], "part")
-    cost = at_least(str(summary["cost"]), of_unknown_cost)
-    return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"
 
 
 def _parsed(body: str | None) -> SendResponse | None:

@@ -23,13 +23,13 @@ from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.errors import airflow_errors
 from airflow_provider_sms.execution.hidden import located, redacted_source
-from airflow_provider_sms.execution.options import SmsConnection, TableOptions, Whole
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsTask
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
+from airflow_provider_sms.operators.options import SmsConnection, TableOptions, Whole
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import progress
-from airflow_provider_sms.execution.progress import Progress
+from airflow_provider_sms.execution.progress import Progress, one_line
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import GroupSmsOperator
@@ -385,3 +385,11 @@ def test_the_balance_is_told_when_it_changes(told, after, metrics, sender):
         sender.stop_conditions.balance = balance
         after(0.5)
     assert metrics.values("sms.balance") == [5.0, 4.0]
+
+
+def test_the_last_line_of_the_log_has_the_balance_only_where_it_told_something():
+    """Most sends lose no response; one request, part or message is said in the singular."""
+    plain = one_line(summarise("c", RowCounts(), Sums()))
+    assert plain.endswith("; 0 requests, 0 parts, cost 0.0")
+    told = summarise("c", RowCounts(accepted=1), Sums(requests=1, parts=1), 1)
+    assert one_line(told).endswith("; 1 request, 1 part, cost 0.0; the balance told what became of 1 message")

@@ -16,9 +16,10 @@ from airflow.providers.common.compat.sdk import ObjectStoragePath
 from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.execution import options, report_file
+from airflow_provider_sms.execution import report_file
 from airflow_provider_sms.execution.report_file import report_path, write_report
 from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.operators import options
 from airflow_provider_sms.reporting.summary import COUNTS
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.options import GroupOptions
 from airflow_provider_sms.operators.checks import check_loaded, is_rendered_later
+from airflow_provider_sms.operators.options import GroupOptions
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor
 

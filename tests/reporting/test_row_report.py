@@ -103,7 +103,7 @@ class Campaign:
 
     def write(self, **how):
         file = io.BytesIO()
-        write_row_report(file, self.table.spool, **how)
+        write_row_report(file, self.table.spool, **{"ended": None, **how})
         rows = pq.read_table(file)
         assert rows.schema.remove_metadata().equals(SCHEMA)
         assert rows["row"].to_pylist() == list(range(len(rows)))
@@ -273,7 +273,7 @@ def test_a_try_that_waited_counts_what_it_sent_before(campaign, enter):
 
 
 def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
-    """In whose hands it is, and whether its deadline has passed, changes the reason and nothing else."""
+    """Whether its deadline has passed changes the reason and nothing else."""
     send = campaign(table_of(numbers(10)))
     mine, other = enter(2), enter(1)
     other.commit(chunks=[chunk_of(send, numbers(4))], claim_seconds=60)
@@ -283,9 +283,9 @@ def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
     found = send.write(ledger=mine)
     assert counts(found) == {"unknown": 10}
     assert [found[row]["reason"] for row in (0, 4, 6)] == [
-        "another process claimed it, and has not recorded an outcome yet",
+        "claimed, and no outcome was recorded yet",
         LAPSED,
-        "posted or about to be, and no outcome was recorded",
+        "claimed, and no outcome was recorded yet",
     ]
     assert {row["sent_at"].timestamp() for row in found} == {clock.now - 30}
 
@@ -371,7 +371,7 @@ def test_many_small_files_make_few_row_groups(campaign, tmp_path):
     send = campaign(str(tmp_path / "people"))
     send.send()
     file = io.BytesIO()
-    write_row_report(file, send.table.spool, ledger=send.ledger)
+    write_row_report(file, send.table.spool, ledger=send.ledger, ended=None)
     assert pq.ParquetFile(file).metadata.num_row_groups == 1
     assert pq.read_table(file)["destination"].to_pylist() == numbers(210)
 
@@ -391,7 +391,7 @@ def test_long_reports_are_written_as_they_are_made(campaign):
     count = 2 * ROWS_AT_ONCE + 1
     send = campaign(table_of(numbers(count)))
     pipe = Pipe()
-    write_row_report(pipe, send.table.spool, ledger=None)
+    write_row_report(pipe, send.table.spool, None, None)
     metadata = pq.ParquetFile(pipe.taken).metadata
     assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [ROWS_AT_ONCE, ROWS_AT_ONCE, 1]
 

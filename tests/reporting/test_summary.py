@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, SentRequest
 from airflow_provider_sms.ledger.requests import unknown_requests
 from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
-from airflow_provider_sms.reporting.summary import Sums, add_up, one_line, summarise
+from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 
 LOST = UnknownOutcomeError("lost")
 
@@ -58,19 +58,6 @@ def test_rows_are_the_sum_of_the_counts():
     """Messages that the balance told of, or that the service left out, are in another count as well."""
     summary = summed(RowCounts(1, 2, 3, 4, 5, 6, 7), Sums(left_out=1), reconciled=2)
     assert [summary[name] for name in (*COUNTS, "rows", "reconciled", "left_out")] == [1, 2, 3, 4, 5, 6, 7, 28, 2, 1]
-
-
-def test_the_line_of_the_log_has_the_balance_only_where_it_told_something():
-    """Most sends lose no response."""
-    plain = one_line(summed())
-    assert plain.endswith("; 0 requests, 0 parts, cost 0.0")
-    assert one_line(summed(reconciled=200)) == f"{plain}; the balance told what became of 200 messages"
-
-
-def test_the_lines_of_the_log_say_one_in_the_singular():
-    """One request of one SMS part, and a send of one message."""
-    summary = summed(RowCounts(accepted=1), Sums(requests=1, parts=1), reconciled=1)
-    assert one_line(summary).endswith("; 1 request, 1 part, cost 0.0; the balance told what became of 1 message")
 
 
 @pytest.mark.parametrize("networks", [1, 10, 400])

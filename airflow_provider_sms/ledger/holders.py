@@ -57,7 +57,6 @@ class CampaignReader:
     """A campaign as one attempt of a task sees it; neither need be in the ledger, as in a dry run."""
 
     def __init__(self, store: LedgerBackend, campaign_name: str, who: Claimant) -> None:
-        self.campaign_name = campaign_name
         self.clock = store.clock
         self.claimants: frozenset[int] = frozenset()
         """The processes of the attempt: this one, and those that made it before it was deferred."""

@@ -85,13 +85,11 @@ def kept_words(found: Sequence[OldCampaign]) -> list[str]:
 
 def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool = False) -> list[OldCampaign]:
     """Return the campaigns in which nothing has happened since a moment, oldest first."""
-    its_messages = exists().where(message.c.request_id == request.c.id)
     query = select(
         campaign.c.id,
         campaign.c.name,
         _newest_request,
-        # An unknown request whose messages were all sent again by later ones waits for nothing any more.
-        exists().where(_of_campaign, request.c.state.in_((CLAIMED, UNKNOWN)), its_messages),
+        exists().where(_of_campaign, request.c.state.in_((CLAIMED, UNKNOWN))),
         IS_PAUSED,
         select(func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)))
         .where(_of_campaign)

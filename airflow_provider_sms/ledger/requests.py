@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class RequestRow(NamedTuple):
     """A request, and the attempt that made it. Times are seconds since the epoch.
 
-    :param state: ``claimed``, ``accepted``, ``unknown`` or ``not_sent``; unknown where its claim has lapsed.
+    :param state: a :class:`~airflow_provider_sms.ledger.model.RequestState`; unknown where its claim has lapsed.
     :param taken: of these, how many the service took; None where it did not say.
     :param messages: how many it holds now; none once it is superseded.
     :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.

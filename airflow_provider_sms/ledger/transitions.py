@@ -183,7 +183,7 @@ def supersede(connection: Connection, campaign_id: int, request_ids: Sequence[in
 
 def is_late(outcome: Outcome, state: str) -> bool:
     """Return whether a response came after its request was closed or superseded: others may have its messages."""
-    return outcome.state == ACCEPTED and state in (NOT_SENT, UNKNOWN, SUPERSEDED)
+    return outcome.state == ACCEPTED and state in (NOT_SENT, SUPERSEDED)
 
 
 def texted_twice(connection: Connection, campaign_id: int, claimants: Sequence[int] | None = None) -> list[TextedTwice]:

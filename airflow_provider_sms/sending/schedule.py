@@ -27,10 +27,7 @@ class Schedule:
         self._limiter = RateLimiter(max_per_second)
 
     def retry(self, batch: RequestBatch, at: float) -> None:
-        """Schedule a request again: the service asked for a wait, or a pause or a busy ledger kept it back.
-
-        Of rows with the same key values the first one is sent, so no request goes before it.
-        """
+        """Schedule a request again: the service asked for a wait, or a pause or a busy ledger kept it back."""
         batch.due = at
         self._limiter.hold(at)
         self.waiting.append(batch)

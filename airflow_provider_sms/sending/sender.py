@@ -27,7 +27,7 @@ from airflow_provider_sms.exceptions import (
     ServiceError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.sending.outcomes import Backoff, Outcomes, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.request_batch import Chunks, InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.schedule import DEFER_SECONDS, Schedule
@@ -280,7 +280,7 @@ class Sender:
                 workers.submit(request)
         if held:
             holders = self._ledger.holders(held).values()
-            self.noted.update(each.request_id for each in holders if each.state == CLAIMED)
+            self.noted.update(each.request_id for each in holders if each.state != ACCEPTED)
 
     def _tries_again(self, error: Exception) -> bool:
         """Return whether a commit that failed is tried again, because other processes have kept it waiting."""

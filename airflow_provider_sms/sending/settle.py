@@ -124,7 +124,7 @@ class Reconciliation:
         self.reconciled += sum(closed.values())
         told = {each: verdict for each, verdict in found.items() if each in closed or each not in decided}
         self._note({each: verdict for each, verdict in told.items() if each not in closed})
-        for verdict in told.values():
+        for verdict in (each for each in told.values() if each.words):
             is_open = verdict.outcome == UNDECIDED and verdict.settles_at is None
             log.log(logging.WARNING if is_open else logging.INFO, "%s", verdict.words)
         return told
@@ -182,7 +182,7 @@ class Settle:
 
     def holds(self) -> bool:
         """Return whether nothing may be claimed: a request of the account is lost that a balance may still decide."""
-        if (now := self._reconciliation.now()) >= self._look_at:
+        if (now := self._monotonic()) >= self._look_at:
             self._doubt, self._look_at = self._reconciliation.in_doubt(), now + LOOK_SECONDS
         return self._doubt is not None
 
@@ -258,7 +258,7 @@ class Settle:
             failures, due = 0, now + LOOK_SECONDS
             gave_back, settles_at = self._apply(found, caution)
             freed, due = freed or gave_back, max(due, settles_at)
-        if self.holds() and not self._stop.is_set():
+        if self._doubt is not None and not self._stop.is_set():
             raise OutageError(
                 f"the account's balance has told nothing for {MAX_WAIT_SECONDS:g} seconds, since responses to its "
                 "tasks are lost again and again, or since a clock was set back. The next attempt sends the rest"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from support.sending import claimant
 
+from airflow_provider_sms.ledger.campaigns import require_campaign
 from airflow_provider_sms.ledger.name_rules import default_name, read_name
 
 
@@ -20,7 +21,9 @@ def test_mapped_copies_share_a_campaign():
     assert default_name(claimant(map_index=3)) == default_name(claimant()) == "d/t/r"
 
 
-def test_a_name_may_be_as_long_as_the_ledger_takes(enter):
+def test_a_name_may_be_as_long_as_the_ledger_takes(enter, store):
     """And may hold whatever people write."""
     for name in ("x" * 1000, "Frühling: 50 % 🎉", "None-such", "nan"):
-        assert enter(campaign=read_name(name)).campaign_name == name
+        enter(campaign=read_name(name))
+        with store.read() as connection:
+            assert require_campaign(connection, name)

@@ -594,6 +594,15 @@ def test_what_somebody_else_claimed_meanwhile_and_gave_back_is_sent(sender, serv
     assert (counted(send), set(service.taken.values())) == ({"accepted": 20}, {1})
 
 
+def test_what_somebody_else_claimed_and_lost_meanwhile_is_settled(sender, service, enter):
+    """It is sent again in this attempt, where that is the policy, as if it had been lost before the check."""
+    other = enter(1)
+    lose = lambda: other.commit(outcomes=[Outcome(hold(other, people(5)), UNKNOWN)])  # noqa: E731
+    send = sender(between_lookup_and_claim(enter(2), lose), concurrency=1, on_unknown="resend")
+    send.run([people(20)])
+    assert (counted(send), set(service.taken.values())) == ({"accepted": 20}, {1})
+
+
 def test_a_request_that_was_never_made_is_not_unknown(sender, service, enter):
     """An error of the arguments, seen before anything was written, releases the claim and ends the send."""
     error = InputError("send_options cannot be written as JSON")

@@ -113,7 +113,7 @@ def sender(service, enter):
         store.patience = Patience(store.patience.seconds, stop, slept.append, monotonic)
         if reconciliation is None:
             balance = Balance(Decimal(1000), post_paid=False)
-            reconciliation = Reconciliation(ledger._store, ledger.campaign_name, KEY, lambda: balance)
+            reconciliation = Reconciliation(ledger._store, "c", KEY, lambda: balance)
         pause = lambda seconds: time.sleep(min(seconds, 0.005))  # noqa: E731
         settle = Settle(ledger, reconciliation, on_unknown, stop, pause)
         sender = Sender(

@@ -91,7 +91,7 @@ SENDER_MUTATIONS = (
         "error, failed(request.request_id, UNKNOWN, error)\n",
         "error, failed(request.request_id, NOT_SENT, error)\n",
         first="test_an_error_of_our_own_never_gives_back_what_was_posted",
-        also=("import CLAIMED, UNKNOWN\n", "import CLAIMED, NOT_SENT, UNKNOWN\n"),
+        also=("import ACCEPTED, UNKNOWN\n", "import ACCEPTED, NOT_SENT, UNKNOWN\n"),
     ),
     Mutation(
         "what others hold is counted as not sent",
@@ -238,7 +238,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "what somebody else claimed first is forgotten",
         "sending/sender.py",
-        "            self.noted.update(each.request_id for each in holders if each.state == CLAIMED)\n",
+        "            self.noted.update(each.request_id for each in holders if each.state != ACCEPTED)\n",
         "            self.noted.update(())\n",
         first="test_what_somebody_else_claimed_meanwhile_and_gave_back_is_sent",
     ),

@@ -173,13 +173,13 @@ def failure(
     refused = min(sums.none_taken, counts.not_sent)  # some may have been refused twice
     words: list[str] = []
     if lost:
-        then = "The next attempt sends again, at the risk of texting people twice" if resends else _to_do(run, lost)
+        again_at_risk = "The next attempt sends these again, at the risk of texting people twice"
         words.append(
             f"{_held(lost)} may have been sent: the service's response was lost, or the sending process ended. "
-            f"{''.join(f'{each} ' for each in told[:MAX_SENTENCES])}{then}"
+            f"{''.join(f'{each} ' for each in told[:MAX_SENTENCES])}{again_at_risk if resends else _to_do(run, lost)}"
         )
     if again:  # of superseded requests, or of any where the ledger could not be read
-        then = "" if error is not None else ". The next attempt sends again"
+        then = "" if error is not None else ". The next attempt sends these again"
         words.append(f"{counted(again, 'message')} may have been sent{then}")
     if awaited:
         words.append(
@@ -190,8 +190,8 @@ def failure(
         reasons = ", ".join(f"{name} {count}" for name, count in sums.error_report.items() if count)
         words.append(
             f"{counted(refused, 'message')} not sent, since the service took nothing of a request "
-            f"({reasons or 'it gave no reason'} in its error reports). Clearing the task sends again, which helps only "
-            "once the reason is gone"
+            f"({reasons or 'it gave no reason'} in its error reports). Clearing the task sends these again, which "
+            "helps only once the reason is gone"
         )
     if twice:
         named = "; ".join(f"request {each.request_id}, {each}" for each in twice)

@@ -53,13 +53,13 @@ QUEUED = {"engine": {"concurrency": 1}, "proves": Stage.require_begun_later}
 """One slot a worker, so that half the tasks wait in the queue at the disturbance."""
 
 
-@scenario(f"a worker loses PostgreSQL for {CUT_SECONDS:.0f} s")
+# What was answered within the ledger's patience is recorded, and whoever waits for it fails retryably at most: with the
+# patience that is the default, and retries that last as long.
+@scenario(f"a worker loses PostgreSQL for {CUT_SECONDS:.0f} s", operator=lambda: "retry_delay=timedelta(seconds=30)")
 def loses_database_60(stage):
     stage.cut_for(CUT_SECONDS, "database", "pooler")
 
 
-# What was answered within the ledger's patience is recorded, and whoever waits for it fails retryably at most: with the
-# patience that is the default, and retries that last as long.
 @scenario(
     f"a worker loses PostgreSQL for {LONG_CUT_SECONDS:.0f} s",
     seconds=None,

@@ -93,11 +93,15 @@ def send_messages(
             )
             sender.noted.update(held_by)
             run.progress.sender = sender
-            interruption = run_uninterrupted(
-                lambda: send(sender, settle, messages, free_messages),
-                on_interrupt=run.stop.set,
-                heartbeat=run.progress.beat,
-            )
+            try:
+                interruption = run_uninterrupted(
+                    lambda: send(sender, settle, messages, free_messages),
+                    on_interrupt=run.stop.set,
+                    heartbeat=run.progress.beat,
+                )
+            except BaseException:
+                run.stop.set()  # whatever ended the wait, a sender that still runs must not go on claiming
+                raise
         log_unforeseen(sender.error)
         if isinstance(sender.error, ServiceError):
             sender.error.place = run.settings.place()

@@ -25,9 +25,10 @@ def describe_on_assets(context: Context, facts: Mapping[str, Any]) -> None:
 
     :param facts: JSON without personal data: every user who may see assets can read them.
     """
+    shown = {name: each for name, each in facts.items() if name != "report"}  # its path may name a person
     for outlet in context["task"].outlets:
         if isinstance(outlet, Asset):
             try:
-                context["outlet_events"][outlet].extra.update(facts)
+                context["outlet_events"][outlet].extra.update(shown)
             except Exception as error:  # noqa: BLE001  # the task is done: an event without facts is no failure
                 log.warning("The event of an asset is emitted without facts: %s", type(error).__name__)

@@ -118,7 +118,6 @@ class Patience:
 
         :param work: a read, or a write that may be made twice: one that raised may have happened.
         :param errors: those that are worth another try; never that of a ledger that has gone back.
-        :param stopped_seconds: for how long it is tried in a process that was told to stop.
         """
         while True:
             began = self._monotonic()

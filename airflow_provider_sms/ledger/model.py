@@ -104,7 +104,6 @@ class Claim:
 
     :param request_id: the new request; None when nothing was won.
     :param won: the positions of the messages that may be POSTed under this claim, in order.
-    :param deadline: when the claim lapses, seconds since the epoch.
     """
 
     request_id: int | None

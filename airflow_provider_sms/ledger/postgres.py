@@ -191,7 +191,8 @@ def open_postgres(
     try:
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
-            check_durability(connection, describe(url), require_standby=require_standby)
+            if read_seconds is None:  # a page only reads
+                check_durability(connection, describe(url), require_standby=require_standby)
         store = PostgresBackend(engine, describe(url), clock, busy_seconds, require_standby=require_standby)
         prepare(store, create=create)
     except SmsError:

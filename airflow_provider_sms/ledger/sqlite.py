@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -94,6 +95,7 @@ NETWORK = frozenset(
 """File systems of other machines, including the host of a virtual machine: their locks do not hold as SQLite needs them
 to, and memory is not shared through them."""
 
+_ESCAPE = re.compile(r"\\([0-7]{3})")
 _INSTEAD = "Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to PostgreSQL"
 
 
@@ -105,7 +107,7 @@ class SQLiteBackend(LedgerBackend):
         super().__init__(engine, reading, str(path), lambda: time.time())  # noqa: PLW0108 - tests set it
         self._busy_seconds = busy_seconds
         self._path = path
-        self._identity: tuple[int, int] | None = None
+        self._identity = self._find_identity()
 
     def remove_remains(self) -> Remains:
         """Move the write-ahead log, which may hold copies of deleted rows, into the file, and truncate it."""
@@ -130,17 +132,17 @@ class SQLiteBackend(LedgerBackend):
             if "locked" not in str(error.orig):
                 raise
             raise busy(seconds) from None
-        try:
-            found = self._path.stat()
-        except OSError:
-            identity = None
-        else:
-            identity = (found.st_dev, found.st_ino)
-        self._identity = self._identity or identity
-        if identity is None or identity != self._identity:
+        if self._identity is None or self._identity != self._find_identity():
             raise LedgerError(
                 f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
             )
+
+    def _find_identity(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]
@@ -181,10 +183,11 @@ def open_sqlite(
     file = settle_path(path, mounts_of_this_machine())
     if create:
         _make_file(file)
+    waits = busy_seconds if read_seconds is None else min(busy_seconds, read_seconds)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         # The driver must not begin transactions: those that write begin with their lock.
-        connect_args={"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False},
+        connect_args={"isolation_level": None, "timeout": waits, "check_same_thread": False},
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
         # For a page, the file is opened anew each time, since another one may have taken its place.
@@ -283,7 +286,10 @@ def settle_path(path: Path, mounts: Sequence[tuple[Path, str]]) -> Path:
 
 
 def mounts_of_this_machine() -> Sequence[tuple[Path, str]]:
-    """Return the mount points, each with the type of its file system; a system without them tells none."""
-    import psutil
-
-    return [(Path(each.mountpoint), each.fstype) for each in psutil.disk_partitions(all=True)]
+    """Return the mount points, each with the type of its file system; none on a system that does not tell."""
+    try:
+        lines = os.fsdecode(Path("/proc/self/mounts").read_bytes()).splitlines()
+    except OSError:
+        return []
+    pieces = (line.split(" ") for line in lines)
+    return [(Path(_ESCAPE.sub(lambda octal: chr(int(octal[1], 8)), where)), kind) for _, where, kind, *_ in pieces]

@@ -36,8 +36,6 @@ def may_be_recorded(finished_at: float | None, deadline: float, *, now: float, s
     """Return whether an outcome may still be recorded for a request that another process makes.
 
     Past the deadline nothing more is posted, but the process may have a response, and be cut off from the ledger.
-
-    :param seconds: how long after its deadline an outcome is expected.
     """
     return finished_at is None and now <= deadline + seconds
 

@@ -1,4 +1,4 @@
-"""The summary that a task returns: JSON below 2 kB, however large the send, since Airflow stores it as an XCom."""
+"""The summary that a task returns: small, however large the send, since Airflow stores it as an XCom."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def facts_of(ran):
 def test_the_event_of_an_asset_has_the_counts(send, people):
     """Whoever is scheduled by it sees what became of the send, and nothing of a person."""
     ran = send(people(20), campaign="spring", outlets=[TEXTED])
-    assert facts_of(ran) == ran.summary
+    assert facts_of(ran) == {name: each for name, each in ran.summary.items() if name != "report"}
     assert (facts_of(ran)["campaign"], facts_of(ran)["accepted"]) == ("spring", 20)
 
 

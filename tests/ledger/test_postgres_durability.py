@@ -63,6 +63,9 @@ def test_a_standby_that_nobody_waits_for_is_refused_where_one_is_required(asynch
     """What is required is not only wished for."""
     with pytest.raises(LedgerError, match=r"require_synchronous_standby.*waits for no standby.*Nothing was sent"):
         open_postgres(asynchronous.primary.url(), require_standby=True)
+    opened(asynchronous.primary.url()).__enter__().close()
+    with opened(asynchronous.primary.url(), create=False, require_standby=True, read_seconds=10.0) as page:
+        assert page.fetch(lambda connection: connection.scalar(text("SELECT version FROM sms_version"))) == 1
 
 
 def test_a_synchronous_standby_is_good_and_silent(synchronous, caplog):

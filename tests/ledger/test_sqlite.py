@@ -151,10 +151,12 @@ def test_processes_that_make_the_ledger_at_once_all_open_it(tmp_path):
     assert [process.wait(60) for process in processes] == [0] * 6
 
 
+@pytest.mark.parametrize("create", [False, True], ids=["by a person", "by a task"])
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_ledger_that_is_deleted_in_use_is_not_written_to(tmp_path, replaced):
-    """Writing to a file that is gone would succeed, and be seen by nobody."""
-    store = open_sqlite(tmp_path / "ledger.db")
+def test_a_ledger_that_is_deleted_in_use_is_not_written_to(tmp_path, replaced, create):
+    """Writing to a file that is gone would succeed, and be seen by nobody; a person may have only read it before."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    store = open_sqlite(tmp_path / "ledger.db", create=create)
     (tmp_path / "ledger.db").unlink()
     if replaced:
         open_sqlite(tmp_path / "ledger.db").close()
@@ -280,11 +282,17 @@ def test_what_is_of_this_machine_is_known(tmp_path, kind):
     assert refused(tmp_path / "x.db", [(tmp_path, kind)]) is None
 
 
-def test_the_mounts_of_this_machine_are_known():
-    """Its root, and a file system that every Linux has."""
-    mounts = dict(mounts_of_this_machine())
-    assert mounts[Path("/proc")] == "proc"
-    assert Path("/") in mounts
+def test_the_mounts_of_this_machine_are_known(monkeypatch):
+    """As the kernel lists them, with blanks and line breaks in names; a system that lists none tells none."""
+    assert dict(mounts_of_this_machine())[Path("/proc")] == "proc"
+    monkeypatch.setattr(Path, "read_bytes", lambda _: rb"user@host:/ /mnt/remote\040disk fuse.sshfs rw 0 0")
+    assert mounts_of_this_machine() == [(Path("/mnt/remote disk"), "fuse.sshfs")]
+
+    def hidden(_):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_bytes", hidden)
+    assert mounts_of_this_machine() == []
 
 
 def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path):

@@ -55,30 +55,6 @@ def test_a_page_lists_every_parameter_with_its_default(operator, page, first, la
 
 
 @pytest.mark.parametrize(
-    ("operator", "page", "first", "last"), TABLES[:3], ids=lambda each: getattr(each, "__name__", "")
-)
-def test_an_operator_has_its_parameters_in_its_own_signature(operator, page, first, last):
-    """Each by its name, in the order of the page and of the docstring, and by name alone: the rest is Airflow's."""
-    parameters = [each for each in inspect.signature(operator.__init__).parameters.values() if each.name != "self"]
-    assert [each.kind for each in parameters] == [inspect.Parameter.KEYWORD_ONLY] * (len(parameters) - 1) + [
-        inspect.Parameter.VAR_KEYWORD
-    ]
-    names = [each.name for each in parameters[:-1]]
-    assert names == list(documented(page, first, last)) == re.findall(r":param (\w+):", operator.__doc__)
-    assert set(names) == set(taken(operator))
-
-
-@pytest.mark.parametrize("kind", [BulkSmsOperator, GroupSmsOperator])
-def test_parameters_stand_under_the_question_that_they_answer(kind):
-    """The page and the signature ask the same questions in the same order."""
-    asked = re.findall(r"^ *# (W.*\?|How.*\?)$", inspect.getsource(kind.__init__), re.MULTILINE)
-    _, page, first, last = next(table for table in TABLES if table[0] is kind)
-    text = (ROOT / "docs" / page).read_text()
-    section = text[text.index(f"\n{first}\n") : text.index(f"\n{last}\n")]
-    assert asked == re.findall(r"^(?:### )?((?:W|How ).*\?)$", section, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
     "operator", [BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator], ids=lambda each: each.__name__
 )
 def test_the_templated_parameters_are_marked(operator):

@@ -8,6 +8,7 @@ from support.pages import PAGES, ROOT, blocks
 
 from airflow_provider_sms.cli.definitions import get_cli_commands
 from airflow_provider_sms.cli.main import _parser
+from airflow_provider_sms.get_provider_info import get_provider_info
 
 NAMES = {"CAMPAIGN": "spring", "FILE": "outcomes.json", "DAG_ID": "d", "TASK_ID": "t", "RUN_ID": "r"}
 """Words that stand for a name of the reader's."""
@@ -42,8 +43,12 @@ def test_our_commands_are_ours(command):
 
 @pytest.mark.parametrize("command", AIRFLOWS)
 def test_airflows_commands_are_airflows(command, airflow_home):
-    """Airflow has each command, with its arguments."""
+    """Airflow has each command, with its arguments, and what of this package they name is there."""
     from airflow.cli.cli_parser import get_parser
 
     _, *arguments = shlex.split(command)
-    assert get_parser().parse_args(arguments).func
+    parsed, info = vars(get_parser().parse_args(arguments)), get_provider_info()
+    assert parsed["func"]
+    assert parsed.get("provider_name") in (None, info["package-name"])
+    assert parsed.get("conn_type") in (None, info["connection-types"][0]["connection-type"])
+    assert parsed.get("section") is None or parsed["option"] in info["config"][parsed["section"]]["options"]

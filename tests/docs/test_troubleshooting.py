@@ -38,9 +38,18 @@ def words():
     return found
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if OF_AIRFLOW not in row[0]], ids=lambda row: row[0][:50])
-def test_the_package_says_the_words(row):
-    """The first words in code of each symptom stand in one text of the package, but for those that Airflow says."""
-    (phrase, *_) = re.findall(r"`([^`]+)`", row[0])
+def to_alert_on():
+    """Return the words of the table of alerts on the page *Deploy*."""
+    (_, told) = (ROOT / "docs" / "deploy.md").read_text().split("Alert on these words", 1)
+    table = re.search(r"^\|.*\n\|[-:| ]+\|\n((?:\|.*\n)+)", told, re.MULTILINE)[1]
+    return [words for line in table.splitlines() for words in re.findall(r"`([^`]+)`", line.strip("|").split(" | ")[0])]
+
+
+SYMPTOMS = [re.findall(r"`([^`]+)`", row[0])[0] for row in rows() if OF_AIRFLOW not in row[0]]
+
+
+@pytest.mark.parametrize("phrase", [*SYMPTOMS, *to_alert_on()], ids=lambda phrase: phrase[:50])
+def test_the_package_says_the_words(phrase):
+    """The first words in code of each symptom, and each to alert on, stand in one text of the package."""
     pattern = ANY.join(map(re.escape, phrase.split("…")))
     assert any(re.search(pattern, text) for text in words()), phrase

@@ -61,10 +61,10 @@ def file_store(ledger_path, airflow_home):
 
 
 @pytest.fixture
-def console(capsys):
+def ledger(capsys):
     """Run a command of the console script in this process."""
 
-    def console(*arguments):
+    def ledger(*arguments):
         capsys.readouterr()  # what was logged when the ledger was made
         try:
             main([*map(str, arguments)])
@@ -74,13 +74,7 @@ def console(capsys):
             status = 0
         return Said(status, *capsys.readouterr())
 
-    return console
-
-
-@pytest.fixture
-def ledger(console):
-    """Run a command of the ledger in this process."""
-    return console
+    return ledger
 
 
 @pytest.fixture
@@ -186,7 +180,7 @@ def rows(store):
 
 
 class Terminal:
-    """A terminal at which somebody answers."""
+    """A terminal at which somebody answers: with a text, once a function has been called, or not at all."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -197,7 +191,7 @@ class Terminal:
     def readline(self):
         if isinstance(self.answer, BaseException):
             raise self.answer
-        return self.answer
+        return self.answer() if callable(self.answer) else self.answer
 
 
 @pytest.fixture

@@ -13,13 +13,6 @@ from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 LONG_AGO = time.time() - 100 * 86_400
 
 
-def test_every_form_of_output_is_airflows(ledger, sent_to_file):
-    """YAML can be parsed, and plain has a line for each request and one above."""
-    sent_to_file(people(1), UNKNOWN)
-    assert [row["campaign"] for row in yaml.safe_load(ledger("unknown", "-o", "yaml").out)] == ["spring"]
-    assert len(ledger("unknown", "-o", "plain").out.splitlines()) == 2
-
-
 def test_names_are_shown_as_they_are(ledger, sent_to_file):
     """What looks like a style or an emoji to the table's printer is a name like any other."""
     name = "[red]spring :bomb:"

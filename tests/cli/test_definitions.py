@@ -5,28 +5,7 @@ import sys
 
 import pytest
 
-from airflow_provider_sms.cli.definitions import get_cli_commands, parse_age
-from airflow_provider_sms.get_provider_info import get_provider_info
-
-
-def test_the_metadata_names_the_commands():
-    """The provider's metadata names the function that returns them, and each of them can be imported."""
-    assert get_provider_info()["cli"] == ["airflow_provider_sms.cli.definitions.get_cli_commands"]
-    (sms,) = get_cli_commands()
-    names = sorted(command.name for command in sms.subcommands)
-    assert sms.name == "sms"
-    assert names == [
-        "adopt",
-        "forget",
-        "list",
-        "pause",
-        "purge",
-        "resolve",
-        "resume",
-        "show",
-        "unknown",
-        "who",
-    ]
+from airflow_provider_sms.cli.definitions import parse_age
 
 
 def test_the_definitions_import_nothing_heavy():

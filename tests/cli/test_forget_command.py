@@ -71,11 +71,3 @@ def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal):
     said = ledger("forget", NUMBER)
     assert (said.status, " has 1 message to this number\n" in said.err) == (1, True)
     assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
-
-
-def test_no_number_is_no_wish(ledger, sent):
-    """What is no number is refused before anything is read, without the words that were typed."""
-    sent([PERSON])
-    said = ledger("forget", "08200000012345", "--default-region", "ZA")
-    assert (said.status, said.err.startswith("This number cannot be read")) == (1, True)
-    assert "0820000" not in said.err

@@ -70,16 +70,6 @@ def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_
     assert {tuple(row[1:]) for row in decided} == {(NOT_SENT, getpass.getuser())}
 
 
-def test_freed_messages_are_sent_by_the_next_attempt(ledger, store, outage):
-    """Each message of a request that was not sent can be claimed once more, and only once."""
-    outage(BAD_GATEWAY, BAD_GATEWAY)
-    assert ledger("resolve", "--campaign", "spring", "--as", "not-sent", "--yes").status == 0
-    chunk = request_of([person.key for person in people(2)], [person.destination for person in people(2)])
-    next_try = CampaignLedger(store, "spring", claimant(2), clock=time.time)
-    first, second = next_try.commit(chunks=[chunk, chunk], claim_seconds=60.0)
-    assert (len(first.won), len(second.won)) == (2, 0)
-
-
 def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states):
     """Known outcomes, requests under way and other campaigns stay as they are; a lapsed claim is closed."""
     outage(BAD_GATEWAY)
@@ -97,28 +87,14 @@ def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states
     assert "1 request with 1 message: no outcome was recorded before the deadline" in said.err
 
 
-class Answers:
-    """A terminal at which somebody says yes, once something has happened."""
-
-    def __init__(self, happens):
-        self.happens = happens
-
-    def isatty(self):
-        return True
-
-    def readline(self):
-        self.happens()
-        return "y\n"
-
-
-def test_an_outcome_that_arrives_during_the_question_stays(ledger, store, outage, states, monkeypatch):
+def test_an_outcome_that_arrives_during_the_question_stays(ledger, store, outage, states, at_terminal):
     """The service's response outranks the person's decision, and the last line says that there was one."""
     ids = outage(BAD_GATEWAY, BAD_GATEWAY, BAD_GATEWAY)
     with store.read() as connection:
         claimed_it = connection.execute(text("SELECT min(attempt_id) FROM sms_request")).scalar_one()
     late = CampaignLedger(store, "spring", claimant(), clock=time.time, claimant_id=claimed_it)
     answered = Outcome(ids[1], ACCEPTED, event_id=7, response="{}")
-    monkeypatch.setattr("sys.stdin", Answers(lambda: late.commit(outcomes=[answered])))
+    at_terminal(lambda: (late.commit(outcomes=[answered]), "y\n")[1])
     said = ledger("resolve", "--campaign", "spring", "--as", "not-sent")
     assert (said.status, states()) == (1, {NOT_SENT: 2, ACCEPTED: 1})
     assert "Closed as not sent: 2 of 3 requests, 2 messages\n" in said.err
@@ -126,7 +102,7 @@ def test_an_outcome_that_arrives_during_the_question_stays(ledger, store, outage
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-def test_an_interrupted_command_has_closed_a_part(ledger, store, outage, states, monkeypatch):
+def test_an_interrupted_command_has_closed_a_part(ledger, store, outage, states):
     """If the ledger fails in the middle, the last line counts what was committed; a second run closes the rest."""
     ids = outage(*[BAD_GATEWAY] * 5)
     with store.write(1) as connection:
@@ -149,9 +125,3 @@ def test_without_anything_to_close_nothing_is_asked(ledger, outage):
     outage(None, state=ACCEPTED)
     said = ledger("resolve", "--campaign", "spring", "--as", "accepted")
     assert (said.status, said.err) == (0, "Campaign spring has no unknown request\n")
-
-
-def test_a_campaign_that_is_not_there_is_an_error(ledger, file_store):
-    """A mistyped name is not taken for a campaign without unknown requests."""
-    said = ledger("resolve", "--campaign", "sprung", "--as", "accepted", "--yes")
-    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprung'\n")

@@ -70,21 +70,6 @@ def test_every_parameter_is_documented(path):
     assert taken == set(re.findall(r":param (\w+):", CLASSES[path].__doc__))
 
 
-def _signatures():
-    """Give every public function, class and public method, by its path."""
-    for path, thing in PUBLIC.items():
-        yield path, thing
-        if inspect.isclass(thing):
-            methods = inspect.getmembers(thing, inspect.isfunction)
-            yield from ((f"{path}.{name}", each) for name, each in methods if not name.startswith("_"))
-
-
-def test_no_public_signature_has_a_part_for_tests():
-    """Tests replace a wait by a private way."""
-    calls = {path: each.__init__ if inspect.isclass(each) else each for path, each in _signatures()}
-    assert [path for path, call in calls.items() if "sleep" in inspect.signature(call).parameters] == []
-
-
 IMPORTS = re.compile(rf"^ *from ({PACKAGE}\S*) import (.+)$", re.MULTILINE)
 
 

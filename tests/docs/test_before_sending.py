@@ -65,17 +65,3 @@ def test_the_window_of_the_page_is_the_one_that_has_a_name():
     names = {}
     exec(added, names)
     assert "2026-11-04" in str(names["hours"].holidays[1])
-
-
-def test_the_errors_on_the_page_are_those_of_the_code():
-    """Words that are shown as an error's stand in the package, but for what they quote."""
-    sources = " ".join(path.read_text() for path in (ROOT / "airflow_provider_sms").rglob("*.py"))
-    package = re.sub(r'"\s+f?"', "", sources)
-    for words in (
-        "Nothing was sent, since people on the list could be texted. Correct these rows",
-        "so nothing was sent. Top up, or set on_low_balance='wait' to wait for credit without a slot",
-        "Is it the right source? If so, raise max_rows",
-        "allows, so sending stopped. See error_report in the summary, and the row report",
-    ):
-        assert words in package
-        assert words in PAGE.read_text()

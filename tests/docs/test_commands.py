@@ -1,34 +1,54 @@
 from __future__ import annotations
 
 import re
+import shlex
 
-from support.pages import ROOT
+import pytest
+from support.pages import PAGES, ROOT, blocks
 
 from airflow_provider_sms.cli.definitions import get_cli_commands
+from airflow_provider_sms.cli.main import _parser
+from airflow_provider_sms.get_provider_info import get_provider_info
 
-GUIDE = (ROOT / "docs" / "ledger-command.md").read_text()
+NAMES = {"CAMPAIGN": "spring", "FILE": "outcomes.json", "DAG_ID": "d", "TASK_ID": "t", "RUN_ID": "r"}
+"""Words that stand for a name of the reader's."""
 
 
-def commands():
+def _called(pattern):
+    """Return the commands that pages show in shell blocks, or tell to run in tables, each once."""
+    shown = "\n".join(block.code for page in PAGES for block in blocks(page) if block.language in ("sh", "text"))
+    lines = re.findall(rf"^(?:\$ )?({pattern} [^|#\n]+)", shown.replace("\\\n", ""), re.MULTILINE)
+    rows = re.findall(r"^\| .*$", (ROOT / "docs" / "what-to-do.md").read_text(), re.MULTILINE)
+    return sorted(
+        {each.strip() for each in lines} | {each for row in rows for each in re.findall(rf"`({pattern} [^`]+)`", row)}
+    )
+
+
+OURS, AIRFLOWS = _called("airflow-sms"), _called("airflow")
+
+
+def test_every_command_has_a_heading_of_its_own():
+    """Links from other pages lead there."""
     (group,) = get_cli_commands()
-    return group.subcommands
+    headings = re.findall(r"^## (.+)$", (ROOT / "docs" / "ledger-command.md").read_text(), re.MULTILINE)
+    assert sorted(command.name for command in group.subcommands) == sorted(re.split(" and |\n", "\n".join(headings)))
 
 
-def test_every_command_is_explained_under_its_own_name():
-    """The guide has a heading for each, and for nothing else."""
-    named = re.findall(r"^## (.+)$", GUIDE, re.MULTILINE)
-    assert sorted(command.name for command in commands()) == sorted(re.split(" and |\n", "\n".join(named)))
+@pytest.mark.parametrize("command", OURS)
+def test_our_commands_are_ours(command):
+    """The package has each command, with its arguments."""
+    _, *arguments = shlex.split(command)
+    assert _parser().parse_args([NAMES.get(each, each) for each in arguments]).func
 
 
-def test_every_command_has_a_help_text_and_so_has_each_argument():
-    """A sentence that begins with a capital letter and has no full stop, as argparse prints them."""
-    texts = [text for command in commands() for text in (command.help, *(arg.kwargs["help"] for arg in command.args))]
-    starts = [text for text in texts if not re.match(r"[A-Z]|accepted: |- reads", text) or text.endswith(".")]
-    assert starts == []
+@pytest.mark.parametrize("command", AIRFLOWS)
+def test_airflows_commands_are_airflows(command, airflow_home):
+    """Airflow has each command, with its arguments, and what of this package they name is there."""
+    from airflow.cli.cli_parser import get_parser
 
-
-def test_every_command_on_the_pages_exists():
-    """What the guide calls is in the definitions."""
-    known = {f"airflow-sms {command.name}" for command in commands()}
-    called = set(re.findall(r"^\$? ?(airflow-sms (?:ledger )?[a-z]+)", GUIDE, re.MULTILINE))
-    assert (called - known, called == set()) == (set(), False)
+    _, *arguments = shlex.split(command)
+    parsed, info = vars(get_parser().parse_args(arguments)), get_provider_info()
+    assert parsed["func"]
+    assert parsed.get("provider_name") in (None, info["package-name"])
+    assert parsed.get("conn_type") in (None, info["connection-types"][0]["connection-type"])
+    assert parsed.get("section") is None or parsed["option"] in info["config"][parsed["section"]]["options"]

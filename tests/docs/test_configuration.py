@@ -3,7 +3,7 @@ from __future__ import annotations
 import configparser
 import re
 
-from support.configuration import MORE, PAGE, options, table, with_table
+from support.configuration import MORE, PAGE, options, with_table
 from support.pages import ROOT, blocks
 
 COMMAND = "PYTHONPATH=tests:. .venv/bin/python -m support.configuration"
@@ -17,25 +17,11 @@ def test_the_table_is_what_the_command_writes():
     assert MORE.keys() == options().keys()
 
 
-def test_the_reference_has_no_second_table():
-    """One page lists the options; the reference of the API links to it."""
-    page = (ROOT / "docs" / "api.md").read_text()
-    assert "(configuration.md)" in page
-    assert [name for name in options() if f"`{name}`" in page] == []
-
-
 def test_the_package_reads_the_options_and_no_others():
     """An option that no code reads, or that Airflow is not told of, is a mistake."""
     sources = "".join(path.read_text() for path in (ROOT / "airflow_provider_sms").rglob("*.py"))
     # Flags are read by one function, which names the option.
     assert set(re.findall(r'(?:conf\.get\w*\(\s*"sms", |_is_on\()"(\w+)"', sources)) == options().keys()
-
-
-def test_the_table_has_one_line_for_each_option():
-    """A description with a pipe or a line end would break its row."""
-    lines = table().splitlines()
-    assert len(lines) == len(options()) + 2
-    assert {line.count("|") for line in lines} == {7}
 
 
 def test_both_ways_to_set_an_option_say_the_same(airflow_home, monkeypatch):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from decimal import Decimal
 
 import pandas as pd
@@ -59,17 +58,6 @@ def test_the_sizes_of_parts_are_those_of_the_code():
     _, gsm, ucs2 = cells("SMS parts", 4)[:3]
     assert [gsm[0], *map(int, gsm[2:])] == ["GSM-7", parts.SEPTETS_SINGLE, parts.SEPTETS_PART]
     assert [ucs2[0], *map(int, ucs2[2:])] == ["UCS-2", parts.UNITS_SINGLE, parts.UNITS_PART]
-
-
-def test_the_alphabet_is_that_of_the_code():
-    """The page lists every accented letter of the alphabet, letters that are not in it, and those that count twice."""
-    inside, outside, twice = (
-        set(found.split()) for found in re.findall(r"`((?:\S )+\S)`", TEXT[TEXT.index("- The GSM alphabet has") :])[:3]
-    )
-    letters = {each for each in parts.BASIC if each.isalpha() and not each.isascii()}
-    assert inside == {each for each in letters if "GREEK" not in unicodedata.name(each)}
-    assert {encoding(each) for each in outside} == {"UCS-2"}
-    assert twice == set(parts.EXTENSION) - {"\f"}
 
 
 @pytest.mark.parametrize("row", cells("SMS parts", 4)[4:], ids=lambda row: row[0])

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta, timezone
 
 import pandas as pd
-from support.airflow import run_task
 from support.pages import ROOT, dags
-
-from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 
 PAGE = ROOT / "docs" / "decorator.md"
 (REMINDERS,) = dags(PAGE)
@@ -28,14 +24,3 @@ def test_the_dag_of_the_page_texts_whom_its_function_finds(run_file, sandbox, tm
     ran = run_file(REMINDERS)
     assert (ran.state, ran.xcoms["remind"]["accepted"]) == ("success", 1)
     assert sandbox.state.accepted_messages == [("27820000001", "Hi Thandeka, we see you at 09:00.")]
-
-
-def test_a_function_that_returns_nothing_is_told_as_on_the_page(sms_default, ledger_path):
-    """The error has the page's words."""
-    (shown,) = re.findall(r"^airflow\S+: (remind\(\) returned nothing; .+)$", PAGE.read_text(), re.MULTILINE)
-
-    def remind():
-        return None
-
-    ran = run_task(lambda: bulk_sms_task(message="Hi")(remind)().operator)
-    assert (ran.state, shown in ran.log) == ("failed", True)

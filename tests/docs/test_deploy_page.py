@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sqlite3
 import threading
 from contextlib import closing
@@ -22,7 +21,6 @@ from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, postgres_url, refuse_several_machines
 from airflow_provider_sms.ledger import postgres_engine
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -68,26 +66,6 @@ def test_the_versions_of_the_page_are_tested(checkout):
     assert f"apache-airflow=={named}\n" in (ROOT / file).read_text()
 
 
-def test_the_packages_that_conflict_have_bounds():
-    """The page names packages of which this one needs a newer version than a file of Airflow from 2025 has."""
-    (sentence,) = re.findall(r"of 2025 do: (.*?) are older", TEXT, re.DOTALL)
-    bounds = (ROOT / "pyproject.toml").read_text()
-    for name in re.findall(r"`([\w-]+)`", sentence):
-        assert re.search(rf'"{re.escape(name)}>=', bounds), name
-
-
-def test_airflow_has_the_commands_after_the_install(airflow_home):
-    """Each command is one of Airflow's, with its arguments, and what they name is the package's."""
-    from airflow.cli.cli_parser import get_parser
-
-    lines = block("airflow providers get").splitlines()
-    parsed = [get_parser().parse_args(shlex.split(line.partition("airflow ")[2])) for line in lines]
-    assert all(each.func for each in parsed)
-    assert parsed[0].provider_name == get_provider_info()["package-name"]
-    assert (parsed[2].section, parsed[2].option in get_provider_info()["config"]["sms"]["options"]) == ("sms", True)
-    assert parsed[3].conn_type == get_provider_info()["connection-types"][0]["connection-type"]
-
-
 def executors():
     """Return the executors of the table of kinds of Airflow, with the ledger that the page gives each."""
     rows = re.findall(r"^\| [^|]+ \| (`\w+Executor`[^|]*) \| (\w+)", TEXT, re.MULTILINE)
@@ -129,15 +107,6 @@ def _messages(path):
             return connection.execute("SELECT count(*) FROM sms_message").fetchone()[0]
         except sqlite3.DatabaseError:
             return 0
-
-
-def test_the_web_server_lists_the_plugin(airflow_home):
-    """The entry point by which Airflow finds the pages is named as the page says."""
-    from importlib.metadata import entry_points
-
-    (entry,) = (each for each in entry_points(group="airflow.plugins") if each.dist.name == "airflow-provider-sms")
-    assert entry.load().name == "sms"
-    assert "lists `sms`" in TEXT
 
 
 class Server:
@@ -368,12 +337,3 @@ def test_the_times_of_the_page_are_those_of_the_code():
     pod = rows["the time that a pod of the KubernetesExecutor has to stop"][2]
     told = re.search(r"(\d+) s; (\d+) s with a client id", pod).groups()
     assert all(int(seconds) >= least for seconds, least in zip(told, asking, strict=True))
-
-
-def test_the_words_to_alert_on_are_words_of_the_package():
-    """Each is in a text that the code logs or raises."""
-    code = "".join(path.read_text() for path in (ROOT / "airflow_provider_sms").rglob("*.py"))
-    joined = re.sub(r'"\s*\n\s*f?"', "", code)
-    words = [each for row in rows_of("Alert on these words") for each in re.findall(r"`([^`]+)`", row[0])]
-    assert len(words) > 10
-    assert [each for each in words if each not in joined] == []

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
 import pytest
 from support.pages import ROOT, blocks, dags, without_dry_run
 
@@ -68,13 +67,3 @@ def test_a_lost_answer_fails_the_scheduled_dag_once_and_alerts(run_file, sandbox
         ("27820000005", "Hi Lerato, invoice INV-1061 of R75.00 is overdue. Paid already? Thank you."),
         ("27820000099", "remind_customers: text_them failed, see Airflow"),
     ]
-
-
-@pytest.mark.slow
-def test_a_parquet_file_of_the_table_texts_nobody_again(run_file, sandbox, table):
-    """The ledger knows all invoices from any kind of file, as the page says."""
-    run_file(SCHEDULED)
-    pd.read_csv(table, dtype={"mobile": str}).to_parquet(table.with_suffix(".parquet"))
-    table.unlink()
-    assert summary(run_file(SCHEDULED.replace("overdue.csv", "overdue.parquet")))["already_sent"] == 3
-    assert len(sandbox.state.accepted) == 3

@@ -20,9 +20,6 @@ PLANNED, LOGGED, INBOX = re.fullmatch(r"(.*are ready\n)…\n(Campaign .*?\n)…\
 PROOF = (ROOT / "docs" / "proof.md").read_text()
 (STARTED,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*) &$", COMMANDS, re.MULTILINE)
 CONFIG = _config(_parser().parse_args(shlex.split(STARTED)))
-FIRST_SCREEN_LINES = 36
-CHARACTERS_OF_A_PROMISE = 130
-DAG_LINES = 11
 FAULTS = {
     "one response is lost": "lost once",
     "the task dies in mid-send and is retried": "dies",
@@ -81,89 +78,11 @@ def test_the_first_run_shows_the_plan_and_sends_nothing(run, sandbox):
     assert PLANNED in [block.code for block in blocks(ROOT / "docs" / "quickstart.md", "text")]
 
 
-def test_another_wording_texts_nobody_again(run, sandbox):
-    """The README's key identifies a message in its campaign, whatever its wording, as the comment in the DAG says."""
-    run()
-    assert run("is overdue.", "was due last month.").xcoms["text_them"]["already_sent"] == 3
-    assert len(sandbox.state.accepted) == 3
-
-
 def test_the_paste_copies_the_dag():
     """Its program takes the DAG from the README, and no other block."""
     (program,) = re.findall(r"^awk '(.*)' README\.md > ~/sms-airflow/dags/\w+\.py$", COMMANDS, re.MULTILINE)
     taken = subprocess.run(["awk", program, README], capture_output=True, text=True, check=True)
     assert [taken.stdout] == dags(README)
-
-
-def test_the_dag_is_the_quickstarts():
-    """The quickstart's first DAG differs in the place of its table alone, so a reader meets the same campaign again."""
-
-    def told(page):
-        first, *_ = dags(page)
-        return [
-            line.partition("  #")[0] for line in first.splitlines() if not re.search(r"source=|^from pathlib|^$", line)
-        ]
-
-    assert told(ROOT / "docs" / "quickstart.md") == told(README)
-
-
-@pytest.mark.parametrize("path", ["docs/testing.md", "dags/example_sms_from_dataframe.py"])
-def test_a_dataframe_is_texted_in_the_same_campaign(path):
-    """The page *Testing* and the example have the README's columns, campaign and text."""
-    (dag,) = dags(README)
-    shown = (ROOT / path).read_text()
-    arguments = re.findall(
-        r"^ +((?:destination_column|message|campaign|key_columns)=.*?),(?:  #.*)?$", dag, re.MULTILINE
-    )
-    assert len(arguments) == 4
-    assert [each for each in arguments if f"{each},\n" not in shown] == []
-
-
-def test_the_first_screen_is_short():
-    """One sentence, a DAG of ten lines, the table; then three promises and three limits, each of a line."""
-    screen = TEXT[: TEXT.index("\n## ")]
-    _, first, *_ = screen.split("\n\n")
-    (dag,) = dags(README)
-    assert len(re.findall(r"\.(?:\s|$)", first)) == 1
-    assert screen.index(first) < screen.index(dag) < screen.index("\n|")
-    assert len(dag[dag.index("with DAG") :].splitlines()) == DAG_LINES
-    assert len(screen.splitlines()) <= FIRST_SCREEN_LINES
-    promises, limits = (_section(name).strip().splitlines() for name in ("Before, during, after", "Limits"))
-    assert [each.split("**")[1] for each in promises] == ["Before", "During", "After"]
-    assert [each[:2] for each in limits] == ["- "] * 3
-    assert max(map(len, promises + limits)) <= CHARACTERS_OF_A_PROMISE
-
-
-def _section(heading):
-    """Return the text under a heading."""
-    return TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-
-
-def test_the_service_is_named_by_what_it_takes():
-    """Path, headers and fields of the README are those that the page *Which service* shows."""
-    service = (ROOT / "docs" / "service.md").read_text()
-    for part in re.findall(r"`([^`]+)`", _section("Which service")):
-        for word in re.findall(r"\w[\w/-]*", part):
-            assert word in service or word in {"Hi", "TOKEN"}, word
-
-
-def test_a_reader_meets_the_campaign_again():
-    """The README's campaign and text are those of the pages after it, of an example and of the pictures."""
-    shown = [dags(ROOT / "docs" / f"{page}.md")[0] for page in ("quickstart", "testing")]
-    shown.append((ROOT / "dags" / "example_sms_from_dataframe.py").read_text())
-    pictured = (ROOT / "tests" / "support" / "screenshots" / "campaigns.py").read_text()
-    for name in ("campaign", "message"):
-        (value,) = re.findall(rf'^ +{name}="(.*?)",', dags(README)[0], re.MULTILINE)
-        assert all(f'{name}="{value}"' in code for code in shown)
-        assert f'"{name}": "{value}"' in pictured
-    for page in ("before-sending", "unknown", "ledger-command", "what-to-do"):
-        assert re.search(r"\b[Cc]ampaign `?reminders\b", (ROOT / "docs" / f"{page}.md").read_text()), page
-
-
-def test_the_order_is_that_of_questions():
-    """Try it, test it; what it promises, what it does not do, which service it needs; then where to go."""
-    order = ["Try it", "Test it", "Before, during, after", "Limits", "Which service", "Next", "Licence"]
-    assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == order
 
 
 def test_the_figures_are_those_of_the_proof_and_of_its_command():

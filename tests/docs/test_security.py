@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ast
 import json
 import re
 
@@ -11,39 +10,6 @@ from airflow_provider_sms.hooks.connection import client_settings
 
 PAGE = ROOT / "docs" / "security.md"
 CONNECTION, FILE = (block.code for block in blocks(PAGE, "json"))
-HEADER = ["Asset", "Who may reach it", "What protects it", "Test"]
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-
-
-def assets():
-    """Return the rows of the tables of assets, each as its cells."""
-    rows, header = [], None
-    for line in PAGE.read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else None
-        if cells is None:
-            header = None
-        elif header is None:
-            header = cells
-        elif header == HEADER and set(cells) != {"---"}:
-            rows.append(cells)
-    return rows
-
-
-@pytest.mark.parametrize("row", assets(), ids=lambda row: row[0][:40])
-def test_each_asset_is_held_by_tests_that_exist(row):
-    """A row of the page says who may reach an asset, what protects it, and which tests of the repository hold that."""
-    _, reached, protected, tests = row
-    named = TEST.findall(tests)
-    assert (len(row), bool(reached), bool(protected), bool(named)) == (4, True, True, True)
-    assert TEST.sub("", tests).strip(" ,") == ""
-    for path, name in named:
-        functions = ast.walk(ast.parse((ROOT / path).read_text()))
-        assert name in {each.name for each in functions if isinstance(each, ast.FunctionDef)}, f"{path}::{name}"
-
-
-def test_there_are_assets():
-    """The tables are found."""
-    assert len(assets()) > 20
 
 
 @pytest.mark.parametrize("conn_id", ["from_json", "sms_default"])

@@ -4,12 +4,7 @@ import json
 import re
 
 import pandas as pd
-import pytest
-from support.airflow import run_task
 from support.pages import ROOT, dags
-
-from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.sensors.balance import BalanceSensor
 
 PAGE = ROOT / "docs" / "sensor.md"
 TEXT = PAGE.read_text()
@@ -31,15 +26,3 @@ def test_the_table_of_the_page_needs_what_the_page_says(run_file, sandbox, tmp_p
     assert "] 200 messages cost about 200 credits\n" in TEXT
     sandbox.state.set_balance(200)
     assert run_file(WAITS_FOR_A_TABLE).xcoms == {"wait": {"balance": 200.0, "post_paid": False}}
-
-
-def test_a_wrong_amount_is_told_as_on_the_page(sms_default):
-    """When the DAG is loaded, and with a template when the task runs, which then fails without a retry."""
-    loaded, rendered = re.findall(r"^(\S+): min_balance must be a number, not the text 'lots'$", TEXT, re.MULTILINE)
-    with pytest.raises(InputError) as caught:
-        BalanceSensor(task_id="wait", min_balance="lots")
-    assert f"{loaded}: {caught.value}" in TEXT
-    assert loaded == f"{InputError.__module__}.{InputError.__name__}"
-    ran = run_task(lambda: BalanceSensor(task_id="wait", min_balance="{{ 'lots' }}"), retries=1)
-    assert (ran.state, ran.tries) == ("failed", 1)
-    assert f"{rendered.rpartition('.')[2]}: min_balance must be a number, not the text 'lots'" in ran.log

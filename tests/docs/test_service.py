@@ -17,13 +17,9 @@ from support.pages import ROOT, blocks
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import AuthenticationError, RefusedError, ThrottledError, UnknownOutcomeError
-from airflow_provider_sms.hooks.connection import DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending.outcomes import Backoff
-from airflow_provider_sms.service.authentication import ASSUMED_MINUTES
-from airflow_provider_sms.service.connections import MAX_RESPONSE_BYTES
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.responses import parse_send_response
 from airflow_provider_sms.service.transport import RawResponse
@@ -198,23 +194,6 @@ def test_a_field_is_needed_as_the_page_says(name, required):
             assert parse_send_response(content).messages == SENT.body["Messages"]
 
 
-def test_keys_may_be_in_any_case_and_wrapped():
-    """The response of the page is the same with other capitals, with a key more, and within ``sendResponse``."""
-    plain = parse_send_response(json.dumps(SENT.body).encode())
-    lower = {key.lower(): value for key, value in SENT.body.items()} | {"somethingNew": 1}
-    wrapped = {"statusCode": 200, "sendResponse": SENT.body, "errors": []}
-    digits = {**SENT.body, "EventId": str(SENT.body["EventId"])}
-    for other in (lower, wrapped, digits):
-        read = parse_send_response(json.dumps(other).encode())
-        assert (read.cost, read.event_id, read.messages, read.parts, read.cost_breakdown) == (
-            plain.cost,
-            plain.event_id,
-            plain.messages,
-            plain.parts,
-            plain.cost_breakdown,
-        )
-
-
 STATUSES = [
     (int(status), OWN_ERROR if "with an" in row[0] else "", MEANINGS[row[1]])
     for row in rows("| Status | Means to this package |")
@@ -227,14 +206,6 @@ def test_a_status_means_what_the_page_says(status, body, kind):
     """Each status of the table is the error that the table describes."""
     response = RawResponse("bulkmessages", status, None, body.encode())
     assert type(error_for(response, hidden=(), now=0.0)) is kind
-
-
-def test_the_bounds_of_the_page_are_those_of_the_code():
-    """Times and sizes that the page names are constants of the package."""
-    assert f"{DEFAULT_TIMEOUT:.0f} seconds, and {DEFAULT_CONNECT_TIMEOUT:.0f} to connect" in TEXT
-    assert f"kept for {ASSUMED_MINUTES} minutes" in TEXT
-    assert f"longer than {MAX_RESPONSE_BYTES // 2**20} MiB" in TEXT
-    assert f"up to {Backoff().longest_retry_after:.0f} seconds" in TEXT
 
 
 @pytest.fixture

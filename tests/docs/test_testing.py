@@ -58,14 +58,3 @@ def test_the_page_has_every_name_of_the_fixture():
     methods = {name for name in vars(SmsSandbox) if not name.startswith("_")}
     rows = set(re.findall(r"^\| `\.(\w+)", TEXT, re.MULTILINE))
     assert methods | {"service", "ledger_path"} == rows
-
-
-def test_the_error_of_the_page_is_the_fixtures():
-    """The page shows what a team reads whose task would text people."""
-    import inspect
-
-    from airflow_provider_sms.testing.sandbox import refuse_other_machines
-
-    (words,) = re.findall(r"^airflow\S+: (.+)$", TEXT, re.MULTILINE)
-    said = "".join(re.findall(r'^ +"(.*)"$', inspect.getsource(refuse_other_machines), re.MULTILINE))
-    assert words in said

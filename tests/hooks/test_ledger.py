@@ -236,12 +236,6 @@ def test_an_option_that_is_neither_true_nor_false_is_named(monkeypatch):
         open_ledger(None)
 
 
-def test_a_person_finds_the_ledger_of_the_tasks(ledger_path):
-    """Where a task made its ledger, a person who names nothing opens the same."""
-    with closing(open_ledger(None)) as made, closing(open_existing_ledger(None)) as found:
-        assert found.description == made.description == str(ledger_path)
-
-
 def test_looking_makes_no_file(ledger_path):
     """A ledger that is not there is an error that names the place, and is not there afterwards either."""
     with pytest.raises(InputError, match=f"no ledger at {ledger_path}"):
@@ -257,27 +251,11 @@ def test_looking_makes_no_tables_in_a_file(ledger_path):
     assert ledger_path.stat().st_size == 0
 
 
-def test_a_file_of_another_kind_is_no_ledger(ledger_path):
-    """What is no database is an error of the ledger."""
-    ledger_path.write_text("Dear diary" * 1000)
-    with pytest.raises(LedgerError, match="not a database"):
-        open_existing_ledger(None)
-
-
 def test_looking_makes_no_tables_on_a_server(sms_ledger):
     """A database that holds no ledger is an error, and still holds none when asked again."""
     for _ in range(2):
         with pytest.raises(InputError, match="holds no ledger"):
             open_existing_ledger("sms_ledger")
-
-
-def test_a_person_finds_the_ledger_on_the_server(sms_ledger, monkeypatch):
-    """Named or configured, the connection leads to the ledger that tasks made there."""
-    with closing(open_ledger("sms_ledger")) as made, closing(open_existing_ledger("sms_ledger")) as found:
-        assert found.description == made.description
-    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
-    with closing(open_existing_ledger(None)) as found:
-        assert found.description == made.description
 
 
 def test_a_connection_in_airflows_database_is_found(airflow_home, sms_ledger, monkeypatch):

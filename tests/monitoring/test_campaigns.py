@@ -11,7 +11,7 @@ from support.told import tell
 from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
-from airflow_provider_sms.ledger.schema import attempt, campaign, request
+from airflow_provider_sms.ledger.schema import attempt, campaign
 from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import (
     EXAMINED,
@@ -40,22 +40,6 @@ def test_the_counts_are_those_of_the_ledger(store, ledger):
     assert one.counts == (50, 7, 2, 50, Decimal("75.0"), 0, 1, 0, 1)
     assert (one.total, one.done, one.invalid, one.not_sent, one.rate) == (70, 60, 3, 10, 12.5)
     assert (one.state, one.latest.dag_id, one.latest.run_id) == ("sending", "d", "r")
-
-
-def test_what_the_service_left_out_of_a_request_is_counted(store, ledger):
-    """It was not accepted, and is held all the same: no attempt sends it."""
-    (_, partial) = tell(store, claims=[(20, "accepted"), (5, "accepted")])
-    with store.write(1) as connection:
-        connection.execute(update(request).where(request.c.id == partial).values(messages=3))
-    (one,) = listed(ledger).campaigns
-    assert (one.counts.accepted, one.counts.left_out) == (23, 2)
-
-
-def test_a_claim_past_its_deadline_is_unknown(store, ledger):
-    """Nothing has to record that a process has died."""
-    tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)
-    (one,) = listed(ledger).campaigns
-    assert (one.counts.unknown, one.counts.under_way, one.state) == (5, 0, "needs attention")
 
 
 def test_a_campaign_with_unknown_messages_is_not_done(store, ledger):
@@ -229,14 +213,6 @@ def test_a_task_instance_finds_its_own_campaigns(store, ledger):
     assert found("d", "r2", "t", -1) == ["c"]
     assert found("d", "r1", "other", None) == []
     assert found("d", "r1", "t", None, hidden={"theirs"}) == ["a"]
-
-
-def test_two_runs_at_once_are_both_seen(store, ledger):
-    """The one that ended first does not hide the one that still sends."""
-    tell(store, run_id="r1", state="sending", claims=[(6, "claimed")])
-    tell(store, run_id="r2", claims=[(3, "accepted")], first=10)
-    (one,) = listed(ledger).campaigns
-    assert (one.state, len(one.attempts)) == ("sending", 2)
 
 
 def test_requests_that_texted_people_twice_are_reported(enter, store, open_reader):

@@ -48,19 +48,6 @@ def test_every_message_and_request_is_in_one_state(store, enter):
     assert counts(store) == found
 
 
-def test_messages_of_a_superseded_request_count_as_unknown_until_they_are_sent_again(store, enter):
-    """They may have been sent, and the next attempt sends them; nobody has to decide about the request."""
-    ledger = enter()
-    lost = claim(ledger, people(3))
-    close(ledger, lost, UNKNOWN)
-    ledger.supersede([lost])
-    assert counts(store) == Counts(unknown=3, of_unknown_cost=1, again=3)
-    claim(ledger, people(1))
-    found = counts(store)
-    assert (found.unknown, found.again, found.under_way) == (2, 2, 1)
-    assert unknown_requests(store) == []
-
-
 def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):
     """What a dead process left behind is unknown, and why is said, though nobody has written it down."""
     claim(enter(clock=lambda: 1_000_000.0), people(2))
@@ -76,19 +63,6 @@ def test_money_is_added_up_exactly(store, enter):
         accept(ledger, people(2, start))
     close(ledger, claim(ledger, people(1, 30)), UNKNOWN)
     assert (counts(store).cost, counts(store).parts) == (Decimal("3.30"), 6)
-
-
-def test_a_campaign_that_sent_nothing_has_counts(store, enter):
-    """A campaign that somebody entered is there, with nothing in it."""
-    enter()
-    assert counts(store) == Counts()
-
-
-def test_other_campaigns_are_not_counted(store, enter):
-    """Each campaign stands by itself."""
-    accept(enter(), people(3))
-    accept(enter(campaign="other"), people(5))
-    assert (counts(store).accepted, counts(store, "other").accepted) == (3, 5)
 
 
 def test_counts_of_several_campaigns_are_kept_apart(store, enter):

@@ -72,20 +72,6 @@ def test_an_attempt_that_is_silent_for_long_counts_as_dead(state, seconds):
     assert state_of(reported("waiting for credit", ago=1e6)) == "waiting for credit"
 
 
-def test_of_each_task_the_last_run_counts_and_in_it_the_last_of_each_copy():
-    """An attempt replaces the one before it, and a run all copies of the one before it."""
-    attempts = [
-        reported("failed", claimant_id=1, run="a", map_index=0),
-        reported("failed", claimant_id=2, run="a", map_index=5),
-        reported("failed", claimant_id=3, run="b", map_index=0),
-        reported("ended", claimant_id=4, run="b", map_index=0),
-        reported("ended", claimant_id=5, run="b", map_index=1),
-        reported("ended", claimant_id=6, task="other", run="a"),
-    ]
-    assert [each.claimant_id for each in current_attempts(attempts, NOW)] == [6, 5, 4]
-    assert state_of(*current_attempts(attempts, NOW)) == "complete"
-
-
 def test_an_earlier_run_that_is_still_at_work_counts_too():
     """Two runs may send one campaign at the same time; one that is silent has been replaced."""
     later = reported("ended", claimant_id=5, run="b")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select
 from support.plugins import Person
 from support.reported import counts
 from support.told import tell
@@ -39,15 +39,6 @@ def test_a_decision_about_a_request_is_applied_and_recorded(ed, store):
     assert counts(store, "spring").accepted == 3
 
 
-def test_a_send_to_groups_is_not_said_to_be_to_a_person(ed, store):
-    """Only the service knows how many people are in a group."""
-    (sent,) = tell(store, claims=[(1, "unknown")])
-    with store.write(1) as connection:
-        connection.execute(update(request).values(kind="group"))
-    answer = ed.post("/campaigns/1/resolve", {"requests": [sent], "outcome": "accepted", "people": 1})
-    assert answer.json()["message"] == "Recorded as sent: 1 request to groups."
-
-
 def test_other_tasks_that_failed_on_unknown_requests_are_named(ed, store, monkeypatch):
     """Those of DAGs that the user may edit: another one's name is not told."""
     (unknown,) = tell(store, claims=[(3, "unknown")], state="failed", note={"figures": {"unknown": 3}})
@@ -60,13 +51,6 @@ def test_other_tasks_that_failed_on_unknown_requests_are_named(ed, store, monkey
         "Recorded as sent: 1 request to 3 people. Clear what failed on unknown requests, too: task other of DAG d, "
         "run r."
     )
-
-
-def test_several_requests_are_resolved_at_once(ed, store):
-    """All of them, for as many people as the page said."""
-    ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
-    answer = ed.post("/campaigns/1/resolve", {"requests": ids, "outcome": "accepted", "people": 7})
-    assert answer.json()["people"] == 7
 
 
 def test_nothing_is_done_if_the_people_concerned_have_changed(ed, store):
@@ -149,7 +133,7 @@ def test_each_act_is_in_airflows_audit_log(ed, store, audit_rows):
     campaign = {"campaign_id": "1", "method": "POST"}
     ed.post("/campaigns/1/pause")
     ed.post("/campaigns/1/resume")
-    ed.post("/campaigns/1/resolve", resolution)
+    assert ed.post("/campaigns/1/resolve", resolution).json()["people"] == 7
     assert audit_rows() == [
         ("sms.pause", "ed", None, campaign),
         ("sms.resume", "ed", None, campaign),

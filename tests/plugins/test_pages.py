@@ -91,13 +91,6 @@ def test_a_missing_ledger_is_reported_in_words(vic, ledger_path):
     assert not ledger_path.exists()
 
 
-def test_an_empty_list_says_what_will_appear(vic, store):
-    """A reader sees a sentence in place of an empty table."""
-    assert "Nothing has been sent yet" in text(vic.get("/"))
-    tell(store)
-    assert "No campaign has this name" in text(vic.get("/", **{"x-sms-name": "none"}))
-
-
 def test_a_campaigns_page_shows_all_that_happened(vic, store):
     """Outcome, cost, decisions, attempts and requests."""
     figures = {"rows": 105, "suppressed": 3, "duplicate": 0}
@@ -118,12 +111,15 @@ def test_a_campaigns_page_shows_all_that_happened(vic, store):
 
 def test_a_send_to_groups_is_not_called_a_person(site, store):
     """Only the service knows how many people are in a group."""
-    tell(store, claims=[(1, "unknown")], state="failed")
+    (request,) = tell(store, claims=[(1, "unknown")], state="failed")
     with store.write(1) as connection:
         connection.execute(update(schema.request).values(kind="group"))
-    answer = Person(site, "ed").get("/campaigns/1").text
+    ed = Person(site, "ed")
+    answer = ed.get("/campaigns/1").text
     assert "The groups are texted by the next attempt, however many people are in them" in answer
     assert "1 person is texted" not in answer
+    done = ed.post("/campaigns/1/resolve", {"requests": [request], "outcome": "accepted", "people": 1})
+    assert done.json()["message"] == "Recorded as sent: 1 request to groups."
 
 
 def test_the_balance_speaks_beside_the_buttons(site, store):
@@ -168,22 +164,6 @@ def test_a_decision_that_is_still_to_come_is_needed(vic, store, claims, state, w
     assert f"Who decided {words}" in text(vic.get("/campaigns/1"))
 
 
-def test_no_words_contradict_the_balance(vic, store):
-    """What the ledger calls unknown has no outcome yet; whether it was sent, the balance may know."""
-    (request,) = tell(store, claims=[(1, "unknown")], state="failed")
-    note_evidence(store, "spring", {request: KeptEvidence("charged", "It was taken.", 1.0)})
-    page = text(vic.get("/campaigns/1"))
-    assert "1 message has no outcome yet. Find out below whether it was sent, and record it." in page
-    assert "Requests without an outcome What the account's balance says stands with each request" in page
-
-
-def test_a_decision_of_the_balance_has_its_words(vic, store):
-    """Among those of people."""
-    (request,) = tell(store, claims=[(3, "unknown")])
-    close_by_balance(store, "spring", {request: ("accepted", KeptEvidence("charged", "It was taken.", 1.0))})
-    assert f"balance was sent request {request} It was taken. 3" in text(vic.get("/campaigns/1"))
-
-
 def test_hostile_words_of_evidence_are_shown_and_not_executed(site, store):
     """They are made from amounts, and yet they are a text that comes out of the ledger."""
     first, second = tell(store, claims=[(3, "unknown")] * 2, state="failed")
@@ -203,13 +183,6 @@ def test_an_unfinished_campaign_is_refreshed_and_one_that_is_over_is_not(vic, st
     tell(store, "d", state="failed")
     pages = [vic.get(f"/campaigns/{number}").text for number in (1, 2, 3, 4)]
     assert [re.findall(r'data-live="(\d+)"', page) for page in pages] == [["5"], [], ["5"], ["30"]]
-
-
-@pytest.mark.parametrize("path", ["/campaigns/2", "/campaigns/0", f"/campaigns/{2**70}", "/static/none.css", "/none"])
-def test_an_address_of_nothing_is_404(vic, store, path):
-    """It is no error of the server."""
-    tell(store)
-    assert vic.get(path).status_code == 404
 
 
 def test_requests_are_listed_in_pages(vic, store):

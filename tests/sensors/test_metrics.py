@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from support.airflow import run_task
-from support.metrics import Recorder, Told
+from support.metrics import Told
 
 from airflow_provider_sms.sensors.balance import BalanceSensor
 
@@ -21,10 +21,3 @@ def test_each_look_tells_the_balance(wait, sandbox, metrics, arguments):
     sandbox.state.set_balance(500)
     wait(**arguments)
     assert metrics.told == [Told("gauge", "sms.balance", 500.0, {"conn_id": "sms_default"})]
-
-
-def test_metrics_that_fail_do_not_stop_a_sensor(wait, sandbox, use_metrics):
-    """A DAG does not wait because nobody can watch."""
-    sandbox.state.set_balance(500)
-    use_metrics(Recorder(OSError("no such host")))
-    assert wait().state == "success"

@@ -14,7 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
-from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.hooks.connection import stored_connection
 from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS, Patience
 from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 

@@ -17,7 +17,7 @@ from support.pages import ROOT, blocks
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import AuthenticationError, RefusedError, ThrottledError, UnknownOutcomeError
-from airflow_provider_sms.hooks.connection import DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT
+from airflow_provider_sms.hooks.connection import Extra
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
@@ -231,7 +231,7 @@ def test_a_status_means_what_the_page_says(status, body, kind):
 
 def test_the_bounds_of_the_page_are_those_of_the_code():
     """Times and sizes that the page names are constants of the package."""
-    assert f"{DEFAULT_TIMEOUT:.0f} seconds, and {DEFAULT_CONNECT_TIMEOUT:.0f} to connect" in TEXT
+    assert f"{Extra().timeout:.0f} seconds, and {Extra().connect_timeout:.0f} to connect" in TEXT
     assert f"kept for {ASSUMED_MINUTES} minutes" in TEXT
     assert f"longer than {MAX_RESPONSE_BYTES // 2**20} MiB" in TEXT
     assert f"up to {Backoff().longest_retry_after:.0f} seconds" in TEXT

@@ -51,10 +51,7 @@ class Metrics:
 
 
 def gauge_balance(conn_id: str, balance: Balance, *, in_triggerer: bool = False) -> None:
-    """Set the gauge of an account's balance; a post-paid account has none.
-
-    :param conn_id: the only tag: the balance belongs to the account, whichever task reads it.
-    """
+    """Set the gauge of a pre-paid account's balance: it is the account's, whichever task reads it."""
     if not balance.post_paid:
         Metrics({"conn_id": conn_id}, in_triggerer=in_triggerer).gauge("balance", float(balance.amount))
 

@@ -40,10 +40,6 @@ class SmsHook(BaseHook):
         self.sms_conn_id = sms_conn_id
         self._client: SmsClient | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Airflow copies tasks, and with them the hooks that they remember. Open connections cannot be copied.
-        return {**self.__dict__, "_client": None}
-
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
         """Return the fields of ``extra`` in the provider's metadata as lines of text, for Airflow before 3.2."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_sms.service.client import SmsClient
-
-
-class ConnectionLike(Protocol):
-    """The fields of Airflow's connection that the hooks read."""
-
-    conn_id: str
-    conn_type: str | None
-    host: str | None
-    login: str | None
-    password: str | None
-    schema: str | None
-    port: int | None
 
 
 def _verify(value: Any) -> Any:
@@ -123,7 +111,7 @@ class ClientSettings(Extra):
             raise InputError(f"Connection {self.conn_id!r}: {error}") from None
 
 
-def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> ClientSettings:
+def client_settings(connection: Connection, extra: Mapping[str, Any]) -> ClientSettings:
     """Return the settings that a connection holds; an error names the connection and the field."""
     name = f"Connection {connection.conn_id!r}"
     if not isinstance(extra, Mapping):
@@ -149,7 +137,7 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
         raise InputError(f"{name}: {error}") from None
 
 
-def _base_url(connection: ConnectionLike, host: str) -> str:
+def _base_url(connection: Connection, host: str) -> str:
     """Return the host with the scheme and the port that may be in fields of their own."""
     scheme, _, rest = host.rpartition("://")
     address, slash, path = rest.partition("/")

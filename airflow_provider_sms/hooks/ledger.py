@@ -21,9 +21,8 @@ from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from airflow.providers.common.compat.sdk import Connection as AirflowConnection
+    from airflow.providers.common.compat.sdk import Connection
 
-    from airflow_provider_sms.hooks.connection import ConnectionLike
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.stop_flag import StopFlag
 
@@ -80,7 +79,7 @@ def ledger_reader() -> LedgerBackend:
     return _kept_for_pages(place, PAGE_SECONDS)
 
 
-def _place(ledger_conn_id: str | None, look_up: Callable[[str], AirflowConnection | None]) -> URL | Path:
+def _place(ledger_conn_id: str | None, look_up: Callable[[str], Connection | None]) -> URL | Path:
     """Return where the ledger is, as the connection says that ``look_up`` finds."""
     conn_id = str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
     if not conn_id:
@@ -165,7 +164,7 @@ def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> N
         )
 
 
-def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
+def postgres_url(connection: Connection, extra: Mapping[str, Any]) -> URL:
     """Return SQLAlchemy's URL for an Airflow connection to PostgreSQL, with the parameters of libpq in its extra."""
     if connection.conn_type not in ("postgres", "postgresql"):
         raise InputError(

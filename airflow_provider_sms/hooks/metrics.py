@@ -16,10 +16,8 @@ PREFIX = "sms."
 class Metrics:
     """Counters, timers and gauges under names that begin with ``sms.``; no method raises.
 
-    The first failure is logged and ends all metrics of the object: a task must not depend on monitoring.
-
-    :param tags: for backends with tags; never a number or a text.
-    :param in_triggerer: whether the process is the triggerer, which has its own backend since Airflow 3.3.
+    The first failure is logged and ends all metrics of the object: a task must not depend on monitoring. The triggerer
+    has a backend of its own since Airflow 3.3.
     """
 
     def __init__(self, tags: dict[str, str], *, in_triggerer: bool = False) -> None:

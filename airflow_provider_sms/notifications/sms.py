@@ -101,10 +101,17 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
 
         :param context: as Airflow passes it to a callback.
         """
+        # No traceback is logged: it may quote the text and the numbers.
         try:
             self._text(context)
+        except SmsError as error:
+            sent = "may have been sent, and is not sent again" if error.may_have_been_sent else "was not sent"
+            self.log.error("The alert %s: %s", sent, error)  # noqa: TRY400
         except Exception as error:  # noqa: BLE001 - a failing alert must not fail the task that it reports
-            self.log.error(self._describe(error))  # noqa: TRY400 - a traceback may quote the text and the numbers
+            # Without its words, which may quote anything.
+            place = extract_tb(error.__traceback__)[-1]
+            where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+            self.log.error("The alert was not sent: %s", where)  # noqa: TRY400
 
     async def async_notify(self, context: Context) -> None:
         """Text from within an event loop, as in the triggerer; never raise.
@@ -113,16 +120,6 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
         """
         # Not asyncio.to_thread: reading a variable or a connection must be able to call back into this event loop.
         await sync_to_async(self.notify, thread_sensitive=False)(context)
-
-    def _describe(self, error: Exception) -> str:
-        """Return what went wrong, and what to do."""
-        if not isinstance(error, SmsError):
-            # Without its message, which may quote anything.
-            place = extract_tb(error.__traceback__)[-1]
-            return f"The alert was not sent: {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
-        if error.may_have_been_sent:
-            return f"The alert may have been sent, and is not sent again: {error}"
-        return f"The alert was not sent: {error}"
 
     def _text(self, context: Context) -> None:
         fields = self._rendered(context)

@@ -225,11 +225,10 @@ class BulkSmsOperator(SmsOperatorBase):
         return plan_table(self, context) if is_dry_run else text_table(self, context, event)
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Return the datasets that the task reads and writes, for OpenLineage's provider, if it is installed."""
+        """Return the datasets that the task reads and writes, for OpenLineage's provider, if it is installed.
+
+        It asks again once the task has ended.
+        """
         from airflow_provider_sms.operators.openlineage import lineage_of
 
-        return lineage_of(self.source, self.report, inlets=self.inlets, outlets=self.outlets)
-
-    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  # OpenLineage's signature
-        """Return the datasets that the task read and wrote."""
-        return self.get_openlineage_facets_on_start()
+        return lineage_of(self)

@@ -30,6 +30,8 @@ class Arguments(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True, hide_input_in_errors=True)
     named: ClassVar[str] = ""
     """What an error names before the field."""
+    shows_values: ClassVar[bool] = True
+    """Whether an error shows the value, or none since it may be a secret."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -54,7 +56,8 @@ def _refusal(model: Arguments, values: dict[str, Any], error: ValidationError) -
         return cause
     name = str(first["loc"][0])
     words = type(model).model_fields[name].description
-    return InputError(f"{model.named}{name} must be {words}, not {form_of(values.get(name))}")
+    given = f", not {form_of(values.get(name))}" if model.shows_values else ""
+    return InputError(f"{model.named}{name} must be {words}{given}")
 
 
 def form_of(value: Any) -> str:

@@ -23,7 +23,7 @@ OPTIONAL = {
 """Paths below the package that may import what an extra declares, by extra."""
 OF_AIRFLOW = {
     # Widgets of a connection's form, for which Airflow 3.1 asks the hook, with stand-ins where they are missing.
-    "hooks/connection_form.py": {"flask-appbuilder", "flask-babel", "wtforms"},
+    "hooks/sms.py": {"flask-appbuilder", "flask-babel", "wtforms"},
     # A dependency of Airflow itself.
     "hooks/sql_source.py": {"apache-airflow-providers-common-sql"},
     # A dependency of Airflow itself.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.cli.console import print_message
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.formatting import money
-from airflow_provider_sms.hooks.connection import client_settings
-from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.hooks.connection import client_settings, stored_connection
 from airflow_provider_sms.ledger.balances import note_evidence, record_reading
 from airflow_provider_sms.sending.settle import weigh
 

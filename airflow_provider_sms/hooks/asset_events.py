@@ -1,6 +1,6 @@
 """Facts on the asset events of a task, for the DAGs that its assets schedule.
 
-A module of its own, because operators, the sensor and attempts share it, and need nothing else of the hooks.
+A module of its own, because the sensor and attempts share it, and need nothing else of the hooks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def describe_on_assets(context: Context, facts: Mapping[str, Any]) -> None:
-    """Add facts to the events of the task's outlets, which Airflow emits when the task succeeds; never raise.
-
-    Outlets that are not assets, such as aliases, are skipped.
-
-    :param facts: JSON without personal data: every user who may see assets can read them.
-    """
+    """Add JSON without personal data to the events that Airflow emits when the task succeeds; never raise."""
     shown = {name: each for name, each in facts.items() if name != "report"}  # its path may name a person
     for outlet in context["task"].outlets:
         if isinstance(outlet, Asset):

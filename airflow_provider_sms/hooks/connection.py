@@ -1,65 +1,78 @@
-"""An Airflow connection of type ``sms`` → the settings of a client: a pure function."""
+"""An Airflow connection of type ``sms`` → the settings of a client."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from pydantic import BeforeValidator, Field, model_validator
+
+from airflow_provider_sms.arguments import Arguments, flag, number
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.service.responses import Billing
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+    from typing_extensions import Self
+
     from airflow_provider_sms.service.client import SmsClient
-    from airflow_provider_sms.service.responses import Billing
-
-DEFAULT_TIMEOUT = 30.0
-"""Seconds to wait for a response: sending up to 100 messages may take the service a while."""
-DEFAULT_CONNECT_TIMEOUT = 5.0
-"""Seconds to wait for a connection; nothing has been sent by then, so a retry is safe."""
-BILLING = ("auto", "prepaid", "postpaid")
 
 
-class ConnectionLike(Protocol):
-    """The fields of Airflow's connection that the hooks read."""
+def _verify(value: Any) -> Any:
+    found = {"true": True, "false": False}.get(str(value).strip().lower(), value)
+    if found is not True and not isinstance(found, str):
+        raise InputError(
+            "extra verify must be true or the path of a CA bundle; certificate checks cannot be switched off"
+        )
+    return found
+
+
+Seconds: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(number)]
+
+
+class Extra(Arguments):
+    """The extra of a connection; each value may be text, as in a connection's URI."""
+
+    named: ClassVar[str] = "extra "
+    shows_values: ClassVar[bool] = False
+
+    balance_url: str | None = Field(None, description="text: the base URL of Balance")
+    allow_http: Annotated[bool, BeforeValidator(flag)] = Field(default=False, description="true or false")
+    # Sending up to 100 messages may take the service a while.
+    timeout: Seconds = Field(30.0, description="a number of seconds above 0")
+    # Nothing has been sent by then, so a retry is safe.
+    connect_timeout: Seconds = Field(5.0, description="a number of seconds above 0")
+    verify: Annotated[Literal[True] | str, BeforeValidator(_verify)] = True
+    billing: Billing = Field("auto", description="one of auto, prepaid, postpaid")
+
+
+class ClientSettings(Extra):
+    """The settings of a client; its repr holds no secrets. With a client id and secret, the client fetches a token."""
 
     conn_id: str
-    conn_type: str | None
-    host: str | None
-    login: str | None
-    password: str | None
-    schema: str | None
-    port: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ClientSettings:
-    """The settings of a client; its repr holds no secrets.
-
-    :param conn_id: the connection that they come from, for an error.
-    :param base_url: with its scheme.
-    :param token: the bearer token; None means that the client fetches one.
-    :param client_id: with ``client_secret``, fetches a token; None means that a token is given.
-    :param balance_url: base URL of ``Balance``; None means ``base_url``.
-    :param timeout: seconds to wait for a response.
-    :param connect_timeout: seconds to wait for a connection.
-    :param verify: True, or the path of a CA bundle.
-    :param billing: ``auto``, ``prepaid`` or ``postpaid``.
-    :param assumes_https: whether the connection names no scheme.
-    """
-
-    conn_id: str = field(compare=False)
     base_url: str
-    token: str | None = field(repr=False)
-    client_id: str | None = field(repr=False)
-    client_secret: str | None = field(repr=False)
-    balance_url: str | None
-    timeout: float
-    connect_timeout: float
-    verify: bool | str
-    billing: Billing
-    assumes_https: bool = field(default=False, compare=False)
+    assumes_https: bool
+    token: str | None = Field(repr=False)
+    client_id: str | None = Field(repr=False)
+    client_secret: str | None = Field(repr=False)
+
+    @model_validator(mode="after")
+    def _check_urls(self) -> Self:
+        """Refuse what is no URL, and one to which the token would go unencrypted over a network."""
+        from airflow_provider_sms.service.inputs import checked_url, is_loopback
+
+        for name, url in (("host", self.base_url), ("balance_url", self.balance_url or self.base_url)):
+            parts = urlsplit(checked_url(url, name))
+            if parts.scheme == "http" and not self.allow_http and not is_loopback(parts.hostname or ""):
+                raise InputError(
+                    f"{name} is an http:// address of another machine, so everybody on the way there could read the "
+                    "token, the numbers and the texts. Use https://, or set extra 'allow_http' to true if only "
+                    "machines that you trust are on the way"
+                )
+        return self
 
     @property
     def account(self) -> str:
@@ -74,18 +87,11 @@ class ClientSettings:
         return blake2b(f"{address}\n{credential}".encode(), digest_size=16, person=b"sms-account").hexdigest()
 
     def place(self, url: str | None = None) -> str:
-        """Return the connection and a host for an error, without path, login and token.
-
-        :param url: a URL on that host; None means ``base_url``.
-        """
+        """Return the connection and the host of a URL, else of the base URL, without path, login and token."""
         return f"connection {self.conn_id!r}, host {urlsplit(url or self.base_url).netloc.rpartition('@')[2]}"
 
     def client(self, *, pool_size: int = 1) -> SmsClient:
-        """Return a new client.
-
-        :param pool_size: threads that use the client at once.
-        :raises InputError: the client rejects a setting; the error names the connection and the setting.
-        """
+        """Return a new client for so many threads at once; an error names the connection."""
         from airflow_provider_sms.service.client import SmsClient
 
         try:
@@ -103,21 +109,12 @@ class ClientSettings:
                 assumes_https=self.assumes_https,
             )
         except InputError as error:
-            raise InputError(f"{_name(self.conn_id)}: {error}") from None
+            raise InputError(f"Connection {self.conn_id!r}: {error}") from None
 
 
-def _name(conn_id: str) -> str:
-    return f"Connection {conn_id!r}"
-
-
-def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> ClientSettings:
-    """Return the settings that a connection holds.
-
-    :param connection: its host is the base URL, its password the token or, with a login, the API secret.
-    :param extra: the connection's extra; values may be text, as in a connection's URI.
-    :raises InputError: a field is missing or wrong; the error names it, and says what to put there.
-    """
-    name = _name(connection.conn_id)
+def client_settings(connection: Connection, extra: Mapping[str, Any]) -> ClientSettings:
+    """Return the settings that a connection holds; an error names the connection and the field."""
+    name = f"Connection {connection.conn_id!r}"
     if not isinstance(extra, Mapping):
         raise InputError(f'{name}: extra must be an object of JSON, such as {{"timeout": 30}}')
     if not connection.host:
@@ -125,96 +122,40 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
     if not connection.password:
         what = "the API secret" if connection.login else "the bearer token"
         raise InputError(f"{name} has no password: put {what} there")
-    base_url, balance_url = _base_url(name, connection), extra.get("balance_url") or None
-    if balance_url is not None and not isinstance(balance_url, str):
-        raise InputError(f"{name}: extra 'balance_url' must be text: the base URL of Balance")
-    allows_http = _allows_http(name, extra)
-    _check_url(name, "host", base_url, allows_http=allows_http)
-    if balance_url is not None:
-        _check_url(name, "balance_url", balance_url, allows_http=allows_http)
-    return ClientSettings(
-        conn_id=connection.conn_id,
-        base_url=base_url,
-        token=None if connection.login else connection.password,
-        client_id=connection.login or None,
-        client_secret=connection.password if connection.login else None,
-        balance_url=balance_url,
-        timeout=_seconds(name, extra, "timeout", DEFAULT_TIMEOUT),
-        connect_timeout=_seconds(name, extra, "connect_timeout", DEFAULT_CONNECT_TIMEOUT),
-        verify=_verify(name, extra),
-        billing=_billing(name, extra),
-        assumes_https="://" not in connection.host and not connection.schema,
-    )
-
-
-def _base_url(name: str, connection: ConnectionLike) -> str:
-    host = str(connection.host)
-    if "://" in host:
-        scheme, _, rest = host.partition("://")
-    else:
-        scheme, rest = "https", host
-    if connection.schema in ("http", "https"):
-        scheme = str(connection.schema)
-    elif connection.schema:
+    if connection.schema and connection.schema not in ("http", "https"):
         raise InputError(f"{name}: put the whole base URL with its path into host, and leave schema empty")
+    try:
+        return ClientSettings(
+            conn_id=connection.conn_id,
+            base_url=_base_url(connection, connection.host),
+            assumes_https="://" not in connection.host and not connection.schema,
+            token=None if connection.login else connection.password,
+            client_id=connection.login or None,
+            client_secret=connection.password if connection.login else None,
+            **{name: extra[name] for name in Extra.model_fields if extra.get(name) not in (None, "")},
+        )
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _base_url(connection: Connection, host: str) -> str:
+    """Return the host with the scheme and the port that may be in fields of their own."""
+    scheme, _, rest = host.rpartition("://")
     address, slash, path = rest.partition("/")
     # Colons within brackets are those of an IPv6 address.
     if connection.port is not None and ":" not in address.rpartition("]")[2]:
         address = f"{address}:{connection.port}"
-    return f"{scheme}://{address}{slash}{path}"
+    return f"{connection.schema or scheme or 'https'}://{address}{slash}{path}"
 
 
-def _check_url(name: str, field_name: str, url: str, *, allows_http: bool) -> None:
-    """Refuse a URL that is not one, or to which the token would go unencrypted over a network.
+def stored_connection(conn_id: str) -> Connection | None:
+    """Return a connection in a process whose task SDK does not read Airflow's database; None if there is none."""
+    from airflow.configuration import ensure_secrets_loaded
 
-    :param allows_http: whether it may go there unencrypted.
-    :raises InputError: it is not a usable URL; or it begins with ``http://``, and its host is another machine.
-    """
-    from airflow_provider_sms.service.inputs import checked_url, is_loopback
-
-    parts = urlsplit(checked_url(url, f"{name}: {field_name}"))
-    if parts.scheme == "http" and not allows_http and not is_loopback(parts.hostname or ""):
-        raise InputError(
-            f"{name}: {field_name} is an http:// address of another machine, so everybody on the way there could read "
-            "the token, the numbers and the texts. Use https://, or set extra 'allow_http' to true if only machines "
-            "that you trust are on the way"
-        )
-
-
-def _allows_http(name: str, extra: Mapping[str, Any]) -> bool:
-    value = extra.get("allow_http")
-    text = "" if value is None else str(value).strip().lower()
-    if text not in ("", "true", "false"):
-        raise InputError(f"{name}: extra 'allow_http' must be true or false")
-    return text == "true"
-
-
-def _seconds(name: str, extra: Mapping[str, Any], field_name: str, default: float) -> float:
-    value = extra.get(field_name)
-    if value is None or value == "":
-        return default
-    try:
-        seconds = 0.0 if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        seconds = 0.0
-    if not 0.0 < seconds < float("inf"):
-        raise InputError(f"{name}: extra {field_name!r} must be a number of seconds above 0")
-    return seconds
-
-
-def _verify(name: str, extra: Mapping[str, Any]) -> bool | str:
-    value = extra.get("verify")
-    if value is None or value is True or (isinstance(value, str) and value.strip().lower() in ("", "true")):
-        return True
-    if isinstance(value, str) and value.strip().lower() not in ("false", "no", "0"):
-        return value
-    raise InputError(
-        f"{name}: extra 'verify' must be true or the path of a CA bundle; certificate checks cannot be switched off"
-    )
-
-
-def _billing(name: str, extra: Mapping[str, Any]) -> Billing:
-    value = str(extra.get("billing") or BILLING[0])
-    if value not in BILLING:
-        raise InputError(f"{name}: extra 'billing' must be one of {', '.join(BILLING)}")
-    return cast("Billing", value)
+    for backend in ensure_secrets_loaded():
+        # As in Airflow, a secrets backend that cannot be reached does not stop the search in the next one.
+        with suppress(Exception):
+            connection: Connection | None = backend.get_connection(conn_id=conn_id)
+            if connection is not None:
+                return connection
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,15 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
-from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.hooks.connection import stored_connection
 from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS, Patience
 from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from airflow.providers.common.compat.sdk import Connection as AirflowConnection
+    from airflow.providers.common.compat.sdk import Connection
 
-    from airflow_provider_sms.hooks.connection import ConnectionLike
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.stop_flag import StopFlag
 
@@ -43,12 +42,8 @@ def open_ledger(ledger_conn_id: str | None, *, create: bool = True, stop: StopFl
 
     While a server is away, it is tried again for ``[sms] ledger_patience``, now and in each later read.
 
-    :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty means the configured one.
     :param create: whether to create a ledger where there is none.
     :param stop: whether the task was told to stop, and waits no more.
-    :raises InputError: the connection cannot hold a ledger, the ledger is a file and tasks run on several machines, or
-        there is none; the error names the place.
-    :raises LedgerError: it cannot be opened.
     """
     place = _place(ledger_conn_id, BaseHook.get_connection)
     if create and isinstance(place, Path) and not _is_on("allow_local_ledger"):
@@ -61,10 +56,7 @@ def open_ledger(ledger_conn_id: str | None, *, create: bool = True, stop: StopFl
 
 @contextmanager
 def open_ledger_if_present(ledger_conn_id: str | None) -> Iterator[LedgerBackend | None]:
-    """Open the ledger for a task that sends nothing; None if there is none, or it cannot be opened.
-
-    :param ledger_conn_id: as for :func:`open_ledger`.
-    """
+    """Open the ledger for a task that sends nothing; None if there is none, or it cannot be opened."""
     store: LedgerBackend | None = None
     try:
         store = open_ledger(ledger_conn_id, create=False)
@@ -75,62 +67,36 @@ def open_ledger_if_present(ledger_conn_id: str | None) -> Iterator[LedgerBackend
 
 
 def open_existing_ledger(ledger_conn_id: str | None) -> LedgerBackend:
-    """Open the ledger that tasks created, for a person, who does not wait for a server; never create one.
-
-    :param ledger_conn_id: as for :func:`open_ledger`.
-    :raises InputError: there is no ledger, or the connection cannot hold one; the error names the place.
-    :raises LedgerError: it cannot be opened.
-    """
-    store = _open(_place(ledger_conn_id, stored_connection), create=False)
-    store.patience = Patience(0.0)
-    return store
+    """Open the ledger that tasks created, for a person, who does not wait for a server."""
+    return _open_for_person(_place(ledger_conn_id, stored_connection))
 
 
 def ledger_reader() -> LedgerBackend:
-    """Return the configured ledger for a page, which only reads; it stays open for the next page.
-
-    :raises InputError: there is no ledger, or the connection cannot hold one; the error names the place.
-    :raises LedgerError: it cannot be opened.
-    """
+    """Return the configured ledger for a page, which only reads; that on a server stays open for the next page."""
     place = _place(None, stored_connection)
-    return _open_for_page(place) if isinstance(place, Path) else _kept_for_pages(place)
+    if isinstance(place, Path):
+        return _open_for_person(place, PAGE_SECONDS)
+    return _kept_for_pages(place, PAGE_SECONDS)
 
 
-def _place(ledger_conn_id: str | None, look_up: Callable[[str], Any]) -> URL | Path:
-    """Return where the ledger is.
-
-    :param look_up: returns a connection; if there is none, it returns None or raises Airflow's error.
-    :raises InputError: there is no such connection, or it cannot hold a ledger; the error says what to set.
-    """
+def _place(ledger_conn_id: str | None, look_up: Callable[[str], Connection | None]) -> URL | Path:
+    """Return where the ledger is, as the connection says that ``look_up`` finds."""
     conn_id = str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
     if not conn_id:
-        return _file()
-    connection: AirflowConnection | None
-    try:
-        connection = look_up(conn_id)
-    except AirflowNotFoundException:
-        connection = None
-    if connection is None:
-        where = "ledger_conn_id" if ledger_conn_id else "[sms] ledger_conn_id"
-        raise NoConnectionError(
-            f"{where}: Airflow has no connection {quoted(conn_id, MOST_OF_AN_ID)}",
-            "Otherwise create it, of type postgres, or name the connection to the ledger",
-        )
-    return postgres_url(connection, connection.extra_dejson)
-
-
-def _file() -> Path:
-    # If it were relative to a task's working directory, each task would have another.
-    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
-    return home / Path(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db").expanduser()
+        # If it were relative to a task's working directory, each task would have another.
+        home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+        return home / Path(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db").expanduser()
+    with suppress(AirflowNotFoundException):
+        if (connection := look_up(conn_id)) is not None:
+            return postgres_url(connection, connection.extra_dejson)
+    where = "ledger_conn_id" if ledger_conn_id else "[sms] ledger_conn_id"
+    raise NoConnectionError(
+        f"{where}: Airflow has no connection {quoted(conn_id, MOST_OF_AN_ID)}",
+        "Otherwise create it, of type postgres, or name the connection to the ledger",
+    )
 
 
 def _open(place: URL | Path, *, create: bool, read_seconds: float | None = None) -> LedgerBackend:
-    """Open a ledger.
-
-    :param create: whether to create it where there is none.
-    :param read_seconds: how long a page may read; None means no limit.
-    """
     from airflow_provider_sms.ledger.postgres import open_postgres
     from airflow_provider_sms.ledger.sqlite import open_sqlite
 
@@ -145,20 +111,17 @@ def _open(place: URL | Path, *, create: bool, read_seconds: float | None = None)
     return open_sqlite(place, create=create, read_seconds=read_seconds)
 
 
-def _open_for_page(place: URL | Path) -> LedgerBackend:
-    store = _open(place, create=False, read_seconds=PAGE_SECONDS)
+def _open_for_person(place: URL | Path, read_seconds: float | None = None) -> LedgerBackend:
+    store = _open(place, create=False, read_seconds=read_seconds)
     store.patience = Patience(0.0)
     return store
 
 
-_kept_for_pages = lru_cache(maxsize=4)(_open_for_page)
+_kept_for_pages = lru_cache(maxsize=4)(_open_for_person)
 
 
 def configured_retention_days() -> int:
-    """Return the days without activity after which a scheduled purge forgets a campaign; 0 means never.
-
-    :raises InputError: the option is not a whole number.
-    """
+    """Return the days without activity after which a scheduled purge forgets a campaign; 0 means never."""
     configured = conf.get("sms", "retention_days", fallback="0").strip() or "0"
     if not configured.isdecimal():
         raise InputError(f"[sms] retention_days must be a whole number of days, or 0 for no end; not {configured!r}")
@@ -166,10 +129,7 @@ def configured_retention_days() -> int:
 
 
 def configured_ledger_patience() -> float:
-    """Return for how many seconds a task tries again while its ledger is away; others await its outcomes as long.
-
-    :raises InputError: the option is not a number of seconds.
-    """
+    """Return for how many seconds a task tries again while its ledger is away; others await its outcomes as long."""
     configured = conf.get("sms", "ledger_patience", fallback="").strip()
     try:
         seconds = float(configured) if configured else PATIENCE_SECONDS
@@ -181,10 +141,6 @@ def configured_ledger_patience() -> float:
 
 
 def _is_on(option: str) -> bool:
-    """Return an option that is true or false, and false where it is not set.
-
-    :raises InputError: it is neither.
-    """
     try:
         return bool(conf.getboolean("sms", option, fallback=False))
     except Exception:  # noqa: BLE001  # its class depends on the version of Airflow
@@ -192,12 +148,7 @@ def _is_on(option: str) -> bool:
 
 
 def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> None:
-    """Raise if the ledger is a file, and tasks run on machines that would not share it.
-
-    :param executors: Airflow's ``core.executor``, one or several.
-    :param environment: the environment of the process, which marks a Kubernetes worker as one.
-    :raises InputError: the error names what to set.
-    """
+    """Raise if Airflow's executors, or a Kubernetes worker's environment, tell of machines that share no file."""
     # Semicolons separate teams: LocalExecutor;team_a=CeleryExecutor,KubernetesExecutor. Forms of an entry:
     # LocalExecutor, an.import.path.Executor, alias:an.import.path.Executor; the first one of a team begins with team=
     entries = [entry for team in executors.split(";") for entry in team.split(",")]
@@ -213,12 +164,8 @@ def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> N
         )
 
 
-def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
-    """Return SQLAlchemy's URL for an Airflow connection to PostgreSQL.
-
-    :param extra: the connection's extra; parameters of libpq are passed on.
-    :raises InputError: the connection is of another type, or there is no driver.
-    """
+def postgres_url(connection: Connection, extra: Mapping[str, Any]) -> URL:
+    """Return SQLAlchemy's URL for an Airflow connection to PostgreSQL, with the parameters of libpq in its extra."""
     if connection.conn_type not in ("postgres", "postgresql"):
         raise InputError(
             f"ledger_conn_id: connection {connection.conn_id!r} is of type {connection.conn_type!r}; the ledger needs "

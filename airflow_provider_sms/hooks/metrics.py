@@ -16,10 +16,8 @@ PREFIX = "sms."
 class Metrics:
     """Counters, timers and gauges under names that begin with ``sms.``; no method raises.
 
-    The first failure is logged and ends all metrics of the object: a task must not depend on monitoring.
-
-    :param tags: for backends with tags; never a number or a text.
-    :param in_triggerer: whether the process is the triggerer, which has its own backend since Airflow 3.3.
+    The first failure is logged and ends all metrics of the object: a task must not depend on monitoring. The triggerer
+    has a backend of its own since Airflow 3.3.
     """
 
     def __init__(self, tags: dict[str, str], *, in_triggerer: bool = False) -> None:
@@ -51,10 +49,7 @@ class Metrics:
 
 
 def gauge_balance(conn_id: str, balance: Balance, *, in_triggerer: bool = False) -> None:
-    """Set the gauge of an account's balance; a post-paid account has none.
-
-    :param conn_id: the only tag: the balance belongs to the account, whichever task reads it.
-    """
+    """Set the gauge of a pre-paid account's balance: it is the account's, whichever task reads it."""
     if not balance.post_paid:
         Metrics({"conn_id": conn_id}, in_triggerer=in_triggerer).gauge("balance", float(balance.amount))
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.connection import get_async_connection
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
-from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import NoConnectionError, SmsError
+from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
-from airflow_provider_sms.hooks.connection_form import form_behaviour, form_fields
 from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 from airflow_provider_sms.messages.arguments import read_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from airflow.providers.common.compat.sdk import Connection
 
     from airflow_provider_sms.messages.message import Message
     from airflow_provider_sms.service.client import SmsClient
@@ -44,19 +40,31 @@ class SmsHook(BaseHook):
         self.sms_conn_id = sms_conn_id
         self._client: SmsClient | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Airflow copies tasks, and with them the hooks that they remember. Open connections cannot be copied.
-        return {**self.__dict__, "_client": None}
-
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
-        """Return the form's own fields for Airflow before 3.2; later versions read the provider's metadata."""
-        return form_fields()
+        """Return the fields of ``extra`` in the provider's metadata as lines of text, for Airflow before 3.2."""
+        from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
+        from flask_babel import lazy_gettext
+        from wtforms import StringField
+        from wtforms.validators import Optional, any_of
+
+        def widget(field: dict[str, Any]) -> Any:
+            schema = field["schema"]
+            default = schema.get("default")
+            return StringField(
+                lazy_gettext(field["label"]),
+                validators=[Optional(), *([any_of(schema["enum"])] if "enum" in schema else [])],
+                description=field["description"],
+                default=None if default is None else str(default),
+                widget=BS3TextFieldWidget(),
+            )
+
+        return {name: widget(field) for name, field in _declared()["conn-fields"].items()}
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
         """Return what the form does with Airflow's own fields, for Airflow before 3.2."""
-        return form_behaviour()
+        return {key.replace("-", "_"): value for key, value in _declared()["ui-field-behaviour"].items()}
 
     def get_settings(self) -> ClientSettings:
         """Return the settings of the connection.
@@ -67,24 +75,11 @@ class SmsHook(BaseHook):
         try:
             connection = self.get_connection(self.sms_conn_id)
         except AirflowNotFoundException:
-            raise self._missing() from None
+            name = quoted(str(self.sms_conn_id), MOST_OF_AN_ID)  # a notifier's template may render to another type
+            raise NoConnectionError(
+                f"Connection {name} does not exist", "Otherwise create a connection of type sms"
+            ) from None
         return client_settings(connection, connection.extra_dejson)
-
-    async def aget_settings(self) -> ClientSettings:
-        """Return the settings of the connection within an event loop, as in the triggerer.
-
-        :raises InputError: a field is missing or wrong; the error names it.
-        :raises NoConnectionError: the connection was not found; a retry may find it.
-        """
-        try:
-            connection = await get_async_connection(self.sms_conn_id)
-        except AirflowNotFoundException:
-            raise self._missing() from None
-        return client_settings(connection, await _extra(connection))
-
-    def _missing(self) -> NoConnectionError:
-        name = quoted(str(self.sms_conn_id), MOST_OF_AN_ID)  # a notifier's template may render to another type
-        return NoConnectionError(f"Connection {name} does not exist", "Otherwise create a connection of type sms")
 
     def get_conn(self) -> SmsClient:
         """Return the client, created on first use."""
@@ -142,12 +137,6 @@ class SmsHook(BaseHook):
         return True, f"Connected: the balance is {balance.amount}"
 
 
-async def _extra(connection: Connection) -> Any:
-    """Return a connection's extra in an event loop, where masking its secrets must not wait for the supervisor.
-
-    :returns: a dict, or any other JSON that a user wrote there.
-    """
-    if hasattr(connection, "aextra_dejson"):
-        return await connection.aextra_dejson()
-    # Not asyncio.to_thread: code in the thread must be able to call back into this event loop.
-    return await sync_to_async(lambda: connection.extra_dejson)()
+def _declared() -> dict[str, Any]:
+    (connection_type,) = get_provider_info()["connection-types"]
+    return dict(connection_type)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 
 from airflow_provider_sms.exceptions import InputError, NoConnectionError, SourceError, SourceUnavailableError
-from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import STARS, mask_numbers_in
 from airflow_provider_sms.recipients.paths import without_secrets
 
@@ -61,7 +60,7 @@ class SqlSource:
         self.parameters = parameters
 
     def __repr__(self) -> str:
-        return f"SqlSource of connection {self.conn_id}{self._shown_parameters}: {self.shown_sql}"
+        return f"SqlSource of connection {self.conn_id}: {self.shown_sql}"
 
     def serialize(self) -> str:
         """Return the text form, for Airflow's serialiser."""
@@ -73,24 +72,13 @@ class SqlSource:
         pieces = _DAY.split(str(self.sql))
         return "".join(piece if n % 2 else mask_numbers_in(piece) for n, piece in enumerate(pieces))
 
-    @property
-    def _shown_parameters(self) -> str:
-        if not isinstance(self.parameters, (list, tuple, Mapping)):
-            return "" if self.parameters is None else ", parameters"  # a template, or another task's result
-        count = len(self.parameters)
-        return f", {count} {by_count(count, 'parameter')}" if count else ""
-
     def resolve(self, context: Context) -> SqlSource:
         """Return a copy with its templates rendered, as Airflow asks for it: other attempts may share this source."""
         render = context["task"].render_template
         return SqlSource(*(render(each, context) for each in (self.conn_id, self.sql, self.parameters)))
 
     def hook(self, argument: str = "source") -> Any:
-        """Return the hook of the connection.
-
-        :param argument: the operator's argument, for an error.
-        :raises InputError: there is no such connection, or its hook reads no SQL.
-        """
+        """Return the hook of the connection; an error names the operator's argument."""
         from airflow.providers.common.sql.hooks.sql import DbApiHook
 
         try:
@@ -113,11 +101,7 @@ class SqlSource:
         return hook
 
     def require_statement(self, argument: str) -> None:
-        """Refuse an empty statement, and the name of a file.
-
-        :param argument: the operator's argument, for an error.
-        :raises InputError: there is no statement.
-        """
+        """Refuse an empty statement, and the name of a file; the error names the operator's argument."""
         if not isinstance(self.sql, str) or not self.sql.strip():
             raise InputError(f"{argument}: the sql of a SqlSource must be a statement that returns rows")
         if self.sql.endswith(".sql"):
@@ -126,7 +110,7 @@ class SqlSource:
     def open(self, argument: str = "source") -> Source:
         """Return the source of the query's rows; it runs when the first of them is read.
 
-        :param argument: the operator's argument, for an error.
+        :param argument: the operator's argument, which an error names.
         :raises InputError: there is no such connection, its hook reads no SQL, the statement is empty, or the
             parameters are of another type.
         """
@@ -143,48 +127,30 @@ class SqlSource:
         return Source(description, lambda _: self._read(hook, description))
 
     def _read(self, hook: Any, description: str) -> Generator[pa.RecordBatch, None, None]:
-        from airflow_provider_sms.recipients.batches import batch_without_rows
-
         log.info("Reading the %s", description)
-        with (
-            self._explained(description),
-            closing(hook.get_conn()) as connection,
-            closing(_cursor(connection)) as cursor,
-        ):
-            # Without parameters a percent sign stands for itself.
-            cursor.execute(*([self.sql] if self.parameters is None else [self.sql, self.parameters]))
-            if hasattr(cursor, "fetch_record_batch"):
-                reader = cursor.fetch_record_batch()
-                yield batch_without_rows(reader.schema)
-                yield from reader
-            else:
-                yield from _fetch(cursor, description)
-
-    @contextmanager
-    def _explained(self, description: str) -> Iterator[None]:
-        """Raise an error of this package in place of the driver's, which may quote rows and parameters.
-
-        :raises SourceUnavailableError: the database cannot be reached, or ended the query; a retry may succeed.
-        :raises SourceError: the query is wrong.
-        """
         try:
-            yield
+            with closing(hook.get_conn()) as connection, closing(_cursor(connection)) as cursor:
+                # Without parameters a percent sign stands for itself.
+                cursor.execute(*([self.sql] if self.parameters is None else [self.sql, self.parameters]))
+                yield from _fetch(cursor, description)
         except (SourceError, AirflowException):
             raise
         except Exception as error:  # noqa: BLE001 - each driver raises errors of its own
-            kinds = {kind.__name__ for kind in type(error).__mro__}
-            is_typo = type(error).__module__ == "sqlite3" and _SQLITE_TYPO.search(str(error))
-            raised = SourceUnavailableError if kinds & _OUTSIDE and not is_typo else SourceError
-            raise raised(f"the {description} failed: {self._words(error, kinds)}") from None
+            raise self._explained(error, description) from None
 
-    def _words(self, error: Exception, kinds: set[str]) -> str:
-        name = type(error).__name__
+    def _explained(self, error: Exception, description: str) -> SourceError:
+        """Return an error of this package in place of the driver's, which may quote rows and parameters."""
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        words = type(error).__name__
         if not kinds & _OF_THE_STATEMENT:
-            return f"{name} (the driver's words are not shown, since they may quote a row)"
-        words = without_secrets(next(iter(str(error).strip().splitlines()), ""))
-        for value in _texts(self.parameters):
-            words = words.replace(value, STARS)
-        return f"{name}: {mask_numbers_in(words)}" if words else name
+            words += " (the driver's words are not shown, since they may quote a row)"
+        elif said := without_secrets(str(error).strip().partition("\n")[0]):
+            for value in _texts(self.parameters):
+                said = said.replace(value, STARS)
+            words += f": {mask_numbers_in(said)}"
+        is_typo = type(error).__module__ == "sqlite3" and _SQLITE_TYPO.search(str(error))
+        raised = SourceUnavailableError if kinds & _OUTSIDE and not is_typo else SourceError
+        return raised(f"the {description} failed: {words}")
 
 
 def _texts(parameters: Any) -> list[str]:
@@ -204,9 +170,14 @@ def _cursor(connection: Any) -> Any:
 
 
 def _fetch(cursor: Any, description: str) -> Iterator[pa.RecordBatch]:
-    from airflow_provider_sms.recipients.batches import BATCH_ROWS, check_names
+    from airflow_provider_sms.recipients.batches import BATCH_ROWS, batch_without_rows, check_names
     from airflow_provider_sms.recipients.memory import batch_of_values
 
+    if hasattr(cursor, "fetch_record_batch"):
+        reader = cursor.fetch_record_batch()
+        yield batch_without_rows(reader.schema)
+        yield from reader
+        return
     rows = cursor.fetchmany(BATCH_ROWS)
     # The columns of a cursor on the server are known only once rows have been fetched.
     if cursor.description is None:

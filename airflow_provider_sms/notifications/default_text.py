@@ -12,15 +12,10 @@ if TYPE_CHECKING:
 
 
 def default_text(context: Mapping[str, Any], base_url: str | None, parts: int) -> str:
-    """Return a text that says what happened to which task or DAG in which run, with a link to it.
+    """Return a text that says what happened to which task or DAG in which run, with a link if it fits the SMS parts.
 
     The context depends on the callback: that of a DAG has a ``reason``, and sometimes an arbitrary task of the run;
     that of a deadline has the run as a mapping. Missing facts are left out.
-
-    :param context: as Airflow passes it to a callback.
-    :param base_url: the base URL of Airflow's web UI; None means that it is not known.
-    :param parts: the most SMS parts that the text may take; a link that does not fit is left out, since half a link is
-        useless.
     """
     ti, run = context.get("ti"), context.get("dag_run")
     dag_id = _of(ti, "dag_id") or _of(context.get("dag"), "dag_id") or _of(run, "dag_id")

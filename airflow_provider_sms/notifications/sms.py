@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from bisect import bisect_right
-from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from itertools import count
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseNotifier, Variable, conf
+from airflow.providers.common.compat.sdk import BaseNotifier, conf
 from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import (
@@ -36,77 +33,18 @@ from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.redaction import reported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
-
-
-class _Variables:
-    """Airflow's variables, as ``var.value`` in a template."""
-
-    def __getattr__(self, key: str) -> Any:
-        return Variable.get(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return Variable.get(key, default)
-
-
-def render_fields(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
-    """Return the value of each template field, and leave the notifier unchanged.
-
-    The base class would replace the templates with the values of the first call, for all later calls in the same
-    process. It would also log a list of numbers if one of them cannot be rendered.
-
-    ``var.value`` is available in every callback, so that numbers need not be in the code: Airflow leaves it out for
-    deadlines, whose arguments it stores, and for some callbacks of DAGs. ``exception`` is always defined as well,
-    although only callbacks of tasks have one: an alert without its reason is better than none.
-
-    :param context: as Airflow passes it to a callback.
-    :raises TemplateError: a field cannot be rendered; the error names it and the reason, not the template.
-    """
-    values: Any = context if "var" in context else {**context, "var": {"value": _Variables()}}
-    # In ``dag.test()`` the DAG of a DAG's callback is a copy without an environment.
-    dag = context.get("dag")
-    environment = notifier.get_template_env(dag=dag if hasattr(dag, "get_template_env") else None)
-    environment.globals.setdefault("exception", None)
-    fields = {}
-    for field in notifier.template_fields:
-        try:
-            fields[field] = notifier.render_template(getattr(notifier, field), values, environment)
-        except Exception as error:  # noqa: BLE001 - a template may call anything
-            raise TemplateError(f"the template of {field} cannot be rendered: {_reason(error)}") from None
-    return fields
-
-
-def _reason(error: Exception) -> str:
-    """Return the type of an error, with its message if that is known to quote no value."""
-    from jinja2 import TemplateError as JinjaError
-
-    kind = type(error).__name__
-    if isinstance(error, JinjaError) and error.message:
-        return f"{kind}: {mask_numbers_in(error.message)}"
-    # Errors of Airflow hold a code from a fixed list, such as VARIABLE_NOT_FOUND.
-    code = getattr(getattr(error, "error", None), "error", None)
-    return f"{kind}: {code.value}" if isinstance(code, Enum) else kind
 
 
 MAX_PEOPLE = 100
 """Messages that the service takes in one request; to text more people takes a task with a table."""
 _ELLIPSIS = "..."
 """Three full stops: the single character for them is not in the GSM alphabet, and would double the price of a text."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Alert:
-    """An alert that is rendered and checked, ready to send."""
-
-    messages: list[Message]
-    send_options: Mapping[str, Any] | None
-    sms_conn_id: str
 
 
 class SmsNotifier(KeepsTexts, BaseNotifier):
@@ -163,44 +101,86 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
 
         :param context: as Airflow passes it to a callback.
         """
-        with self._logging_failures():
-            alert = self._alert(context)
-            self._send(alert, SmsHook(alert.sms_conn_id).get_settings())
+        # No traceback is logged: it may quote the text and the numbers.
+        try:
+            self._text(context)
+        except SmsError as error:
+            sent = "may have been sent, and is not sent again" if error.may_have_been_sent else "was not sent"
+            self.log.error("The alert %s: %s", sent, error)  # noqa: TRY400
+        except Exception as error:  # noqa: BLE001 - a failing alert must not fail the task that it reports
+            # Without its words, which may quote anything.
+            place = extract_tb(error.__traceback__)[-1]
+            where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+            self.log.error("The alert was not sent: %s", where)  # noqa: TRY400
 
     async def async_notify(self, context: Context) -> None:
         """Text from within an event loop, as in the triggerer; never raise.
 
         :param context: as Airflow passes it to a callback.
         """
-        with self._logging_failures():
-            # Not asyncio.to_thread: a template that reads a variable must be able to call back into this event loop.
-            alert = await sync_to_async(self._alert, thread_sensitive=False)(context)
-            settings = await SmsHook(alert.sms_conn_id).aget_settings()
-            await asyncio.to_thread(self._send, alert, settings)
+        # Not asyncio.to_thread: reading a variable or a connection must be able to call back into this event loop.
+        await sync_to_async(self.notify, thread_sensitive=False)(context)
 
-    @contextmanager
-    def _logging_failures(self) -> Iterator[None]:
+    def _text(self, context: Context) -> None:
+        fields = self._rendered(context)
+        text = self._written(fields["message"], context)
+        messages = [Message(text, number) for number in self._people(fields["to"])]
+        settings = SmsHook(fields["sms_conn_id"]).get_settings()
         try:
-            yield
-        except Exception as error:  # noqa: BLE001 - a failing alert must not fail the task that it reports
-            self.log.error(self._describe(error))  # noqa: TRY400 - a traceback may quote the text and the numbers
+            with settings.client() as client:
+                response = self._post(client, messages, fields["send_options"])
+        except AuthenticationError as error:
+            advice = f"Put valid credentials into connection {settings.conn_id!r}"
+            raise AuthenticationError(f"{error}. {advice}") from None
+        outcome = f"event {response.event_id}, parts {response.parts}, cost {response.cost}"
+        if response.messages >= len(messages):
+            people = ", ".join(mask_number(message.destination) for message in messages)
+            self.log.info("The alert was sent to %s: %s", people, outcome)
+            return
+        self.log.error(
+            "The service took %d of %d %s of the alert: %s. Its error report: %s",
+            response.messages,
+            len(messages),
+            by_count(len(messages), "message"),
+            outcome,
+            reported(response.error_report),
+        )
 
-    def _describe(self, error: Exception) -> str:
-        """Return what went wrong, and what to do."""
-        if not isinstance(error, SmsError):
-            # Without its message, which may quote anything.
-            place = extract_tb(error.__traceback__)[-1]
-            return f"The alert was not sent: {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
-        if error.may_have_been_sent:
-            return f"The alert may have been sent, and is not sent again: {error}"
-        return f"The alert was not sent: {error}"
+    def _rendered(self, context: Context) -> dict[str, Any]:
+        """Return the value of each template field; its error names the field and the reason, not the template.
 
-    def _alert(self, context: Context) -> _Alert:
-        fields = render_fields(self, context)
-        text = self._text(fields["message"], context)
-        if fields["to"] in (None, "None"):  # the latter as a template renders it
+        The base class would replace the templates with the values of the first call, for all later calls in the same
+        process, and log a list of numbers of which one cannot be rendered. ``var.value``, which Airflow leaves out for
+        deadlines and for some callbacks of DAGs, and ``exception``, which only callbacks of tasks have, are in all.
+        """
+        from airflow.sdk.execution_time.context import VariableAccessor
+
+        variables = {"value": VariableAccessor(deserialize_json=False)}
+        values: Any = {"var": variables, "exception": None, **context}
+        # In ``dag.test()`` the DAG of a DAG's callback is a copy without an environment.
+        dag = context.get("dag")
+        environment = self.get_template_env(dag=dag if hasattr(dag, "get_template_env") else None)
+        fields = {}
+        for field in self.template_fields:
+            try:
+                fields[field] = self.render_template(getattr(self, field), values, environment)
+            except Exception as error:  # noqa: BLE001 - a template may call anything
+                raise TemplateError(f"the template of {field} cannot be rendered: {_reason(error)}") from None
+        return fields
+
+    def _written(self, message: Any, context: Context) -> str:
+        if message is None:
+            message = default_text(context, conf.get("api", "base_url", fallback=None), self.max_parts)
+        # An error names a file that is not UTF-8 with halves of characters, which no request can hold.
+        text = str(message).encode("utf-8", "replace").decode().strip()
+        if not text:
+            raise InputError("message is empty")
+        return truncate(text, self.max_parts)
+
+    def _people(self, to: Any) -> list[str]:
+        if to in (None, "None"):  # the latter as a template renders it
             raise InputError("to is None: pass one number or several, as a list or as text with commas")
-        numbers, rejected = parse_recipients(fields["to"], self.default_region)
+        numbers, rejected = parse_recipients(to, self.default_region)
         for number, reason in rejected:
             self.log.error("A recipient of the alert is left out: %s: %s", mask_number(number), reason)
         if not numbers:
@@ -210,44 +190,13 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
                 f"to has {len(numbers)} numbers, and an alert goes to at most {MAX_PEOPLE}: for more people use "
                 "BulkSmsOperator"
             )
-        return _Alert([Message(text, number) for number in numbers], fields["send_options"], fields["sms_conn_id"])
+        return numbers
 
-    def _text(self, message: Any, context: Context) -> str:
-        if message is None:
-            message = default_text(context, conf.get("api", "base_url", fallback=None), self.max_parts)
-        # An error names a file that is not UTF-8 with halves of characters, which no request can hold.
-        text = str(message).encode("utf-8", "replace").decode().strip()
-        if not text:
-            raise InputError("message is empty")
-        return truncate(text, self.max_parts)
-
-    def _send(self, alert: _Alert, settings: ClientSettings) -> None:
-        try:
-            with settings.client() as client:
-                response = self._post(client, alert)
-        except AuthenticationError as error:
-            advice = f"Put valid credentials into connection {settings.conn_id!r}"
-            self.log.error("The alert was not sent: %s. %s", error, advice)  # noqa: TRY400 - no traceback, as above
-            return
-        outcome = f"event {response.event_id}, parts {response.parts}, cost {response.cost}"
-        if response.messages >= len(alert.messages):
-            people = ", ".join(mask_number(message.destination) for message in alert.messages)
-            self.log.info("The alert was sent to %s: %s", people, outcome)
-            return
-        self.log.error(
-            "The service took %d of %d %s of the alert: %s. Its error report: %s",
-            response.messages,
-            len(alert.messages),
-            by_count(len(alert.messages), "message"),
-            outcome,
-            reported(response.error_report),
-        )
-
-    def _post(self, client: SmsClient, alert: _Alert) -> SendResponse:
+    def _post(self, client: SmsClient, messages: list[Message], send_options: Any) -> SendResponse:
         backoff, attempts = Backoff(attempts=3, longest_retry_after=10.0), count(1)
         while True:
             try:
-                return client.send_bulk(alert.messages, send_options=alert.send_options)
+                return client.send_bulk(messages, send_options=send_options)
             except (NotSentError, ThrottledError) as error:
                 if (wait := backoff.wait(next(attempts), error.retry_after)) is None:
                     raise
@@ -255,18 +204,27 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
                 self._sleep(wait)
 
 
+def _reason(error: Exception) -> str:
+    """Return the type of an error, with its message if that is known to quote no value."""
+    from jinja2 import TemplateError as JinjaError
+
+    kind = type(error).__name__
+    if isinstance(error, JinjaError) and error.message:
+        return f"{kind}: {mask_numbers_in(error.message)}"
+    # Errors of Airflow hold a code from a fixed list, such as VARIABLE_NOT_FOUND.
+    code = getattr(getattr(error, "error", None), "error", None)
+    return f"{kind}: {code.value}" if isinstance(code, Enum) else kind
+
+
 _AROUND_ITEMS = "[]'\""
 """The characters around the items of a list, as Python and JSON write it."""
 
 
 def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the numbers of a few people as digits with country code, and rejected numbers with their reasons.
+    """Return the numbers of a few people, each once, as digits with country code, and rejected ones with their reasons.
 
     :param to: one number or several, also as text with commas between them, or as the text of a list, to which a
-        template renders one; each is returned once, in this order.
-    :param default_region: the country of numbers without a country code, as an ISO 3166 alpha-2 code; None means that
-        every number has its country code.
-    :raises InputError: the region is unknown.
+        template renders one.
     """
     import pyarrow as pa
 
@@ -284,12 +242,7 @@ def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], li
 
 
 def truncate(text: str, parts: int) -> str:
-    """Cut a text to at most a given number of SMS parts; a text that is cut ends with three full stops.
-
-    :param text: of any length and alphabet.
-    :param parts: SMS parts that it may take, at least 1.
-    :returns: the text itself where it fits.
-    """
+    """Return a text, cut to a number of SMS parts; a text that is cut ends with three full stops."""
     if count_parts(text) <= parts:
         return text
     # More characters never take fewer parts, so the longest beginning that fits can be found by bisection.

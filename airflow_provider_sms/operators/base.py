@@ -32,15 +32,11 @@ class SmsTask(KeepsTexts, _Base):
     """A task with a connection of type ``sms``; a base beside Airflow's ``BaseOperator``."""
 
     sms_conn_id: str
-    _hook: SmsHook | None = None
 
     @property
     def hook(self) -> SmsHook:
-        """The hook of the task's connection, created on first use. Before ``execute``, its id may be a template."""
-        # Not a cached_property, which would keep a hook from before sms_conn_id was rendered, of another account.
-        if self._hook is None or self._hook.sms_conn_id != self.sms_conn_id:
-            self._hook = SmsHook(self.sms_conn_id)
-        return self._hook
+        """A hook of the task's connection. Before ``execute``, its id may be a template."""
+        return SmsHook(self.sms_conn_id)
 
     def render_template(
         self,
@@ -49,10 +45,7 @@ class SmsTask(KeepsTexts, _Base):
         jinja_env: jinja2.Environment | None = None,
         seen_oids: set[int] | None = None,
     ) -> Any:
-        """Render a value as :class:`KeepsTexts` does.
-
-        :raises AirflowFailException: a template is wrong, or names what is not there; a retry would fail as well.
-        """
+        """Render a value; a template that is wrong, or names what is not there, is an error that no retry helps."""
         from jinja2 import TemplateError
 
         try:
@@ -72,18 +65,7 @@ class SmsTask(KeepsTexts, _Base):
 
 
 class SmsOperatorBase(SmsTask, BaseOperator):
-    """The base of the operators that send; the sending itself is left to subclasses.
-
-    A subclass ends its ``__init__`` with :func:`~airflow_provider_sms.operators.checks.check_loaded`.
-
-    :param send_options: the service's Send Options, passed through.
-    :param campaign: the campaign's name; within a campaign a message goes out at most once. None means one campaign for
-        each task and DAG run, ``{dag_id}/{task_id}/{run_id}``.
-    :param on_unknown: ``fail``, ``reconcile`` or ``resend``.
-    :param sms_conn_id: the connection to send with.
-    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
-        ledger_conn_id``, else a file on this machine.
-    """
+    """The base of the operators that send: a subclass ends its ``__init__`` with a check of its arguments."""
 
     def __init__(
         self,
@@ -104,27 +86,17 @@ class SmsOperatorBase(SmsTask, BaseOperator):
         self.stop_signal = StopFlag()
 
     def execute(self, context: Context) -> Any:
-        """Send.
-
-        :raises AirflowFailException: a retry could not help.
-        :raises AirflowException: a retry could help.
-        """
+        """Send; an ``AirflowFailException`` says that a retry could not help."""
         return self.execute_complete(context)
 
     def execute_complete(self, context: Context, event: Any = None) -> Any:
-        """Begin again from the top after a deferral.
-
-        :param event: the event that ended the deferral: a moment, or a balance.
-        """
+        """Begin again from the top after a deferral, which a moment or a balance ended."""
         self.stop_signal = StopFlag()
         return self.send(context, event)
 
     @abstractmethod
     def send(self, context: Context, event: Any) -> Any:
-        """Make one attempt, and return the task's result.
-
-        :param event: the event that ended a deferral; None before any.
-        """
+        """Make one attempt, and return the task's result; None is the event before any deferral."""
 
     def on_kill(self) -> None:
         """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""

@@ -218,21 +218,17 @@ class BulkSmsOperator(SmsOperatorBase):
         """Check every row, send, and return the summary."""
         from airflow_provider_sms.execution.bulk import plan_table, text_table
 
-        return plan_table(self, context) if self._is_dry_run else text_table(self, context, event)
-
-    @property
-    def _is_dry_run(self) -> bool:
         try:
-            return flag(self.dry_run)
+            is_dry_run = flag(self.dry_run)
         except ValueError:
-            return False  # read_options raises the error, once the attempt has left its trace in the ledger
+            is_dry_run = False  # read_options raises the error, once the attempt has left its trace in the ledger
+        return plan_table(self, context) if is_dry_run else text_table(self, context, event)
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Return the datasets that the task reads and writes, for OpenLineage's provider, if it is installed."""
+        """Return the datasets that the task reads and writes, for OpenLineage's provider, if it is installed.
+
+        It asks again once the task has ended.
+        """
         from airflow_provider_sms.operators.openlineage import lineage_of
 
-        return lineage_of(self.source, self.report, inlets=self.inlets, outlets=self.outlets)
-
-    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  # OpenLineage's signature
-        """Return the datasets that the task read and wrote."""
-        return self.get_openlineage_facets_on_start()
+        return lineage_of(self)

@@ -16,11 +16,7 @@ _Model = TypeVar("_Model", bound=Arguments)
 
 
 def check_loaded(task: Any, *models: type[Arguments]) -> None:
-    """Check the arguments that no template renders.
-
-    :param task: the operator or sensor, with all of its arguments.
-    :raises InputError: names the argument.
-    """
+    """Check the arguments of an operator or a sensor that no template renders."""
     task.given_arguments = frozenset(_given(task))
     # Airflow creates the copies of a mapped task where they run, and would retry an error raised there.
     if not getattr(task, "_BaseOperator__from_mapped", False):
@@ -31,8 +27,8 @@ def check_loaded(task: Any, *models: type[Arguments]) -> None:
 def read_arguments(task: Any, model: type[_Model]) -> _Model:
     """Return the arguments of a task whose templates are rendered.
 
-    :raises InputError: names the argument. An argument that was given but has rendered to None is refused, since None
-        would mean its default: another ledger, for example, or a send without a limit or a list of suppressed numbers.
+    An argument that was given but has rendered to None is refused, since None would mean its default: another ledger,
+    for example, or a send without a limit or a list of suppressed numbers.
     """
     for name, key in sorted(task.given_arguments):
         value = getattr(task, name)
@@ -46,17 +42,6 @@ def read_arguments(task: Any, model: type[_Model]) -> _Model:
     return model(**{name: getattr(task, name) for name in model.model_fields if name not in computed}, **computed)
 
 
-def is_rendered_later(task: Any, name: str) -> bool:
-    """Return whether Airflow replaces an argument's value before the task runs.
-
-    :param name: the argument's name. A subclass may have added it to ``template_fields``.
-    """
-    if name not in task.template_fields:
-        return False
-    value = getattr(task, name)
-    return is_to_be_rendered(value) or callable(value)
-
-
 def _loaded(task: Any, name: str) -> Any:
     value = getattr(task, name)
     if name == "source" and getattr(task, "computes_source", False):
@@ -65,7 +50,9 @@ def _loaded(task: Any, name: str) -> Any:
         return value
     if name == "limits" and isinstance(value, Mapping):  # each of them may be a template
         return {key: LATER if is_to_be_rendered(each) else each for key, each in value.items()}
-    return LATER if is_rendered_later(task, name) else value
+    # A subclass may have added it to template_fields.
+    is_rendered_later = name in task.template_fields and (is_to_be_rendered(value) or callable(value))
+    return LATER if is_rendered_later else value
 
 
 def _given(task: Any) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Other schemes of an object store, and the one that OpenLineage uses for it."""
 
 
-def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any]) -> Any:
+def lineage_of(task: Any) -> Any:
     """Return the datasets of a task, as OpenLineage's provider for Airflow asks for them.
 
     The inputs are the files of the source, or the tables that its query names; rows in memory are left out. The output
@@ -32,7 +32,8 @@ def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any
         found = {(each.namespace, each.name): each for each in assets if each is not None}
         return list({**{name: Dataset(*name) for name in named}, **found}.values())
 
-    inputs, outputs = all_of(datasets(source), inlets), all_of(datasets(report), outlets)
+    source = task.source
+    inputs, outputs = all_of(datasets(source), task.inlets), all_of(datasets(task.report), task.outlets)
     if not isinstance(source, SqlSource):
         return OperatorLineage(inputs=inputs, outputs=outputs)
     facets = {"sql": SQLJobFacet(query=source.shown_sql)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from datetime import timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 from airflow.providers.common.compat.sdk import (
@@ -19,7 +19,7 @@ from airflow.providers.common.compat.sdk import (
 )
 from pydantic import BeforeValidator, Field, model_validator
 
-from airflow_provider_sms.arguments import Arguments
+from airflow_provider_sms.arguments import Arguments, number
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.errors import airflow_errors
 from airflow_provider_sms.execution.hidden import located, redacted_source
@@ -30,6 +30,7 @@ from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsTask
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
 from airflow_provider_sms.operators.options import SmsConnection, TableOptions, Whole
+from airflow_provider_sms.stop_flag import StopFlag
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -41,26 +42,10 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import Balance
 
 
-def _amount(value: object) -> Decimal:
-    """Return an amount of credits.
-
-    :raises ValueError: it is not a finite number.
-    """
-    try:
-        amount = Decimal(str(value).strip())
-    except InvalidOperation:
-        raise ValueError from None
-    if not amount.is_finite():
-        raise ValueError
-    return amount
-
-
 class _Options(Arguments):
     """The checked arguments of a :class:`BalanceSensor`, beside those about its source."""
 
-    min_balance: Annotated[Any, BeforeValidator(lambda value: None if value is None else _amount(value))] = Field(
-        description="a number"
-    )
+    min_balance: Annotated[int | Decimal, BeforeValidator(number)] | None = Field(description="a number")
     source: Any
     max_failures: Whole = Field(ge=0, description="a whole number, at least 0")
     sms_conn_id: SmsConnection
@@ -132,11 +117,7 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         self._failures = 0
         self._started_at = 0.0
         self._needed: Decimal | None = None
-        check_loaded(self, *self._models)
-
-    @property
-    def _models(self) -> tuple[type[Arguments], ...]:
-        return (_Options,) if self.source is None else (_Options, TableOptions)
+        check_loaded(self, _Options, *([] if self.source is None else [TableOptions]))
 
     @property
     def source(self) -> Any:
@@ -148,12 +129,7 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         self._source = redacted_source(value)
 
     def execute(self, context: Context) -> Any:
-        """Poke until the balance suffices, or defer.
-
-        :raises AirflowSensorTimeout: ``timeout`` has passed.
-        :raises AirflowFailException: for a wrong argument, connection or token.
-        :raises AirflowException: when there were too many transient errors in a row.
-        """
+        """Poke until the balance suffices, or defer."""
         self._failures = 0
         self._started_at = time.time()
         return super().execute(context)
@@ -166,8 +142,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
             cannot be reached.
         """
         with airflow_errors():
-            for model in self._models:
-                read_arguments(self, model)
             wanted = self._wanted()
             balance = self._balance()
         if balance is not None and (balance.post_paid or balance.amount >= wanted):
@@ -179,53 +153,45 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         if self.deferrable:
             # Raised from within the base's execute, so that the base handles soft_fail and never_fail.
             self.defer(
-                trigger=self._trigger(wanted),
+                trigger=BalanceTrigger(
+                    sms_conn_id=self.sms_conn_id,
+                    min_balance=str(wanted),
+                    poke_interval=self.poke_interval,
+                    max_failures=None if self.silent_fail else self.max_failures,
+                    failures=self._failures,
+                    started_at=self._started_at,
+                    timeout=self.timeout,
+                ),
                 method_name="execute_complete",
                 timeout=timedelta(seconds=max(self._started_at + self.timeout - time.time(), 0.0)),
             )
         return PokeReturnValue(is_done=False)
 
-    def _wanted(self) -> Decimal:
+    def _wanted(self) -> int | Decimal:
         """Return the lowest balance that suffices; the recipients are read once for all pokes of this process."""
-        if self.min_balance is not None:
-            return _amount(self.min_balance)
+        min_balance = read_arguments(self, _Options).min_balance
+        if min_balance is not None:
+            return min_balance
         if self._needed is None:
-            self._needed = self._cost_of_source()
+            self._needed = self._cost_of(read_arguments(self, TableOptions))
         return self._needed
 
-    def _cost_of_source(self) -> Decimal:
+    def _cost_of(self, options: TableOptions) -> Decimal:
         from airflow_provider_sms.messages.compose import Composer
         from airflow_provider_sms.planning.check import CheckedTable
         from airflow_provider_sms.planning.prices import Prices
         from airflow_provider_sms.recipients.sources import open_source
-        from airflow_provider_sms.stop_flag import StopFlag
 
-        composer = Composer(self.message, self.content_column, self.destination_column, self.default_region)
-        source = open_source(located(self.source), column=self.destination_column)
-        with closing(CheckedTable(composer, Prices(self.cost_per_part))) as table:
+        column = options.destination_column
+        composer = Composer(options.message, options.content_column, column, options.default_region)
+        source = open_source(located(options.source), column=column)
+        with closing(CheckedTable(composer, Prices(options.cost_per_part))) as table:
             table.read(source, StopFlag())
             table.decide(StopFlag())
         cost = table.estimate.cost
-        messages = table.to_send
-        self.log.info(
-            "%d %s about %s %s",
-            messages,
-            by_count(messages, "message costs", "messages cost"),
-            cost,
-            by_count(cost, "credit"),
-        )
+        words = by_count(table.to_send, "message costs", "messages cost")
+        self.log.info("%d %s about %s %s", table.to_send, words, cost, by_count(cost, "credit"))
         return cost
-
-    def _trigger(self, wanted: Decimal) -> BalanceTrigger:
-        return BalanceTrigger(
-            sms_conn_id=self.sms_conn_id,
-            min_balance=str(wanted),
-            poke_interval=self.poke_interval,
-            max_failures=None if self.silent_fail else self.max_failures,
-            failures=self._failures,
-            started_at=self._started_at,
-            timeout=self.timeout,
-        )
 
     def _balance(self) -> Balance | None:
         """Return the balance; None after a transient error that is tolerated."""

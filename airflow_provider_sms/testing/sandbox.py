@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+    from airflow.providers.common.compat.sdk import Connection
 
-    from airflow_provider_sms.hooks.connection import ConnectionLike
     from airflow_provider_sms.sandbox.faults import FaultKind
     from airflow_provider_sms.sandbox.server import SandboxHandle
     from airflow_provider_sms.service.client import SmsClient
@@ -93,7 +93,7 @@ def refuse_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
                 )
         return make(settings, **options)
 
-    def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> NoReturn:  # noqa: ARG001 - as in ledger
+    def postgres_url(connection: Connection, extra: Mapping[str, Any]) -> NoReturn:  # noqa: ARG001 - as in ledger
         raise InputError(
             f"The ledger of connection {connection.conn_id!r} is not opened, since people would count as texted there. "
             "Leave ledger_conn_id out, and set [sms] ledger_conn_id in production"

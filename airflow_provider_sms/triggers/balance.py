@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.formatting import by_count
@@ -20,7 +20,6 @@ from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.service.responses import Balance
 
 _READERS = ThreadPoolExecutor(4, thread_name_prefix="sms-balance")
@@ -39,34 +38,33 @@ class BalanceTrigger(BaseTrigger):
 
     :param sms_conn_id: the connection.
     :param min_balance: a decimal number as text.
-    :param poke_interval: seconds, or a timedelta, between two readings.
+    :param poke_interval: seconds between two readings.
     :param max_failures: transient errors in a row that are tolerated. None means any number.
     :param failures: transient errors in a row so far.
     :param started_at: time of the sensor's first reading, in seconds since the epoch. None means now, and the trigger
         begins by reading the balance.
-    :param timeout: seconds, or a timedelta, after ``started_at`` at which the balance is read for the last time. None
-        means no limit.
+    :param timeout: seconds after ``started_at`` at which the balance is read for the last time. None means no limit.
     """
 
     def __init__(
         self,
         sms_conn_id: str,
         min_balance: str,
-        poke_interval: float | timedelta,
+        poke_interval: float,
         max_failures: int | None,
         *,
         failures: int = 0,
         started_at: float | None = None,
-        timeout: float | timedelta | None = None,
+        timeout: float | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's is untyped
         self.sms_conn_id = sms_conn_id
         self.min_balance = min_balance
-        self.poke_interval = _seconds(poke_interval)
+        self.poke_interval = poke_interval
         self.max_failures = max_failures
         self.failures = failures
         self.started_at = started_at
-        self.timeout = None if timeout is None else _seconds(timeout)
+        self.timeout = timeout
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the path of the class and its arguments."""
@@ -92,6 +90,8 @@ class BalanceTrigger(BaseTrigger):
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]  # Airflow's is untyped
 
     async def _wait(self) -> dict[str, Any]:
+        # Not run_in_executor: reading a connection in the thread calls back into this event loop.
+        read = sync_to_async(self._read_balance, thread_sensitive=False, executor=_READERS)
         failures = self.failures
         started_at = time.time() if self.started_at is None else self.started_at
         if self.started_at is not None:
@@ -99,7 +99,7 @@ class BalanceTrigger(BaseTrigger):
             await asyncio.sleep(self._interval(0.0) - _seconds_since(started_at))
         while True:
             try:
-                balance = await self._read_balance()
+                balance = await read()
             except ServiceError as error:
                 # A wait without an end, which is one for credit, goes on where the service says that credit is out.
                 if not (error.transient or (self.max_failures is None and is_out_of_credit(error))):
@@ -122,23 +122,13 @@ class BalanceTrigger(BaseTrigger):
                 return {"status": "timeout", "message": f"No credit within {self.timeout} {seconds}"}
             await asyncio.sleep(self._interval(elapsed))
 
-    async def _read_balance(self) -> Balance:
-        # The connection is read for each request, as a poke does, so that a new token is used.
-        settings = await SmsHook(self.sms_conn_id).aget_settings()
-        return await asyncio.get_running_loop().run_in_executor(_READERS, _request_balance, settings)
-
     def _interval(self, elapsed: float) -> float:
         return self.poke_interval if self.timeout is None else min(self.poke_interval, self.timeout - elapsed)
 
-
-def _request_balance(settings: ClientSettings) -> Balance:
-    with settings.client() as client:
-        return client.get_balance()
-
-
-def _seconds(duration: float | timedelta) -> float:
-    """Return a duration as Airflow stores it."""
-    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+    def _read_balance(self) -> Balance:
+        # The connection is read for each request, as a poke does, so that a new token is used.
+        with SmsHook(self.sms_conn_id).get_settings().client() as client:
+            return client.get_balance()
 
 
 def _seconds_since(moment: float) -> float:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.hooks.connection import client_settings
-from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.hooks.connection import client_settings, stored_connection
 from airflow_provider_sms.ledger.model import UNKNOWN
 from airflow_provider_sms.sending import settle
 from airflow_provider_sms.sending.evidence import Verdict

@@ -4,7 +4,8 @@ import pytest
 from airflow.providers.common.compat.sdk import BaseHook, Connection
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.hooks.connection import client_settings
+from airflow_provider_sms.get_provider_info import get_provider_info
+from airflow_provider_sms.hooks.connection import Extra, client_settings, stored_connection
 
 
 def settings(**fields):
@@ -52,7 +53,8 @@ def test_a_uri_connection_says_the_same(monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_FROM_URI", uri)
     connection = BaseHook.get_connection("from_uri")
     given = client_settings(connection, connection.extra_dejson)
-    assert given == settings(extra={"timeout": 12.5, "connect_timeout": 2, "verify": True, "billing": "prepaid"})
+    as_json = settings(extra={"timeout": 12.5, "connect_timeout": 2, "verify": True, "billing": "prepaid"})
+    assert given.model_dump(exclude={"conn_id"}) == as_json.model_dump(exclude={"conn_id"})
 
 
 def test_defaults():
@@ -65,6 +67,13 @@ def test_defaults():
         "auto",
         None,
     )
+
+
+def test_the_form_has_the_fields_of_the_model():
+    """Airflow reads the form from the metadata, without the model: both have the same names and defaults."""
+    (declared,) = get_provider_info()["connection-types"]
+    defaults = {name: field["schema"].get("default") for name, field in declared["conn-fields"].items()}
+    assert {**Extra().model_dump(), "verify": None} == defaults
 
 
 def test_a_login_makes_the_password_an_api_secret():
@@ -80,16 +89,16 @@ def test_a_login_makes_the_password_an_api_secret():
         ({"password": None}, "'sms_default' has no password: put the bearer token there"),
         ({"password": None, "login": "client"}, "'sms_default' has no password: put the API secret there"),
         ({"schema": "v1"}, "put the whole base URL"),
-        ({"extra": {"timeout": "soon"}}, "'timeout' must be a number of seconds above 0"),
-        ({"extra": {"timeout": 0}}, "'timeout' must be a number of seconds above 0"),
-        ({"extra": {"timeout": True}}, "'timeout' must be a number of seconds above 0"),
+        ({"extra": {"timeout": "soon"}}, "extra timeout must be a number of seconds above 0"),
+        ({"extra": {"timeout": 0}}, "extra timeout must be a number of seconds above 0"),
+        ({"extra": {"timeout": True}}, "extra timeout must be a number of seconds above 0"),
         ({"extra": [1]}, "'sms_default': extra must be an object of JSON"),
-        ({"extra": {"balance_url": 1}}, "'sms_default': extra 'balance_url' must be text"),
-        ({"extra": {"connect_timeout": -1}}, "'connect_timeout' must be a number of seconds above 0"),
+        ({"extra": {"balance_url": 1}}, "'sms_default': extra balance_url must be text"),
+        ({"extra": {"connect_timeout": -1}}, "extra connect_timeout must be a number of seconds above 0"),
         ({"extra": {"verify": False}}, "certificate checks cannot be switched off"),
         ({"extra": {"verify": "false"}}, "certificate checks cannot be switched off"),
-        ({"extra": {"allow_http": "maybe"}}, "'allow_http' must be true or false"),
-        ({"extra": {"billing": "free"}}, "'billing' must be one of auto, prepaid, postpaid"),
+        ({"extra": {"allow_http": "maybe"}}, "extra allow_http must be true or false"),
+        ({"extra": {"billing": "free"}}, "extra billing must be one of auto, prepaid, postpaid"),
         ({"host": "ftp://rest.example.com"}, "'sms_default': host must begin with https:// or http://"),
         ({"extra": {"balance_url": "https://"}}, "'sms_default': balance_url is not a URL"),
         ({"host": "ftp://rest.example.com", "extra": {"allow_http": True}}, "host must begin with https:// or http://"),
@@ -204,3 +213,24 @@ def test_a_client_id_names_the_account_whatever_its_secret():
 def test_the_account_is_a_digest_without_a_secret():
     """The ledger keeps 16 bytes of a one-way digest, pinned since ledgers compare it, and nothing of the token."""
     assert settings().account == "e41fe33cab3fa3d3031b38394edb7cd6"
+
+
+@pytest.fixture
+def stored(airflow_home):
+    """A connection in Airflow's database."""
+    from airflow.models.connection import Connection as StoredConnection
+    from airflow.utils.session import create_session
+
+    made = StoredConnection(
+        conn_id="stored-1", conn_type="sms", host="https://a.example/v1", password="p:@/%", extra='{"timeout": 9}'
+    )
+    with create_session() as session:
+        session.add(made)
+    yield "stored-1"
+    with create_session() as session:
+        session.query(StoredConnection).filter(StoredConnection.conn_id == "stored-1").delete()
+
+
+def test_a_stored_connection_is_found_outside_a_task(stored):
+    """In Airflow's database; None where there is no such connection."""
+    assert (stored_connection(stored).host, stored_connection("nowhere")) == ("https://a.example/v1", None)

@@ -334,18 +334,11 @@ def test_a_database_that_is_down(connect):
 
 
 def test_what_is_shown():
-    """The statement is shown with its numbers masked, dates in it are not numbers, and of parameters only the count."""
+    """The statement is shown with its numbers masked, dates in it are not numbers, and parameters are not shown."""
     source = SqlSource("warehouse", "SELECT * FROM p WHERE day = '2026-03-01' AND m <> '27820000001'", ["Thandeka", 5])
-    shown = (
-        "SqlSource of connection warehouse, 2 parameters: "
-        "SELECT * FROM p WHERE day = '2026-03-01' AND m <> '2782*****01'"
-    )
+    shown = "SqlSource of connection warehouse: SELECT * FROM p WHERE day = '2026-03-01' AND m <> '2782*****01'"
     assert {repr(source), str(source), source.serialize()} == {shown}
     assert repr(SqlSource("warehouse", "SELECT 1")) == "SqlSource of connection warehouse: SELECT 1"
-    assert repr(SqlSource("warehouse", "SELECT 1", "{{ Thandeka }}")) == (
-        "SqlSource of connection warehouse, parameters: SELECT 1"
-    )
-    assert ", 1 parameter: " in repr(SqlSource("warehouse", "SELECT 1", {"name": "Thandeka"}))
 
 
 MEASURE = """

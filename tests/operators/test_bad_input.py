@@ -627,7 +627,7 @@ CASES: dict[str, Case] = {
         {"sms_conn_id": "soon"},
         FAILS,
         AirflowFailException,
-        "Connection 'soon': extra 'timeout' must be a number of seconds above 0",
+        "Connection 'soon': extra timeout must be a number of seconds above 0",
     ),
     "a wrong token": Case(
         {"sms_conn_id": "wrong"},

@@ -32,7 +32,7 @@ def test_the_people_of_a_query_are_texted(send, witnessed):
     ran = send(source, campaign="one")
     assert ran.summary["accepted"] == 2
     assert set(witnessed()) == {("27820000000", "Hi Name0"), ("27820000001", "Hi Name1")}
-    assert ran.rendered["source"] == f"SqlSource of connection people_db, 1 parameter: {SELECT} WHERE first_name <> ?"
+    assert ran.rendered["source"] == f"SqlSource of connection people_db: {SELECT} WHERE first_name <> ?"
     assert "Reading the query of connection people_db" in ran.log
     assert "Checking every row of query of connection people_db" in ran.log
     assert "Name2" not in ran.log
@@ -100,7 +100,7 @@ def test_a_query_in_a_stored_dag():
     with DAG("stored", schedule=None) as dag:
         BulkSmsOperator(task_id="send", source=SqlSource("people_db", "SELECT ?", ["27820000001"]), message="Hi")
     stored = serialized(dag)
-    assert "SqlSource of connection people_db, 1 parameter: SELECT ?" in str(stored)
+    assert "SqlSource of connection people_db: SELECT ?" in str(stored)
     assert "2782" not in str(stored)
 
 

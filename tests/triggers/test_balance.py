@@ -4,7 +4,6 @@ import asyncio
 import pkgutil
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import pytest
 from support.metrics import Told
@@ -37,12 +36,6 @@ def test_it_survives_serialising():
     path, arguments = BalanceTrigger(**EVERYTHING).serialize()
     assert pkgutil.resolve_name(path) is BalanceTrigger
     assert arguments == EVERYTHING
-
-
-def test_a_duration_may_be_a_timedelta():
-    """It is stored as seconds."""
-    as_timedelta = {name: timedelta(seconds=EVERYTHING[name]) for name in ("poke_interval", "timeout")}
-    assert BalanceTrigger(**{**EVERYTHING, **as_timedelta}).serialize()[1] == EVERYTHING
 
 
 def test_it_fires_when_there_is_credit(sms_default, sandbox):

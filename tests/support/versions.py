@@ -10,5 +10,7 @@ EXECUTES_CALLBACKS = AIRFLOW >= (3, 2)
 """An executor may run the callback of a deadline."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """The command ``airflow sms`` exists."""
+CLEARS_RUNS_BY_COMMAND = AIRFLOW >= (3, 3)
+"""The command ``airflow dags clear`` exists."""
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can store a value that its later attempts find."""

@@ -123,11 +123,7 @@ def _tells_prices(row: Row[Any]) -> bool:
 
 
 def _billed(row: Row[Any], low: Decimal, high: Decimal) -> BilledRequest:
-    """Return a request as the account sees it.
-
-    :param low: the least share of what a request was expected to cost that one has cost.
-    :param high: the largest.
-    """
+    """Return a request as the account sees it, by the least and the largest share of a price that one has cost."""
     planned = Decimal(row.planned_cost)
     most = Decimal("Infinity") if row.planned_parts is None else planned * high
     # Only a response counts messages. A request that its own process called not sent was not posted, or refused.

@@ -76,8 +76,12 @@ class CampaignReader:
         """Return the requests that hold messages, by key, and the keys of free ones that a superseded request had."""
 
         def read(connection: Connection) -> tuple[dict[bytes, Holder], set[bytes]]:
-            rows = self._store.holders(connection, self._campaign_id, keys)
-            holders = {key: self._holder(row) for key, *row in rows}
+            requests: dict[int, Holder] = {}  # each has up to 100 of the keys
+            holders: dict[bytes, Holder] = {}
+            for key, request_id, *row in self._store.holders(connection, self._campaign_id, keys):
+                if (holder := requests.get(request_id)) is None:
+                    holder = requests[request_id] = self._holder([request_id, *row])
+                holders[key] = holder
             again = self._superseded(connection, [key for key in keys if key not in holders])
             self._check(connection)
             return holders, again

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from support.keys import request_of
 from support.reported import counts
-from support.sending import chunk_of, claimant, people
+from support.sending import EVENT, accept, claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import Account
@@ -15,27 +15,11 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPER
 from airflow_provider_sms.ledger.requests import named_requests, texted, unknown_requests
 from airflow_provider_sms.planning.prices import Prices
 
-EVENT = 9_007_199_254_740_993
-
 
 @pytest.fixture
 def clock():
     """The time of the world: a claim that these tests make is open."""
     return time.time
-
-
-def claim(ledger, messages):
-    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
-
-
-def close(ledger, request_id, state=ACCEPTED, **fields):
-    ledger.commit(outcomes=[Outcome(request_id, state, **fields)])
-
-
-def accept(ledger, messages, **fields):
-    request_id = claim(ledger, messages)
-    close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10", **fields)
-    return request_id
 
 
 def test_a_campaign_that_is_not_there_is_an_error(store):

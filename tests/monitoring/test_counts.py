@@ -6,35 +6,19 @@ from decimal import Decimal
 import pytest
 from support.keys import request_of
 from support.reported import counts
-from support.sending import chunk_of, people
+from support.sending import accept, claim, close, people
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance
-from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.requests import unknown_requests
 from airflow_provider_sms.monitoring.counts import Counts, counts_of
-
-EVENT = 9_007_199_254_740_993
 
 
 @pytest.fixture
 def clock():
     """The time of the world: a claim that these tests make is open."""
     return time.time
-
-
-def claim(ledger, messages):
-    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
-
-
-def close(ledger, request_id, state=ACCEPTED, **fields):
-    ledger.commit(outcomes=[Outcome(request_id, state, **fields)])
-
-
-def accept(ledger, messages, **fields):
-    request_id = claim(ledger, messages)
-    close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10", **fields)
-    return request_id
 
 
 def test_every_message_and_request_is_in_one_state(store, enter):

@@ -8,7 +8,7 @@ from collections import Counter
 from decimal import Decimal
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.ledger.model import ACCEPTED, Claimant, Outcome
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.reporting.row_counts import COUNTS
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
@@ -160,3 +160,24 @@ def outgoing(number, text="Hi"):
 def claimant(try_number=1, **changes):
     fields = {"dag_id": "d", "task_id": "t", "run_id": "r", "map_index": -1, "host": "h", "pid": 1}
     return Claimant(**{**fields, **changes}, try_number=try_number)
+
+
+EVENT = 9_007_199_254_740_993
+"""An event id that a float would round."""
+
+
+def claim(ledger, messages):
+    """Claim messages in one request, and return its id."""
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
+
+
+def close(ledger, request_id, state=ACCEPTED, **fields):
+    """Record the outcome of a request."""
+    ledger.commit(outcomes=[Outcome(request_id, state, **fields)])
+
+
+def accept(ledger, messages, **fields):
+    """Claim messages, and record that the service took them."""
+    request_id = claim(ledger, messages)
+    close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10", **fields)
+    return request_id

@@ -211,7 +211,7 @@ def _read_suppressed(options: Any) -> SuppressedNumbers | None:
     log.info("Not texted: %s of %s", counted(len(suppressed.digits), "number"), opened.description)
     if len(suppressed.former):
         log.warning(
-            "%s of suppress too long or too short today. Taken for a former spelling, each suppresses the numbers of "
+            "%s of suppress: too long or too short today. Taken for a former spelling, each suppresses the numbers of "
             "its country that end with the same seven digits. Look for typing errors",
             counted(len(suppressed.former), "number"),
         )

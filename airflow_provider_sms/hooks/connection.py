@@ -140,7 +140,7 @@ def client_settings(connection: Connection, extra: Mapping[str, Any]) -> ClientS
 
 def _base_url(connection: Connection, host: str) -> str:
     """Return the host with the scheme and the port that may be in fields of their own."""
-    scheme, _, rest = host.rpartition("://")
+    scheme, _, rest = host.partition("://") if "://" in host else ("", "", host)
     address, slash, path = rest.partition("/")
     # Colons within brackets are those of an IPv6 address.
     if connection.port is not None and ":" not in address.rpartition("]")[2]:

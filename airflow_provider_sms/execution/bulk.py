@@ -234,8 +234,10 @@ def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Colle
     def messages(most: Status, *, looks: bool) -> Iterator[Outgoing]:
         # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
         keep_order = options.max_requests_per_second is not None
-        held = run.ledger.holders if looks else None
-        return messages_to_send(table.spool, run.stop, options.chunk_size, keep_order=keep_order, most=most, held=held)
+        free = (lambda keys: run.ledger.look(keys).are_free) if looks else None
+        return messages_to_send(
+            table.spool, run.stop, options.chunk_size, keep_order=keep_order, most=most, are_free=free
+        )
 
     def post(client: SmsClient, messages: Outgoing) -> SendResponse:
         return client.send_bulk(messages, send_options=options.send_options)

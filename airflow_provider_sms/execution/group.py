@@ -36,7 +36,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
     with enter(task, context, resumed=False) as run:
         options = run.options
         ledger, key = run.ledger, group_key(options.message, options.groups)
-        count = Count(count_keys([[key]], ledger), Sums())
+        count = Count(count_keys([key], ledger), Sums())
         to_send = count.counts.unknown + count.counts.not_sent
         run.progress.summary = summarise(run.campaign, count.counts, count.sums)
         run.progress.begin(count.counts, to_send)
@@ -45,7 +45,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
             refuse_changed_texts(lambda: iter([(key, np.array([GROUP_DESTINATION]))]), ledger, run.stop)
             run.progress.summary = summarise(run.campaign, count.counts.in_doubt(), Sums())  # until it is counted
             end = _send(run, key, count.counts.unsettled)
-        count = count_messages(run, lambda: count_keys([[key]], ledger), count)
+        count = count_messages(run, lambda: count_keys([key], ledger), count)
         summary = summarise(run.campaign, count.counts, count.sums, run.reconciliation.reconciled)
         run.progress.summary = summary
         push_responses(context, ledger)
@@ -69,7 +69,7 @@ def _send(run: Run, key: bytes, held_by: Collection[int]) -> End:
     return send_messages(
         run,
         [] if held_by else [outgoing],
-        lambda: [] if run.ledger.holders([key]) else [outgoing],
+        lambda: [outgoing] if run.ledger.look(key).are_free.all() else [],
         post,
         held_by=held_by,
         stop_conditions=StopConditions(),

@@ -25,7 +25,7 @@ from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import enter_campaign, processes_of_try, register
-from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces
+from airflow_provider_sms.ledger.backend import campaign_lock, in_pieces, joined
 from airflow_provider_sms.ledger.campaigns import open_pause
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Claim, Claimant, Outcome
@@ -273,11 +273,10 @@ class CampaignLedger(CampaignReader):
 
     def _claim_in_part(self, connection: Connection, chunk: Outgoing, request_id: int, deadline: float) -> Claim:
         """Return the claim of a chunk of which not all was free."""
-        rows = self._store.holders(connection, self._campaign_id, chunk.keys)
-        held_by = {key: holder for key, holder, *_ in rows}
+        held_by = self._store.holders(connection, self._campaign_id, joined(chunk.keys))
         # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
-        won = sorted(position for key, position in places.items() if held_by[key] == request_id)
+        won = sorted(position for position in places.values() if held_by[position] == request_id)
         if len(won) < len(chunk):
             self._shrink(connection, request_id, chunk.at(won))
         return Claim(request_id if won else None, won, deadline)

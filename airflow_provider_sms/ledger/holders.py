@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 from decimal import Decimal
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import and_, bindparam, func, or_, select
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.ledger.attempts import of_run, of_task
@@ -27,10 +27,11 @@ from airflow_provider_sms.ledger.model import (
 from airflow_provider_sms.ledger.requests import requests_among
 from airflow_provider_sms.ledger.schema import attempt, message, request, same_message, superseded
 from airflow_provider_sms.ledger.transitions import current_state, may_be_recorded, texted_twice
-from airflow_provider_sms.messages.keys import key_halves
+from airflow_provider_sms.messages.keys import key_halves, key_list
+from airflow_provider_sms.messages.spool import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     from sqlalchemy.engine import Connection
@@ -41,6 +42,46 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.model import Claimant, TextedTwice
     from airflow_provider_sms.ledger.requests import RequestRow
 
+
+class Held(NamedTuple):
+    """Who holds some messages, in the order of their keys.
+
+    :param request_ids: the request that holds each message; 0 where it is free.
+    :param requests: how these requests stand, by id.
+    :param again: whether a superseded request had the message, which is free.
+    """
+
+    request_ids: npt.NDArray[np.int64]
+    requests: Mapping[int, Holder]
+    again: npt.NDArray[np.bool_]
+
+    @property
+    def are_free(self) -> npt.NDArray[np.bool_]:
+        """Whether nobody holds a message."""
+        return np.equal(self.request_ids, 0)
+
+    def statuses(self, *, resends: bool = False) -> npt.NDArray[np.uint8]:
+        """Return the status of each message: a live claim, which may go either way, counts as unknown.
+
+        :param resends: whether unknown messages are sent again.
+        """
+        ids, places = np.unique(self.request_ids, return_inverse=True)
+        of_ids = [_status(self.requests[each], resends=resends) if each else Status.FREE for each in ids.tolist()]
+        return np.where(self.again, Status.AGAIN, np.array(of_ids, np.uint8)[places])
+
+    def unsettled(self) -> dict[int, int]:
+        """Return the requests that have no outcome, and how many of the messages each holds."""
+        ids, messages = np.unique(self.request_ids[~self.are_free], return_counts=True)
+        counts = zip(ids.tolist(), messages.tolist(), strict=True)
+        return {each: count for each, count in counts if self.requests[each].state != ACCEPTED}
+
+
+def _status(holder: Holder, *, resends: bool) -> Status:
+    if holder.state == ACCEPTED:
+        return Status.ACCEPTED if holder.mine else Status.ALREADY_SENT
+    return Status.AGAIN if resends and holder.state == UNKNOWN else Status.UNKNOWN
+
+
 GROUP_DESTINATION = -1
 """Stands for a group among destinations, which are numbers."""
 HeldBlock: TypeAlias = "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]"
@@ -49,6 +90,9 @@ _ROWS_AT_ONCE = 10_000
 _RESPONSES_AT_ONCE = 1000
 """Responses in memory at a time: each may have several kilobytes."""
 
+_STANDING = select(*(request.c[name] for name in ("id", "state", "deadline", "attempt_id", "finished_at"))).where(
+    request.c.id.in_(bindparam("ids", expanding=True))
+)
 _had = superseded.join(request, request.c.id == superseded.c.request_id)
 _is_superseded = request.c.state == SUPERSEDED
 
@@ -72,36 +116,40 @@ class CampaignReader:
         queries = [select(each.c.request_id).where(each.c.campaign_id == self._campaign_id) for each in tables]
         return self._store.fetch(lambda connection: any(_is_any(connection, query) for query in queries))
 
-    def look(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Holder], set[bytes]]:
-        """Return the requests that hold messages, by key, and the keys of free ones that a superseded request had."""
+    def look(self, keys: bytes | memoryview) -> Held:
+        """Return who holds messages, by their keys, one after the other."""
 
-        def read(connection: Connection) -> tuple[dict[bytes, Holder], set[bytes]]:
-            requests: dict[int, Holder] = {}  # each has up to 100 of the keys
-            holders: dict[bytes, Holder] = {}
-            for key, request_id, *row in self._store.holders(connection, self._campaign_id, keys):
-                if (holder := requests.get(request_id)) is None:
-                    holder = requests[request_id] = self._holder([request_id, *row])
-                holders[key] = holder
-            again = self._superseded(connection, [key for key in keys if key not in holders])
+        def read(connection: Connection) -> Held:
+            request_ids = self._store.holders(connection, self._campaign_id, keys)
+            requests = self._standing(connection, np.unique(request_ids[request_ids > 0]).tolist())
+            again = self._superseded(connection, keys, request_ids == 0)
             self._check(connection)
-            return holders, again
+            return Held(request_ids, requests, again)
 
-        return self._store.fetch(read) if keys else ({}, set())
+        return self._store.fetch(read)
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         """Return the requests that hold messages, by message key; a key that is free is missing."""
-        return self.look(keys)[0]
+        held = self.look(b"".join(keys))
+        pairs = zip(keys, held.request_ids.tolist(), strict=True)
+        return {key: held.requests[request_id] for key, request_id in pairs if request_id}
 
     def _check(self, connection: Connection) -> None:
         """Refuse a ledger that does not have the attempt any more: what was read may be of another campaign."""
 
-    def _superseded(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
-        here = and_(superseded.c.campaign_id == self._campaign_id, _is_superseded)
+    def _superseded(
+        self, connection: Connection, keys: bytes | memoryview, are_free: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which free messages a superseded request had."""
+        here, again = and_(superseded.c.campaign_id == self._campaign_id, _is_superseded), np.zeros_like(are_free)
         if not _is_any(connection, select(request.c.id).select_from(_had).where(here)):
-            return set()
+            return again
+        free = key_list(keys)
+        places = {free[place]: place for place in np.flatnonzero(are_free).tolist()}
         query = select(superseded.c.message_key).select_from(_had).where(here)
-        pieces = (connection.scalars(query.where(superseded.c.message_key.in_(some))) for some in in_pieces(keys))
-        return set(chain.from_iterable(pieces))
+        for some in in_pieces(list(places)):
+            again[[places[key] for key in connection.scalars(query.where(superseded.c.message_key.in_(some)))]] = True
+        return again
 
     def _holder(self, row: Sequence[Any]) -> Holder:
         """Return how a request stands, from its id, state, deadline, process, and when it was finished."""
@@ -116,15 +164,11 @@ class CampaignReader:
 
     def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
         """Return how requests stand, by id; one that the ledger does not have is missing."""
-        names = ("id", "state", "deadline", "attempt_id", "finished_at")
-        query = select(*(request.c[name] for name in names))
+        return self._store.fetch(lambda connection: self._standing(connection, sorted(request_ids)))
 
-        def read(connection: Connection) -> dict[int, Holder]:
-            pieces = in_pieces(sorted(request_ids))
-            rows = chain.from_iterable(connection.execute(query.where(request.c.id.in_(some))) for some in pieces)
-            return {row.id: self._holder(row) for row in rows}
-
-        return self._store.fetch(read)
+    def _standing(self, connection: Connection, request_ids: Sequence[int]) -> dict[int, Holder]:
+        pieces = (connection.execute(_STANDING, {"ids": some}) for some in in_pieces(request_ids))
+        return {row.id: self._holder(row) for row in chain.from_iterable(pieces)}
 
     def requests(self, request_ids: Collection[int]) -> dict[int, RequestRow]:
         """Return requests by id."""

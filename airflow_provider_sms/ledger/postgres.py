@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
@@ -12,7 +12,6 @@ from airflow_provider_sms.exceptions import LedgerError, SmsError
 from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
-    HolderRow,
     LedgerBackend,
     Remains,
     RequestSize,
@@ -32,7 +31,7 @@ from airflow_provider_sms.ledger.postgres_engine import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
@@ -56,11 +55,9 @@ _INSERT_MESSAGES = (
 # Key by key, in the unique index, however large the server takes the campaign to be: one that its statistics do not
 # have yet counts as a row at most, and for so few rows the server would compare a list of keys with each row instead.
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.finished_at "
-    "FROM generate_series(1, %s) AS place "
-    "CROSS JOIN LATERAL (SELECT message_key, request_id FROM sms_message "
-    "WHERE campaign_id = %s AND message_key = substring(%s::bytea FROM 16 * place - 15 FOR 16) LIMIT 1) AS m "
-    "CROSS JOIN LATERAL (SELECT * FROM sms_request WHERE id = m.request_id LIMIT 1) AS r"
+    "SELECT string_agg((place - 1)::text, ','), string_agg(m.request_id::text, ',') "
+    "FROM generate_series(1, %s) AS place CROSS JOIN LATERAL (SELECT request_id FROM sms_message "
+    "WHERE campaign_id = %s AND message_key = substring(%s::bytea FROM 16 * place - 15 FOR 16) LIMIT 1) AS m"
 )
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
@@ -156,10 +153,11 @@ class PostgresBackend(LedgerBackend):
         values = (campaign_id, keys, destinations, owners[1:-1])
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
-    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
-        """Return the requests that hold any of the keys."""
-        rows = connection.exec_driver_sql(_HOLDERS, (len(keys), campaign_id, joined(keys)))
-        return cast("Iterable[HolderRow]", rows)
+    def _holders(
+        self, connection: Connection, campaign_id: int, keys: bytes, count: int
+    ) -> tuple[str | None, str | None]:
+        places, requests = connection.exec_driver_sql(_HOLDERS, (count, campaign_id, keys)).one()
+        return places, requests
 
 
 def open_postgres(

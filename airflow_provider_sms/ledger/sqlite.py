@@ -13,7 +13,7 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import orjson
@@ -26,8 +26,6 @@ from airflow_provider_sms.exceptions import LedgerError, SmsError
 from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
-    KEY_BYTES,
-    HolderRow,
     LedgerBackend,
     Remains,
     RequestSize,
@@ -36,9 +34,10 @@ from airflow_provider_sms.ledger.backend import (
     ledger_errors,
 )
 from airflow_provider_sms.ledger.open import prepare
+from airflow_provider_sms.messages.keys import KEY_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy.engine import Connection, Engine
 
@@ -61,10 +60,8 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.attempt_id, r.finished_at "
-    "FROM json_each(?) AS wanted "
-    "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
-    "CROSS JOIN sms_request r ON r.id = m.request_id"
+    "SELECT group_concat(wanted.key), group_concat(m.request_id) FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16)"
 )
 _CACHE_KIB = 32 * 1024
 """KiB of pages that a connection keeps in memory. Keys are random, so every claim touches other pages."""
@@ -163,10 +160,11 @@ class SQLiteBackend(LedgerBackend):
         values = (campaign_id, keys, size, request_ids[0], destinations)
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
-    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
-        """Return the requests that hold any of the keys."""
-        rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, joined(keys)))
-        return cast("Iterable[HolderRow]", rows)
+    def _holders(
+        self, connection: Connection, campaign_id: int, keys: bytes, count: int
+    ) -> tuple[str | None, str | None]:
+        places, requests = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * count), campaign_id, keys)).one()
+        return places, requests
 
 
 def open_sqlite(

@@ -65,6 +65,11 @@ class Status(IntEnum):
     INVALID = 7
 
 
+def rows_by_status(statuses: npt.NDArray[np.uint8]) -> dict[Status, int]:
+    """Return how many rows have each status."""
+    return {Status(value): int(rows) for value, rows in enumerate(np.bincount(statuses))}
+
+
 class CheckedRows(NamedTuple):
     """Some rows of the table, in its order."""
 

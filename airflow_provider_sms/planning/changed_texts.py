@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count
-from airflow_provider_sms.messages.keys import KEY_BYTES, key_bytes, key_halves
+from airflow_provider_sms.messages.keys import key_bytes, key_halves
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.recipients.columns import are_in, distinct, integers
 
@@ -61,9 +61,8 @@ def refuse_changed_texts(messages: Messages, ledger: CampaignLedger, stop: StopF
     gone = distinct(pieces)
     for keys, numbers in messages() if len(gone) else ():
         stop.require_running()
-        of_same_people = np.frombuffer(keys, f"V{KEY_BYTES}")[are_in(gone, numbers)].tolist()
-        held = ledger.holders(of_same_people)
-        changed += sum(key not in held for key in of_same_people)
+        of_same_people = key_halves(keys)[are_in(gone, numbers)]
+        changed += int(np.count_nonzero(ledger.look(of_same_people.tobytes()).are_free))
     if changed:
         raise InputError(
             f"{changed} {by_count(changed, 'message to a recipient', 'messages to recipients')} that an earlier "
@@ -83,8 +82,8 @@ def count_repeats(campaign: CampaignReader, spool: CheckedSpool, stop: StopFlag)
     """
     if not campaign.has_others():
         return 0
-    table = _keys_of(messages_of(spool))
     people = distinct(numbers for _, numbers in messages_of(spool, Status.AGAIN)())
+    table = _keys_of(messages_of(spool))
     have_had = np.zeros(len(people), np.bool_)
     with closing(campaign.blocks_of_others()) as blocks:
         for halves, destinations in blocks:

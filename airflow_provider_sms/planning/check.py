@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
-from airflow_provider_sms.messages.keys import KEY_BYTES, Fingerprint, key_bytes, keys_with_texts
-from airflow_provider_sms.messages.spool import CheckedSpool, Status
+from airflow_provider_sms.messages.keys import Fingerprint, key_bytes, keys_with_texts
+from airflow_provider_sms.messages.spool import CheckedSpool, Status, rows_by_status
 from airflow_provider_sms.planning.changed_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.planning.invalid_rows import InvalidRows
@@ -93,27 +92,17 @@ class CheckedTable:
             by_text = self._composer.keyed_by_text
             self._fingerprint.add(keys if by_text else keys_with_texts(keys, messages.column("content").to_pylist()))
             if campaign is not None and looks:
-                statuses[first] = self._held(campaign, np.frombuffer(keys, f"V{KEY_BYTES}").tolist(), resends=resends)
+                held = campaign.look(keys)
+                self.held_by.update(held.unsettled())
+                statuses[first] = held.statuses(resends=resends)
             if suppressed is not None:
                 # What this attempt has sent stays accepted: the person has opted out since.
                 opted_out = suppressed.mask(messages.column("destination")) & (statuses[first] != Status.ACCEPTED)
                 statuses[first] = np.where(opted_out, Status.SUPPRESSED, statuses[first])
-            self.counts.update({Status(value): int(n) for value, n in enumerate(np.bincount(rows.statuses))})
+            self.counts.update(rows_by_status(rows.statuses))
             self.estimate.add(*rows.where(rows.statuses <= Status.AGAIN))
-        if campaign is not None:
+        if campaign is not None and self.to_send:
             self._repeats = count_repeats(campaign, self.spool, stop)
-
-    def _held(self, campaign: CampaignReader, keys: list[bytes], *, resends: bool) -> list[Status]:
-        """Return the status of messages by who holds them: a live claim, which may go either way, counts as unknown."""
-        holders, again = campaign.look(keys)
-        statuses = dict.fromkeys(again, Status.AGAIN)  # whatever the policy is by now
-        for key, holder in holders.items():
-            if holder.state == ACCEPTED:
-                statuses[key] = Status.ACCEPTED if holder.mine else Status.ALREADY_SENT
-            else:
-                self.held_by.add(holder.request_id)
-                statuses[key] = Status.AGAIN if resends and holder.state == UNKNOWN else Status.UNKNOWN
-        return [statuses.get(key, Status.FREE) for key in keys]
 
     def plan(self, campaign: str, *, chunk_size: int, balance: Balance | None) -> Plan:
         """Return the plan of the table, each row of which is decided."""

@@ -9,14 +9,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.ledger.model import ACCEPTED
-from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.messages.keys import key_bytes
+from airflow_provider_sms.messages.spool import Status, rows_by_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.ledger.model import Holder
     from airflow_provider_sms.messages.spool import CheckedSpool
 
 
@@ -70,30 +69,20 @@ def count_rows(spool: CheckedSpool, statuses: Mapping[Status, int], ledger: Camp
     if sent == to_send and not statuses[Status.UNKNOWN]:
         return replace(checked, accepted=checked.accepted + sent, unknown=0, not_sent=0)
     batches = (rows.where(rows.statuses <= Status.UNKNOWN)[1] for rows in spool.batches())
-    found = count_keys((messages.column("key").to_pylist() for messages in batches), ledger)
+    found = count_keys((key_bytes(messages.column("key")) for messages in batches), ledger)
     others = {name: getattr(checked, name) for name in ("invalid", "duplicate", "suppressed")}
     before = {name: getattr(checked, name) + getattr(found, name) for name in ("accepted", "already_sent")}
     return replace(found, **others, **before)
 
 
-def count_keys(batches: Iterable[Sequence[bytes]], ledger: CampaignLedger) -> RowCounts:
-    """Return the counts of messages by who holds them now."""
-    found: Counter[str] = Counter()
+def count_keys(batches: Iterable[bytes | memoryview], ledger: CampaignLedger) -> RowCounts:
+    """Return the counts of messages, by who holds them now, from their keys, one after the other."""
+    statuses: Counter[Status] = Counter()
     unsettled: Counter[int] = Counter()
     awaited: set[int] = set()
     for keys in batches:
-        holders, again = ledger.look(keys)
-        found.update(count_of(holders.get(key), is_superseded=key in again) for key in keys)
-        open_holders = [each for each in holders.values() if each.state != ACCEPTED]
-        unsettled.update(each.request_id for each in open_holders)
-        awaited.update(each.request_id for each in open_holders if each.awaited)
-    return RowCounts(**found, unsettled=unsettled, awaited=frozenset(awaited))
-
-
-def count_of(holder: Holder | None, *, is_superseded: bool) -> str:
-    """Return the count that a message is in."""
-    if holder is None:
-        return "unknown" if is_superseded else "not_sent"
-    if holder.state != ACCEPTED:
-        return "unknown"
-    return "accepted" if holder.mine else "already_sent"
+        held = ledger.look(keys)
+        statuses.update(rows_by_status(held.statuses()))
+        unsettled.update(its := held.unsettled())
+        awaited.update(each for each in its if held.requests[each].awaited)
+    return replace(counts_of_check(statuses), unsettled=unsettled, awaited=frozenset(awaited))

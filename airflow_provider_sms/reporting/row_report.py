@@ -10,6 +10,7 @@ from pyarrow.parquet import ParquetWriter
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.messages.keys import key_bytes
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.reporting.row_counts import COUNT_OF
 
@@ -91,24 +92,25 @@ def _reported(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStat
 
 
 def _statuses(checked: CheckedRows, ledger: CampaignLedger | None, free: RowStatus) -> Iterator[RowStatus]:
-    held = {} if ledger is None else _held(checked, ledger)
-    columns = (checked.columns.column(name).to_pylist() for name in ("key", "column", "reason"))
-    for status, key, column, reason in zip(checked.statuses.tolist(), *columns, strict=True):
+    held = iter(() if ledger is None else _held(checked, ledger, free))
+    columns = (checked.columns.column(name).to_pylist() for name in ("column", "reason"))
+    for status, column, reason in zip(checked.statuses.tolist(), *columns, strict=True):
         if status == Status.INVALID:
             yield RowStatus(COUNT_OF[status], mask_numbers_in(f"{column}: {reason}")[:LONGEST_REASON])
         elif ledger is not None and status < Status.SUPPRESSED:
-            yield held.get(key, free)
+            yield next(held)
         else:
             yield free if status == Status.FREE else RowStatus(COUNT_OF[status], _WHY.get(status))
 
 
-def _held(checked: CheckedRows, ledger: CampaignLedger) -> dict[bytes, RowStatus]:
-    """Return the statuses of messages that a request holds, or a superseded one had, by key."""
+def _held(checked: CheckedRows, ledger: CampaignLedger, free: RowStatus) -> list[RowStatus]:
+    """Return the statuses of the messages, by who holds them."""
     _, messages = checked.where(checked.statuses < Status.SUPPRESSED)
-    holders, again = ledger.look(messages.column("key").to_pylist())
-    mine = {each.request_id: each.mine for each in holders.values()}
-    by_request = {each: status_of(its, mine=mine[each]) for each, its in ledger.requests(mine).items()}
-    return {**dict.fromkeys(again, _AGAIN), **{key: by_request[each.request_id] for key, each in holders.items()}}
+    held = ledger.look(key_bytes(messages.column("key")))
+    records = ledger.requests(held.requests)
+    by_request = {0: free, **{each: status_of(its, mine=held.requests[each].mine) for each, its in records.items()}}
+    pairs = zip(held.request_ids.tolist(), held.again.tolist(), strict=True)
+    return [_AGAIN if again else by_request[request_id] for request_id, again in pairs]
 
 
 def status_of(record: RequestRow, *, mine: bool) -> RowStatus:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from support.keys import request_of
+from support.keys import request_of, sent_again
 from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS
@@ -86,7 +86,7 @@ def test_a_campaign_need_not_exist(store, enter):
     enter()
     for name in ("c", "never seen"):
         reader = CampaignReader(store, name, claimant())
-        assert (reader.is_used(), reader.look([PERSON.key])) == (False, ({}, set()))
+        assert (reader.is_used(), reader.holders([PERSON.key]), sent_again(reader, [PERSON])) == (False, {}, set())
     claim(enter(), people(1))
     reader = CampaignReader(store, "c", claimant())
     assert (reader.is_used(), held(reader).mine) == (True, False)

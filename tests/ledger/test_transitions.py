@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from sqlalchemy import select, true
-from support.keys import request_of
+from support.keys import request_of, sent_again
 from support.sending import chunk_of, outgoing, people
 
 from airflow_provider_sms.ledger import claims
@@ -142,8 +142,8 @@ def test_a_decision_moves_messages_and_their_poster_deletes_them(
     """All are free; who was texted perhaps stays on record, unless the poster itself knows that nobody was."""
     gives_back(ledger, store, lost)
     assert rows() == ({}, on_record)
-    assert ledger.look([m.key for m in PEOPLE])[1] == ({m.key for m in PEOPLE} if may_have_been_sent else set())
-    assert ledger.look([FIRST.key, outgoing(1).key])[1] == ({FIRST.key} if may_have_been_sent else set())
+    assert sent_again(ledger, PEOPLE) == ({m.key for m in PEOPLE} if may_have_been_sent else set())
+    assert sent_again(ledger, [FIRST, outgoing(1)]) == ({FIRST.key} if may_have_been_sent else set())
     assert len(texted(store, FIRST.destination)) == len(on_record)
 
 
@@ -194,7 +194,7 @@ def test_a_late_refusal_of_a_superseded_request_leaves_nothing(ledger, enter, st
     gives_back(ledger, store, lost)
     taken = claim(enter(2), [FIRST])
     close(ledger, lost, NOT_SENT)
-    assert (rows(), ledger.look([m.key for m in PEOPLE])[1]) == (({taken: 1}, {}), set())
+    assert (rows(), sent_again(ledger, PEOPLE)) == (({taken: 1}, {}), set())
     assert named_requests(store, [lost])[0].state == NOT_SENT
 
 
@@ -261,6 +261,6 @@ def test_whatever_order_outcomes_decisions_and_resends_come_in(enter, store, clo
         twice = {each for one in ledgers for each in one.texted_twice()}
         told = sum(each.messages for each in twice if each.is_sure)
         assert told == sum(count - 1 for key, count in texts.items() if states[holders[key]] == ACCEPTED)
-        free = [m.key for m in everybody if m.key not in holders]
+        free = [m for m in everybody if m.key not in holders]
         again = {key for each, keys in had.items() if states[each] == SUPERSEDED for key in keys}
-        assert ledger.look(free)[1] == again & set(free)
+        assert sent_again(ledger, free) == again & {m.key for m in free}

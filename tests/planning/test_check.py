@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -8,9 +9,11 @@ from support.composed import composed
 from support.planning import checked, number, texted
 
 from airflow_provider_sms.exceptions import StoppedError
+from airflow_provider_sms.ledger.holders import Held
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, Holder
 from airflow_provider_sms.messages import spool
 from airflow_provider_sms.messages.compose import Composer
+from airflow_provider_sms.messages.keys import key_list
 from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.prices import Prices
@@ -55,9 +58,10 @@ class Campaign:
         return False
 
     def look(self, keys):
-        held = {key: status for key, status in self._held.items() if key in keys}
-        holders = {key: HOLDERS[status] for key, status in held.items() if status != Status.AGAIN}
-        return holders, held.keys() - holders.keys()
+        found = [self._held.get(key, Status.FREE) for key in key_list(keys)]
+        ids = [HOLDERS[each].request_id if each in HOLDERS else 0 for each in found]
+        requests = {each.request_id: each for each in HOLDERS.values()}
+        return Held(np.array(ids), requests, np.array([each == Status.AGAIN for each in found]))
 
 
 def test_a_source_is_read_once():

@@ -86,7 +86,7 @@ class Campaign:
         sending = self._sender(self.ledger, on_unknown=on_unknown, **options)
         sending.sender.noted.update(self.table.held_by)
         table = partial(messages_to_send, spool, StopFlag(), chunk_size)
-        free = partial(table, most=Status.AGAIN, held=self.ledger.holders)
+        free = partial(table, most=Status.AGAIN, are_free=lambda keys: self.ledger.look(keys).are_free)
         send(sending.sender, sending.settle, table(), free)
         self.error = sending.error
         return self

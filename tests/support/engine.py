@@ -63,7 +63,8 @@ class Table:
 
     def count(self, ledger):
         """Count the rows by who holds them."""
-        counts = replace(count_keys([[each.key for each in self.messages]], ledger), duplicate=self.counts.duplicate)
+        keys = b"".join(each.key for each in self.messages)
+        counts = replace(count_keys([keys], ledger), duplicate=self.counts.duplicate)
         self.counts = counts.in_doubt() if isinstance(self.error, LedgerLostError) else counts
         self.sums = add_up(ledger.sent_requests())
 

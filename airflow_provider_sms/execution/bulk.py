@@ -23,9 +23,8 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.name_rules import default_name
-from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
-from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.messages.spool import Status, messages_to_send
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.changed_texts import messages_of, refuse_changed_texts
 from airflow_provider_sms.planning.check import CheckedTable

@@ -1,7 +1,8 @@
 """The checked spool: every row of a table as it was checked, in a nameless file from which plan, send and report read.
 
 So what was checked is what is sent and reported, in memory that does not grow with the table. The file is unlinked from
-the start: no other process can open it, and it is gone with this one, however that ends.
+the start: no other process can open it, and it is gone with this one, however that ends. The messages to send come out
+of it in blocks by key, since a ledger claims neighbours faster.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import SourceUnavailableError
-from airflow_provider_sms.messages.keys import KEY_TYPE, key_bytes, key_halves
-from airflow_provider_sms.recipients.columns import are_in, chosen, mask
+from airflow_provider_sms.messages.keys import KEY_TYPE, key_bytes, key_halves, key_list
+from airflow_provider_sms.messages.message import Outgoing
+from airflow_provider_sms.recipients.columns import are_in, chosen, mask, places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
+
+    from airflow_provider_sms.stop_flag import StopFlag
 
 SCHEMA = pa.schema(
     [
@@ -45,6 +50,16 @@ _COMPRESSION = "lz4"
 """For a million rows writing and reading take 0.18 s of CPU at 40 bytes a row, against 0.07 s and 131 bytes without."""
 _KEYS_AT_ONCE = 3_000_000
 """Keys in memory, 16 bytes each, while duplicates are looked for."""
+
+BLOCK_ROWS = 10_000
+"""Messages of the blocks at the beginning of a table."""
+MAX_BLOCK_ROWS = 100_000
+MAX_BLOCK_BYTES = 20 * 1024 * 1024
+"""Bytes of texts in a block, which is held in memory."""
+ROWS_TO_BLOCK = 4
+"""Rows read so far for each message of a block: blocks grow with the table."""
+_REQUESTS_AT_ONCE = 10
+"""Requests whose columns are made lists at a time."""
 
 
 class Status(IntEnum):
@@ -114,9 +129,9 @@ class CheckedSpool:
         for rows, keys in self._keys():
             self.statuses[rows] = Status.FREE
             again = np.flatnonzero(are_in(repeated, keys))
-            places, first = np.unique(np.searchsorted(repeated, keys[again]), return_index=True)
-            free = again[first[~seen[places]]]
-            seen[places] = True
+            found, first = np.unique(np.searchsorted(repeated, keys[again]), return_index=True)
+            free = again[first[~seen[found]]]
+            seen[found] = True
             self.statuses[rows[again]] = Status.DUPLICATE
             self.statuses[rows[free]] = Status.FREE
 
@@ -152,6 +167,66 @@ class CheckedSpool:
         """Free the room on disk. Nothing can be read afterwards."""
         with suppress(OSError):
             self._file.close()  # what is not written yet need not be
+
+
+def messages_to_send(
+    spool: CheckedSpool,
+    stop: StopFlag,
+    size: int,
+    *,
+    keep_order: bool = False,
+    most: Status = Status.FREE,
+    are_free: Callable[[memoryview], npt.NDArray[np.bool_]] | None = None,
+) -> Iterator[Outgoing]:
+    """Yield the messages to send, those of one request at a time.
+
+    A ledger is a tree of keys, and keys are random: a claim writes a page of the tree for each message, unless messages
+    are claimed in the order of their keys. So after the first rows, each block is ordered by key. The blocks grow with
+    the tree, up to a bound, unless the task is to stop.
+
+    :param most: the last status, as checked, of the messages that are yielded.
+    :param are_free: returns which of some keys no request holds by now; None means that nobody is asked.
+    """
+    read = nbytes = gathered = 0
+    some: list[pa.RecordBatch] = []
+    for checked in spool.batches():
+        _, columns = checked.where(checked.statuses <= most)
+        if are_free is not None and len(columns):
+            columns = columns.filter(mask(are_free(key_bytes(columns.column("key")))))
+        some.append(columns)
+        read, gathered = read + len(checked.statuses), gathered + len(columns)
+        nbytes += columns.column("content").nbytes
+        wanted = BLOCK_ROWS if keep_order else min(read // ROWS_TO_BLOCK, MAX_BLOCK_ROWS)
+        if gathered and (gathered >= wanted or nbytes >= MAX_BLOCK_BYTES or stop.is_set()):
+            yield from _requests(some, size, by_key=not keep_order and read > BLOCK_ROWS)
+            nbytes, gathered = 0, sum(map(len, some))
+    yield from _requests(some, size, by_key=not keep_order and read > BLOCK_ROWS, are_last=True)
+
+
+def _requests(some: list[pa.RecordBatch], size: int, *, by_key: bool, are_last: bool = False) -> Iterator[Outgoing]:
+    """Yield the messages of batches, ordered by their keys or as they are, by request; what fills none is left in them.
+
+    A block is as large as everything else in memory, and Arrow's own allocator would keep the memory of earlier blocks;
+    the system's allocator gives it back.
+    """
+    if not some:
+        return
+    pool = pa.system_memory_pool()
+    block = pa.concat_batches(some, memory_pool=pool)
+    some.clear()
+    pa.default_memory_pool().release_unused()
+    if by_key:
+        halves = key_halves(key_bytes(block.column("key")))[:, 0]
+        block = pc.take(block, places(np.argsort(halves.byteswap().view(np.uint64))), memory_pool=pool)
+    whole = len(block) if are_last else len(block) - len(block) % size
+    for start in range(0, whole, _REQUESTS_AT_ONCE * size):
+        piece = block.slice(start, min(_REQUESTS_AT_ONCE * size, whole - start))
+        others = (piece.column(name).to_pylist() for name in ("destination", "content", "parts"))
+        columns = [key_list(key_bytes(piece.column("key"))), *others]
+        for first in range(0, len(piece), size):
+            yield Outgoing(*(column[first : first + size] for column in columns))
+    if whole < len(block):
+        some.append(pa.concat_batches([block.slice(whole)]))  # a copy, since a slice would keep the block
 
 
 class _Reading(io.RawIOBase):

@@ -18,7 +18,7 @@ from support.airflow import run_task, serialized, stored_xcoms
 from support.later import later
 
 from airflow_provider_sms.exceptions import NotSentError
-from airflow_provider_sms.messages import blocks
+from airflow_provider_sms.messages import spool
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sending.outcomes import Backoff
@@ -63,8 +63,8 @@ def test_running_it_again_texts_nobody(send, people, sandbox, witnessed):
 @pytest.mark.parametrize("rate", [None, 10_000.0])
 def test_in_blocks_by_key_everybody_gets_their_own_text(send, tmp_path, witnessed, monkeypatch, rate):
     """However messages are ordered on their way, each reaches its own number once, and each row its own place."""
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 100)
-    monkeypatch.setattr(blocks, "MAX_BLOCK_ROWS", 250)
+    monkeypatch.setattr(spool, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(spool, "MAX_BLOCK_ROWS", 250)
     rows = [(str(27_820_000_000 + n * 7919 % 1500), f"Name {n * 7919 % 1500}") for n in range(1500)]
     rows[700:700] = rows[300:350]  # repeats, within a block and across blocks
     rows[1000:1000] = [("no number", "x")] * 3

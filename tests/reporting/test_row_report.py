@@ -26,9 +26,8 @@ from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN
 from airflow_provider_sms.ledger.requests import RequestRow
-from airflow_provider_sms.messages.blocks import messages_to_send
 from airflow_provider_sms.messages.compose import Composer
-from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.messages.spool import Status, messages_to_send
 from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.recipients.numbers import NO_CODE

@@ -95,11 +95,9 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "what others hold is counted as not sent",
-        "reporting/row_counts.py",
-        "    if holder.state != ACCEPTED:\n        return",
-        "    if holder.state != ACCEPTED and not holder.mine:\n"
-        "        return 'not_sent'\n"
-        "    if holder.state != ACCEPTED:\n        return",
+        "ledger/holders.py",
+        "    return Status.AGAIN if resends and holder.state == UNKNOWN else Status.UNKNOWN\n",
+        "    return Status.UNKNOWN if holder.mine else Status.FREE\n",
         (COUNTS,),
         first="test_each_row_is_counted_by_who_holds_it_in_the_end",
     ),
@@ -129,9 +127,9 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "what others hold counts as sent",
-        "reporting/row_counts.py",
-        "    if holder.state != ACCEPTED:\n        return",
-        "    if holder.state != ACCEPTED and holder.mine:\n        return",
+        "ledger/holders.py",
+        "    if holder.state == ACCEPTED:\n        return",
+        "    if holder.state == ACCEPTED or not holder.mine:\n        return",
         (COUNTS,),
         first="test_each_row_is_counted_by_who_holds_it_in_the_end",
     ),
@@ -145,9 +143,9 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "what was superseded and not sent again counts as not sent",
-        "reporting/row_counts.py",
-        'return "unknown" if is_superseded else "not_sent"',
-        'return "not_sent"',
+        "ledger/holders.py",
+        "np.where(self.again, Status.AGAIN, ",
+        "np.where(self.again, Status.FREE, ",
         (COUNTS,),
         first="test_a_free_row_that_a_superseded_request_had_is_unknown",
     ),

@@ -5,10 +5,9 @@ import pyarrow as pa
 import pytest
 from support.planning import checked
 
-from airflow_provider_sms.messages import blocks as blocks_module
-from airflow_provider_sms.messages.blocks import messages_to_send
+from airflow_provider_sms.messages import spool as spool_module
 from airflow_provider_sms.messages.keys import key_list
-from airflow_provider_sms.messages.spool import Status
+from airflow_provider_sms.messages.spool import Status, messages_to_send
 from airflow_provider_sms.stop_flag import StopFlag
 
 
@@ -33,14 +32,14 @@ def keys_in(spool, name="key"):
 @pytest.fixture
 def blocks(monkeypatch):
     """Return the keys of each block that is sent, as a list that grows."""
-    found, made = [], blocks_module._requests
+    found, made = [], spool_module._requests
 
     def noted(*args, **how):
         requests = list(made(*args, **how))
         found.append(keys_of(requests))
         yield from requests
 
-    monkeypatch.setattr(blocks_module, "_requests", noted)
+    monkeypatch.setattr(spool_module, "_requests", noted)
     return found
 
 
@@ -48,8 +47,8 @@ def blocks(monkeypatch):
 def small_blocks(monkeypatch):
     """Shrink the bounds: a test of the real ones would take long."""
     monkeypatch.setattr("airflow_provider_sms.recipients.batches.BATCH_ROWS", 100)
-    monkeypatch.setattr(blocks_module, "BLOCK_ROWS", 100)
-    monkeypatch.setattr(blocks_module, "MAX_BLOCK_ROWS", 400)
+    monkeypatch.setattr(spool_module, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(spool_module, "MAX_BLOCK_ROWS", 400)
 
 
 @pytest.mark.parametrize("status", Status)
@@ -115,7 +114,7 @@ def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks, blocks):
 
 def test_long_texts_make_smaller_blocks(small_blocks, blocks, monkeypatch):
     """A block is bounded by the bytes of its texts, too."""
-    monkeypatch.setattr(blocks_module, "MAX_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(spool_module, "MAX_BLOCK_BYTES", 1000)
     assert len(keys_of(to_send(many(3000)))) == 3000
     assert {len(block) for block in blocks if block} == {100}
 

@@ -18,12 +18,9 @@ EXTRAS = PROJECT["optional-dependencies"]
 OPTIONAL = {
     "testing": ("testing/",),
     "postgres": ("hooks/ledger.py", "ledger/postgres"),
-    "openlineage": ("operators/openlineage.py",),
 }
 """Paths below the package that may import what an extra declares, by extra."""
 OF_AIRFLOW = {
-    # Widgets of a connection's form, for which Airflow 3.1 asks the hook, with stand-ins where they are missing.
-    "hooks/sms.py": {"flask-appbuilder", "flask-babel", "wtforms"},
     # A dependency of Airflow itself.
     "hooks/sql_source.py": {"apache-airflow-providers-common-sql"},
     # A dependency of Airflow itself.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
 from airflow_provider_sms.exceptions import NoConnectionError, SmsError
-from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
 from airflow_provider_sms.messages.arguments import read_groups
@@ -39,32 +38,6 @@ class SmsHook(BaseHook):
         super().__init__(**kwargs)
         self.sms_conn_id = sms_conn_id
         self._client: SmsClient | None = None
-
-    @classmethod
-    def get_connection_form_widgets(cls) -> dict[str, Any]:
-        """Return the fields of ``extra`` in the provider's metadata as lines of text, for Airflow before 3.2."""
-        from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
-        from flask_babel import lazy_gettext
-        from wtforms import StringField
-        from wtforms.validators import Optional, any_of
-
-        def widget(field: dict[str, Any]) -> Any:
-            schema = field["schema"]
-            default = schema.get("default")
-            return StringField(
-                lazy_gettext(field["label"]),
-                validators=[Optional(), *([any_of(schema["enum"])] if "enum" in schema else [])],
-                description=field["description"],
-                default=None if default is None else str(default),
-                widget=BS3TextFieldWidget(),
-            )
-
-        return {name: widget(field) for name, field in _declared()["conn-fields"].items()}
-
-    @classmethod
-    def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Return what the form does with Airflow's own fields, for Airflow before 3.2."""
-        return {key.replace("-", "_"): value for key, value in _declared()["ui-field-behaviour"].items()}
 
     def get_settings(self) -> ClientSettings:
         """Return the settings of the connection.
@@ -135,8 +108,3 @@ class SmsHook(BaseHook):
         if balance.post_paid:
             return True, "Connected: a post-paid account"
         return True, f"Connected: the balance is {balance.amount}"
-
-
-def _declared() -> dict[str, Any]:
-    (connection_type,) = get_provider_info()["connection-types"]
-    return dict(connection_type)

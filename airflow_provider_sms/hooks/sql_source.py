@@ -60,17 +60,14 @@ class SqlSource:
         self.parameters = parameters
 
     def __repr__(self) -> str:
-        return f"SqlSource of connection {self.conn_id}: {self.shown_sql}"
+        # Anything that could be a phone number is masked.
+        pieces = _DAY.split(str(self.sql))
+        shown = "".join(piece if n % 2 else mask_numbers_in(piece) for n, piece in enumerate(pieces))
+        return f"SqlSource of connection {self.conn_id}: {shown}"
 
     def serialize(self) -> str:
         """Return the text form, for Airflow's serialiser."""
         return repr(self)
-
-    @property
-    def shown_sql(self) -> str:
-        """The statement as it may be shown: anything that could be a phone number is masked."""
-        pieces = _DAY.split(str(self.sql))
-        return "".join(piece if n % 2 else mask_numbers_in(piece) for n, piece in enumerate(pieces))
 
     def resolve(self, context: Context) -> SqlSource:
         """Return a copy with its templates rendered, as Airflow asks for it: other attempts may share this source."""

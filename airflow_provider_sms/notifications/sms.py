@@ -10,7 +10,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseNotifier, conf
+from airflow.providers.common.compat.sdk import BaseNotifier
 from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import (
@@ -27,7 +27,6 @@ from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import count_parts
-from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.redaction import reported
@@ -41,6 +40,21 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import SendResponse
 
 
+DEFAULT_MESSAGE = (
+    "Airflow: "
+    "{% if reason %}DAG {{ dag.dag_id }}: {{ reason[:] | replace('_', ' ') }}"
+    "{% elif ti %}{{ ti.dag_id }}.{{ ti.task_id }}"
+    "{% if ti.map_index is number and ti.map_index >= 0 %}[{{ ti.map_index }}]{% endif %}"
+    # A task whose process died has no state. Slices of enumerations are plain text.
+    " {{ (ti.state | default('failed', true))[:] | replace('_', ' ') }}, try {{ ti.try_number }}"
+    "{% elif deadline %}DAG {{ dag_run.dag_id }} missed its deadline of "
+    "{{ (deadline.deadline_time | string)[:16] | replace('T', ' ') }} UTC"
+    "{% else %}DAG {{ dag.dag_id }}{% endif %}"
+    ", run {{ run_id or dag_run.dag_run_id }}"
+)
+"""The template of a text whose author wrote none: a task, a DAG and a deadline call with different contexts."""
+_MISSING = dict.fromkeys(("exception", "reason", "ti", "deadline", "run_id"))
+"""Variables that not all callbacks have, which are None then."""
 MAX_PEOPLE = 100
 """Messages that the service takes in one request; to text more people takes a task with a table."""
 _ELLIPSIS = "..."
@@ -54,8 +68,7 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
     what to do about it. A request that was certainly not processed is made up to three times; a request that may have
     been sent is never repeated. There is no ledger: a callback that runs twice texts twice.
 
-    :param message: the text. None means a text that says what happened to which task or DAG in which run, with a link
-        to it. (templated)
+    :param message: the text. None means a text that says what happened to which task or DAG in which run. (templated)
     :param to: one number or several, at most 100, as a list or as text with commas. A number that is given twice is
         texted once; a number that cannot be read is logged and left out. (templated)
     :param sms_conn_id: the connection. (templated)
@@ -85,7 +98,7 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
         if default_region is not None:
             read_region(default_region)
         super().__init__(**kwargs)  # the context, which Airflow may pass
-        self.message = message
+        self.message = DEFAULT_MESSAGE if message is None else message
         self.to = to
         self.sms_conn_id = sms_conn_id
         self.send_options = send_options
@@ -123,7 +136,7 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
 
     def _text(self, context: Context) -> None:
         fields = self._rendered(context)
-        text = self._written(fields["message"], context)
+        text = self._written(fields["message"])
         messages = [Message(text, number) for number in self._people(fields["to"])]
         settings = SmsHook(fields["sms_conn_id"]).get_settings()
         try:
@@ -151,12 +164,12 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
 
         The base class would replace the templates with the values of the first call, for all later calls in the same
         process, and log a list of numbers of which one cannot be rendered. ``var.value``, which Airflow leaves out for
-        deadlines and for some callbacks of DAGs, and ``exception``, which only callbacks of tasks have, are in all.
+        deadlines and for some callbacks of DAGs, and the variables that only some callbacks have, are in all.
         """
         from airflow.sdk.execution_time.context import VariableAccessor
 
         variables = {"value": VariableAccessor(deserialize_json=False)}
-        values: Any = {"var": variables, "exception": None, **context}
+        values: Any = {"var": variables, **_MISSING, **context}
         # In ``dag.test()`` the DAG of a DAG's callback is a copy without an environment.
         dag = context.get("dag")
         environment = self.get_template_env(dag=dag if hasattr(dag, "get_template_env") else None)
@@ -168,9 +181,7 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
                 raise TemplateError(f"the template of {field} cannot be rendered: {_reason(error)}") from None
         return fields
 
-    def _written(self, message: Any, context: Context) -> str:
-        if message is None:
-            message = default_text(context, conf.get("api", "base_url", fallback=None), self.max_parts)
+    def _written(self, message: Any) -> str:
         # An error names a file that is not UTF-8 with halves of characters, which no request can hold.
         text = str(message).encode("utf-8", "replace").decode().strip()
         if not text:

@@ -223,12 +223,3 @@ class BulkSmsOperator(SmsOperatorBase):
         except ValueError:
             is_dry_run = False  # read_options raises the error, once the attempt has left its trace in the ledger
         return plan_table(self, context) if is_dry_run else text_table(self, context, event)
-
-    def get_openlineage_facets_on_start(self) -> Any:
-        """Return the datasets that the task reads and writes, for OpenLineage's provider, if it is installed.
-
-        It asks again once the task has ended.
-        """
-        from airflow_provider_sms.operators.openlineage import lineage_of
-
-        return lineage_of(self)

@@ -29,7 +29,7 @@ def test_each_extra_that_a_page_installs_exists():
         for extras in re.findall(r"pip install[^\n`]*'\.\[([\w,]+)\]'", page.read_text())
         for extra in extras.split(",")
     ]
-    assert {"postgres", "openlineage"} <= set(wanted) <= set(PROJECT["optional-dependencies"])
+    assert {"postgres"} <= set(wanted) <= set(PROJECT["optional-dependencies"])
 
 
 def test_errors_name_extras_and_no_index():

@@ -77,6 +77,26 @@ def test_a_failed_dag_texts_who_is_on_call(fail, texts):
     assert texts() == [(FIRST, f"Airflow: DAG nightly_dag: task failure, run {ran.run_id}")]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ti": {"state": None, "map_index": -1}}, "nightly.load failed, try 2"),
+        ({"ti": {"state": "up_for_retry", "map_index": 0}}, "nightly.load[0] up for retry, try 2"),
+        ({"ti": {"state": "success", "map_index": None}, "reason": "task_failure"}, "DAG nightly: task failure"),
+        ({}, "DAG nightly"),
+    ],
+    ids=["its process died", "mapped", "of a DAG with any task", "of a DAG"],
+)
+def test_each_callback_has_a_text(sms_default, texts, given, said):
+    """A task is named with its state and try, and a DAG with its reason, whatever else the context has."""
+    from airflow.providers.common.compat.sdk import DAG
+
+    ti = {"dag_id": "nightly", "task_id": "load", "try_number": 2}
+    tasks = {name: SimpleNamespace(**ti, **given["ti"]) for name in given.keys() & {"ti"}}
+    SmsNotifier(to=FIRST)({"dag": DAG("nightly", schedule=None), "run_id": "manual__1", **given, **tasks})
+    assert texts() == [(FIRST, f"Airflow: {said}, run manual__1")]
+
+
 def test_everything_but_numbers_of_parts_is_templated(fail, sandbox, monkeypatch, texts):
     """Text, people, connection and options come from templates, and numbers need not stand in the code."""
     monkeypatch.setenv("AIRFLOW_VAR_ON_CALL", f"{FIRST},{SECOND}")

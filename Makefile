@@ -1,7 +1,7 @@
 PYTHON ?= python3
 
 .PHONY: help env demo test test-all test-shuffled check wheel test-most test-slow test-whole test-faults test-oldest \
-	test-benchmarks test-demo coverage matrix sizes docs screenshots bench bench-quick faults faults-quick several-machines clean
+	test-benchmarks test-demo coverage matrix sizes docs screenshots bench bench-quick faults faults-quick mutants several-machines clean
 
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-quick    the same with small sizes, without judging times"
 	@echo "make faults         break every step of a send, the package itself, and other senders, and print what came of it"
 	@echo "make faults-quick   a part of that"
+	@echo "make mutants        change the engine in a thousand places, and print the changes that no test notices: an hour"
 	@echo "make several-machines  kill and cut off workers, links and services under campaigns; SCENARIOS='nothing' for a part"
 	@echo "make env            only make .venv, with what the other commands need"
 	@echo "make clean          remove .venv and everything that was made here"
@@ -144,6 +145,11 @@ faults: env
 # Without the real Airflow, which takes longest.
 faults-quick: env
 	@$(FAULTS) --quick --only steps,kills,network,statuses,outage,proxies,schedules,sigkills,failover,reconcile,steps-reconcile,kills-reconcile,network-reconcile,statuses-reconcile,outage-reconcile
+
+# Without its display, which rewrites one line.
+mutants: env
+	@mkdir -p build; PYTHONPATH=tests:. .venv/bin/mutmut run >build/mutants.log 2>&1 || { tail -c 2000 build/mutants.log; exit 1; }
+	@PYTHONPATH=tests:. .venv/bin/mutmut results
 
 several-machines: env
 	@PYTHONPATH=tests:. .venv/bin/python -m support.machines $(SCENARIOS)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from support.faults.mutants import MUTATIONS, PACKAGE, ROOT
-from support.faults.mutation import Mutation
+from support.faults.mutants import PACKAGE, ROOT
+from support.faults.mutations import MUTATIONS, Mutation
 
 
 @pytest.fixture

@@ -18,38 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from support.faults.brake_mutations import BRAKE_MUTATIONS
-from support.faults.clock_mutations import CLOCK_MUTATIONS
-from support.faults.evidence_mutations import EVIDENCE_MUTATIONS
-from support.faults.guard_mutations import GUARD_MUTATIONS
-from support.faults.ledger_mutations import LEDGER_MUTATIONS
-from support.faults.proxy_mutations import PROXY_MUTATIONS
-from support.faults.reconcile_mutations import RECONCILE_MUTATIONS
-from support.faults.response_mutations import RESPONSE_MUTATIONS
-from support.faults.sender_mutations import SENDER_MUTATIONS
-from support.faults.store_mutations import STORE_MUTATIONS
-from support.faults.value_mutations import VALUE_MUTATIONS
-from support.faults.waiting_mutations import WAITING_MUTATIONS
+from support.faults.mutations import MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from support.faults.mutation import Mutation
+    from support.faults.mutations import Mutation
 
-MUTATIONS = (
-    LEDGER_MUTATIONS
-    + SENDER_MUTATIONS
-    + BRAKE_MUTATIONS
-    + GUARD_MUTATIONS
-    + CLOCK_MUTATIONS
-    + RESPONSE_MUTATIONS
-    + STORE_MUTATIONS
-    + PROXY_MUTATIONS
-    + VALUE_MUTATIONS
-    + EVIDENCE_MUTATIONS
-    + RECONCILE_MUTATIONS
-    + WAITING_MUTATIONS
-)
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"
 COPIED = (PACKAGE, "tests", "pyproject.toml")

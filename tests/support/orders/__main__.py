@@ -13,7 +13,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support.faults.mutants import MUTATIONS, PACKAGE, ROOT
+from support.faults.mutants import PACKAGE, ROOT
+from support.faults.mutations import MUTATIONS
 from support.orders.cases import DEFECTS, LARGE, SMALL
 from support.orders.explore import explore
 

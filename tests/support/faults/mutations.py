@@ -1,0 +1,565 @@
+"""Defects that a careless change could introduce, and that a tool for mutants cannot write.
+
+These are in SQL, in expressions of a module, in two places, or the wrong idea as a whole. ``mutmut`` writes the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SENDER = "tests/sending/test_sender.py"
+LEDGER = "tests/ledger/test_claims.py"
+HOLDERS = "tests/ledger/test_holders.py"
+PAUSES = "tests/ledger/test_pauses.py"
+SQLITE = "tests/ledger/test_sqlite.py"
+TRANSITIONS = "tests/ledger/test_transitions.py"
+SETTLE = "tests/sending/test_settle.py"
+SCHEDULES = "tests/faults/test_schedules.py"
+KEYS = "tests/messages/test_keys.py"
+CLIENT = "tests/service"
+ELAPSED = "tests/service/test_elapsed.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One defect.
+
+    :param file: path below the package.
+    :param old: current text, which must occur exactly once.
+    :param new: defective text.
+    :param tests: tests to run, in this order, until one fails.
+    :param first: test in the first of these files that holds the rule; it runs before all others.
+    :param also: a second replacement in the same file.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = (SENDER, LEDGER, SCHEDULES)
+    also: tuple[str, str] | None = None
+    first: str | None = None
+
+    @property
+    def rounds(self) -> tuple[tuple[str, ...], ...]:
+        """The tests of each pytest run, in order."""
+        return (self.tests,) if self.first is None else ((f"{self.tests[0]}::{self.first}",), self.tests)
+
+    def apply(self, package: Path) -> None:
+        """Change a copy of the package.
+
+        :raises ValueError: when the text does not occur exactly once: adapt the mutation to the changed file.
+        """
+        path = package / self.file
+        text = path.read_text()
+        for old, new in [(self.old, self.new)] + ([self.also] if self.also else []):
+            if text.count(old) != 1:
+                raise ValueError(f"{self.name}: a text occurs {text.count(old)} times in {self.file}, not once")
+            text = text.replace(old, new)
+        path.write_text(text)
+
+
+MUTATIONS = (
+    Mutation(
+        "an attempt that the ledger has lost goes on under its id",
+        "ledger/attempts.py",
+        "or_(attempt.c.id < claimant_id, own))",
+        "attempt.c.id <= claimant_id)",
+        (SENDER,),
+        first="test_an_attempt_that_the_ledger_has_lost_claims_nothing",
+    ),
+    Mutation(
+        "a trace of any task will do",
+        "ledger/attempts.py",
+        " attempt.c.task_id == who.task_id,",
+        "",
+        ("tests/ledger/test_attempts.py",),
+    ),
+    Mutation(
+        "nothing is durable: every transaction is rolled back",
+        "ledger/backend.py",
+        "                yield connection\n",
+        "                yield connection\n                connection.exec_driver_sql('ROLLBACK')\n",
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "a pause does not wait for claims of its campaign",
+        "ledger/campaigns.py",
+        "    with store.write(campaign_lock(campaign_name)) as connection:\n"
+        "        campaign_id = require_campaign(connection, campaign_name)\n"
+        "        before",
+        "    with store.write(7) as connection:\n"
+        "        campaign_id = require_campaign(connection, campaign_name)\n"
+        "        before",
+        (PAUSES,),
+    ),
+    Mutation(
+        "claims and outcomes are not durable: their transaction is rolled back",
+        "ledger/claims.py",
+        "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n",
+        "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n"
+        "            connection.exec_driver_sql('ROLLBACK')\n",
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "a late response takes its messages back beside other claims",
+        "ledger/claims.py",
+        "            if shared and any(is_late(each, states[each.request_id]) for each in outcomes):\n",
+        "            if False:\n",
+        ("tests/ledger/test_postgres_side_by_side.py",),
+    ),
+    Mutation(
+        "claims whose commit raised are not given back",
+        "ledger/claims.py",
+        "[*known, *given_back]",
+        "known",
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "claims whose commit raised stay unknown once they have lapsed",
+        "ledger/claims.py",
+        "            unposted = (CLAIMED, UNKNOWN, SUPERSEDED)\n",
+        "            unposted = (CLAIMED,)\n",
+        (LEDGER,),
+        first="test_claims_whose_commit_raised_are_given_back_though_another_task_called_them_unknown",
+    ),
+    Mutation(
+        "the end gives back every claim that is open",
+        "ledger/claims.py",
+        " for each in self._in_doubt if states.get(each) in unposted]\n",
+        " for each in connection.execute(still_open).scalars()]\n",
+        (SENDER, LEDGER),
+        also=(
+            "            given_back = ",
+            (
+                "            still_open = select(request.c.id).where(\n"
+                "                request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED\n"
+                "            )\n"
+                "            given_back = "
+            ),
+        ),
+        first="test_what_was_posted_is_never_given_back_at_the_end",
+    ),
+    Mutation(
+        "another try's request is taken for one's own",
+        "ledger/claims.py",
+        "_ITS = and_(request.c.attempt_id == attempt.c.id, request.c.id.in_(_IDS))\n",
+        "_ITS = request.c.id.in_(_IDS)\n",
+        (SENDER,),
+        first="test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own",
+    ),
+    Mutation(
+        "an attempt that was given the same id is taken for this one",
+        "ledger/claims.py",
+        '_THIS = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))\n',
+        '_THIS = and_(attempt.c.id == bindparam("this"))\n',
+        (SENDER,),
+        first="test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own",
+    ),
+    Mutation(
+        "an answer after a person's not sent leaves its messages free",
+        "ledger/claims.py",
+        "        if any(each.state == NOT_SENT or is_late(each, states[each.request_id]) for each in outcomes):\n",
+        "        if any(each.state == NOT_SENT for each in outcomes):\n",
+        (TRANSITIONS, SENDER),
+        first="test_a_late_response_takes_back_what_is_free",
+    ),
+    Mutation(
+        "a claim looks for a pause before its transaction begins",
+        "ledger/claims.py",
+        "        claims: list[Claim] = []\n",
+        "        claims: list[Claim] = []\n"
+        "        with self._store.read() as connection:\n"
+        "            self.paused = open_pause(connection, self._campaign_id)\n",
+        (PAUSES,),
+        also=("            self.paused = open_pause(connection, self._campaign_id)\n            if", "            if"),
+    ),
+    Mutation(
+        "claims never lapse",
+        "ledger/holders.py",
+        "            current_state(state, deadline, now),\n",
+        "            state,\n",
+        (HOLDERS, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "PostgreSQL: a claim takes the row that is there",
+        "ledger/postgres.py",
+        '    "ON CONFLICT DO NOTHING"\n',
+        '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "PostgreSQL does not wait for the disk",
+        "ledger/postgres.py",
+        "set_config('synchronous_commit', 'on', true)",
+        "set_config('synchronous_commit', 'off', true)",
+        ("tests/ledger/test_postgres.py",),
+    ),
+    Mutation(
+        "PostgreSQL takes no lock on the campaign",
+        "ledger/postgres.py",
+        "{function}(:lock)",
+        "CAST(:lock AS bigint)",
+        ("tests/ledger/test_postgres.py",),
+    ),
+    Mutation(
+        "PostgreSQL: every transaction shares the lock",
+        "ledger/postgres.py",
+        "_LOCK_SHARED if shared else _LOCK",
+        "_LOCK_SHARED",
+        ("tests/ledger/test_postgres_side_by_side.py",),
+    ),
+    Mutation(
+        "PostgreSQL: messages are claimed in the order of the table",
+        "ledger/postgres.py",
+        " ORDER BY 2, new.place",
+        "",
+        ("tests/ledger/test_postgres_side_by_side.py",),
+    ),
+    Mutation(
+        "PostgreSQL: a warning on the commit is passed over",
+        "ledger/postgres.py",
+        "        if warnings := connection.info[WARNINGS]:\n",
+        "        if False:\n",
+        ("tests/ledger/test_postgres_durability.py",),
+        first="test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim",
+    ),
+    Mutation(
+        "PostgreSQL: fsync need not be on",
+        "ledger/postgres_engine.py",
+        "    if not fsync:\n",
+        "    if False:\n",
+        ("tests/ledger/test_postgres_durability.py",),
+        first="test_a_server_that_does_not_wait_for_its_disk_is_refused",
+    ),
+    Mutation(
+        "SQLite: a claim takes the row that is there",
+        "ledger/sqlite.py",
+        'AS new WHERE true "\n    "ON CONFLICT DO NOTHING"\n',
+        'AS new WHERE true "\n'
+        '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "SQLite: a claim replaces the row that is there",
+        "ledger/sqlite.py",
+        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
+        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
+        (LEDGER, SENDER, SCHEDULES),
+        also=('    "ON CONFLICT DO NOTHING"\n', '    ""\n'),
+    ),
+    Mutation(
+        "SQLite does not wait for the disk",
+        "ledger/sqlite.py",
+        "PRAGMA synchronous=FULL",
+        "PRAGMA synchronous=OFF",
+        (SQLITE,),
+    ),
+    Mutation(
+        "SQLite writes in a deferred transaction",
+        "ledger/sqlite.py",
+        'exec_driver_sql("BEGIN IMMEDIATE")',
+        'exec_driver_sql("BEGIN")',
+        (SQLITE, LEDGER, SENDER),
+    ),
+    Mutation(
+        "a claim that was left behind counts as not sent",
+        "ledger/transitions.py",
+        "    connection.execute(update(request).where(which, lapsed(now)).values(state=UNKNOWN, reason=LAPSED))\n",
+        "    for (request_id,) in connection.execute(select(request.c.id).where(which, lapsed(now))).all():\n"
+        "        connection.execute(update(request).where(request.c.id == request_id).values(state=NOT_SENT))\n"
+        "        release(connection, request_id)\n",
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "an unknown outcome releases its messages",
+        "ledger/transitions.py",
+        "        _RECORD_UNKNOWN.run(connection, values_of(outcome, now))\n",
+        "        _RECORD_UNKNOWN.run(connection, values_of(outcome, now))\n"
+        "        release(connection, outcome.request_id)\n",
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "claims lapse at once, whatever their deadline",
+        "ledger/transitions.py",
+        "    return (state == CLAIMED) & (deadline < now)\n",
+        "    return state == CLAIMED\n",
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "a late answer does not correct an unknown",
+        "ledger/transitions.py",
+        '_IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))\n',
+        '_IS_OPEN = and_(request.c.state == bindparam("claimed"), bindparam("unknown") == UNKNOWN)\n',
+        (LEDGER, SENDER, SCHEDULES),
+    ),
+    Mutation(
+        "a late doubt overrules what a person said, and a resend",
+        "ledger/transitions.py",
+        '_RECORD_UNKNOWN = _recording(request.c.state == bindparam("claimed"))\n',
+        '_RECORD_UNKNOWN = _recording(request.c.state != bindparam("accepted"))\n',
+        (TRANSITIONS,),
+        first="test_a_late_doubt_leaves_a_superseded_request_as_it_is",
+    ),
+    Mutation(
+        "a late response takes what another request has claimed",
+        "ledger/transitions.py",
+        "    connection.execute(insert(message).from_select(",
+        "    connection.execute(delete(message).where(message.c.message_key.in_(select(back.c.message_key))))\n"
+        "    connection.execute(insert(message).from_select(",
+        (TRANSITIONS,),
+        also=(
+            ".where(here, request.c.state == ACCEPTED, ~select(message.c.request_id).where(same).exists())",
+            ".where(here, request.c.state == ACCEPTED)",
+        ),
+        first="test_a_late_response_takes_back_what_is_free",
+    ),
+    Mutation(
+        "what was superseded is forgotten",
+        "ledger/transitions.py",
+        "    connection.execute(insert(superseded).from_select(columns, held))\n",
+        "",
+        (TRANSITIONS,),
+        first="test_a_decision_moves_messages_and_their_poster_deletes_them",
+    ),
+    Mutation(
+        "a late refusal of a superseded request is not recorded",
+        "ledger/transitions.py",
+        '_RECORD_NOT_SENT = _recording(request.c.state != bindparam("accepted"))\n',
+        "_RECORD_NOT_SENT = _recording(_IS_OPEN)\n",
+        (TRANSITIONS,),
+        first="test_a_late_refusal_of_a_superseded_request_leaves_nothing",
+    ),
+    Mutation(
+        "a live claim is superseded",
+        "ledger/transitions.py",
+        "        this = and_(request.c.id == request_id, request.c.state == UNKNOWN)\n",
+        "        this = and_(request.c.id == request_id, request.c.state.in_((UNKNOWN, CLAIMED)))\n",
+        (TRANSITIONS,),
+        first="test_only_unknown_requests_are_superseded_and_once",
+    ),
+    Mutation(
+        "an unknown outcome is recorded as not sent",
+        "sending/outcomes.py",
+        "    state = NOT_SENT if surely_not_sent(result) else UNKNOWN\n",
+        "    state = NOT_SENT\n",
+        first="test_a_lost_answer_is_unknown_and_not_sent_again",
+    ),
+    Mutation(
+        "all of a batch is posted, not what was won",
+        "sending/request_batch.py",
+        "        self.messages = every.at(won)\n        kept = set(self.messages.keys)\n",
+        "        kept = set(every.at(won).keys)\n",
+        first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
+    ),
+    Mutation(
+        "a slot is free before its outcome is recorded",
+        "sending/schedule.py",
+        "return self._limit - in_flight - len(self.waiting)",
+        "return self._limit - len(self.waiting)",
+        (SENDER,),
+        first="test_at_most_concurrency_requests_are_open",
+    ),
+    Mutation(
+        "the claim is made after the POST",
+        "sending/sender.py",
+        "        try:\n            chunks = [batch.messages for batch in batches]\n",
+        "        self.early = {}\n"
+        "        for batch in batches:\n"
+        "            try:\n"
+        "                self.early[id(batch)] = self._post(batch.messages)\n"
+        "            except BaseException as error:\n"
+        "                self.early[id(batch)] = error\n"
+        "        try:\n"
+        "            chunks = [batch.messages for batch in batches]\n",
+        also=(
+            "            result = self._post(request.batch.messages)\n",
+            (
+                "            result = self.early[id(request.batch)]\n"
+                "            if isinstance(result, BaseException):\n"
+                "                raise result\n"
+            ),
+        ),
+        first="test_a_message_is_posted_only_after_its_claim_is_durable",
+    ),
+    Mutation(
+        "a post does not look at its claim's deadline",
+        "sending/sender.py",
+        "            if left < self._post_seconds:\n",
+        "            if False:\n",
+        first="test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew",
+    ),
+    Mutation(
+        "a request whose response cannot be read is given back",
+        "sending/sender.py",
+        "error, failed(request.request_id, UNKNOWN, error)\n",
+        "error, failed(request.request_id, NOT_SENT, error)\n",
+        also=("import ACCEPTED, UNKNOWN\n", "import ACCEPTED, NOT_SENT, UNKNOWN\n"),
+        first="test_an_error_of_our_own_never_gives_back_what_was_posted",
+    ),
+    Mutation(
+        "a request that was taken in part is posted again",
+        "sending/sender.py",
+        "        self._unrecorded.append(outcome)\n",
+        "        if isinstance(result, SendResponse) and result.messages < len(request.batch.messages):\n"
+        "            outcome = failed(request.request_id, NOT_SENT, None)\n"
+        "            self._schedule.retry(request.batch, 0.0)\n"
+        "        self._unrecorded.append(outcome)\n",
+        first="test_fewer_messages_than_submitted_are_counted",
+    ),
+    Mutation(
+        "a request that waits to be posted again keeps its claim",
+        "sending/sender.py",
+        "        self._unrecorded.append(outcome)\n",
+        "        if outcome.state != NOT_SENT or isinstance(result, SendResponse):\n"
+        "            self._unrecorded.append(outcome)\n",
+        first="test_a_crash_while_waiting_to_post_again_makes_nothing_unknown",
+    ),
+    Mutation(
+        "an outcome is kept for the record only once it is judged",
+        "sending/sender.py",
+        "        self._unrecorded.append(outcome)\n",
+        "",
+        also=(
+            "        step = self._outcomes.next_step(request, result, claiming=self.goes_on)\n",
+            (
+                "        step = self._outcomes.next_step(request, result, claiming=self.goes_on)\n"
+                "        self._unrecorded.append(outcome)\n"
+            ),
+        ),
+        first="test_an_error_after_a_response_does_not_cost_the_record_of_its_request",
+    ),
+    Mutation(
+        "outcomes are forgotten where a lock was not had",
+        "sending/sender.py",
+        '        log.warning("%s. Trying again, %d of %d times", error, self._busy, MAX_BUSY)\n',
+        "        self._unrecorded = []\n",
+        (SENDER,),
+        first="test_a_lock_that_is_not_had_is_waited_for_again",
+    ),
+    Mutation(
+        "what was sent again is superseded again by the same attempt",
+        "sending/settle.py",
+        " or each in resent)",
+        ")",
+        (SENDER,),
+        first="test_an_answer_lost_twice_is_left_to_the_next_try",
+    ),
+    Mutation(
+        "what may still be recorded is superseded",
+        "sending/settle.py",
+        "standing.awaited or ",
+        "",
+        (SETTLE,),
+        first="test_a_lapsed_claim_is_superseded_once_its_process_has_given_up",
+    ),
+    Mutation(
+        "a later try takes any ledger",
+        "execution/enter.py",
+        "    if (noted is None and is_first and not resumed) or has_trace(store, who, of_attempt=resumed):\n",
+        "    if True:\n",
+        ("tests/execution/test_enter.py",),
+    ),
+    Mutation(
+        "a changed text is no reason to stop",
+        "planning/changed_texts.py",
+        "    if changed:\n",
+        "    if False:\n",
+        ("tests/planning/test_changed_texts.py",),
+    ),
+    Mutation(
+        "suppressed numbers are texted",
+        "planning/check.py",
+        "        if suppressed is not None:\n",
+        "        if suppressed is not None and False:\n",
+        ("tests/execution/test_planning.py",),
+        first="test_an_earlier_report_suppresses",
+    ),
+    Mutation(
+        "a message is keyed by its row's number",
+        "messages/keys.py",
+        "        key.update(each)\n",
+        "        key.update(str(len(keys)).encode())\n",
+        (KEYS, SCHEDULES),
+    ),
+    Mutation(
+        "a second number in a cell is glued to the first",
+        "recipients/numbers.py",
+        "    if _holds_several(groups, digits, within, best):\n",
+        "    if False:\n",
+        ("tests/recipients/test_numbers.py",),
+        first="test_a_cell_holds_one_number",
+    ),
+    Mutation(
+        "a request is written again on another connection",
+        "service/connections.py",
+        "        connection = self._idle_connection(exchange) or self._open(exchange)\n",
+        "        connection = self._idle_connection(exchange) or self._open(exchange)\n"
+        "        write(connection.sock, request, exchange, self._timeout)\n"
+        "        connection = self._open(exchange)\n",
+        (CLIENT, SCHEDULES),
+    ),
+    Mutation(
+        "a connection is kept after an error",
+        "service/connections.py",
+        "return self.status == HTTPStatus.OK and not self.surplus",
+        "return not self.surplus",
+        ("tests/faults/test_network.py",),
+        first="test_only_what_has_no_whole_answer_is_unknown",
+    ),
+    Mutation(
+        "bytes that wait are not looked at when a connection is chosen",
+        "service/connections.py",
+        "not _spoke(connection.sock)",
+        "True",
+        ("tests/service/test_connections.py",),
+    ),
+    Mutation(
+        "a 500 counts as not sent",
+        "service/errors.py",
+        "<= status < HTTPStatus.INTERNAL_SERVER_ERROR",
+        "<= status <= HTTPStatus.INTERNAL_SERVER_ERROR",
+        (CLIENT, SCHEDULES),
+    ),
+    Mutation(
+        "any 503 is not processed",
+        "service/errors.py",
+        "(status == HTTPStatus.SERVICE_UNAVAILABLE and own)",
+        "status == HTTPStatus.SERVICE_UNAVAILABLE",
+        ("tests/faults/test_statuses.py",),
+    ),
+    Mutation(
+        "an error code makes any error one of the service",
+        "service/errors.py",
+        "(status == HTTPStatus.SERVICE_UNAVAILABLE and own)",
+        "own",
+        ("tests/service/test_errors.py",),
+    ),
+    Mutation(
+        "a read timeout is posted again",
+        "service/transport.py",
+        "            if exchange.written:\n",
+        "            if exchange.written and not isinstance(error, TimeoutError):\n",
+        (CLIENT, SCHEDULES),
+    ),
+    Mutation(
+        "a request begins although it might outlast its claim",
+        "service/transport.py",
+        "        if exchange.deadline > latest_end():\n",
+        "        if False:\n",
+        (ELAPSED,),
+        first="test_a_machine_that_slept_while_a_token_was_fetched_posts_nothing",
+    ),
+    Mutation(
+        "a connection that ends without a byte was closed before the request",
+        "service/transport.py",
+        "            if exchange.written:\n",
+        '            if exchange.written and not reason.startswith("Remote end closed"):\n',
+        ("tests/faults/test_proxies.py", CLIENT),
+        first="test_through_real_proxies_the_promise_holds",
+    ),
+)

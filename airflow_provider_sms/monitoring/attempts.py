@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import exists, func, select
 
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 _TASK_INSTANCE = (attempt.c.dag_id, attempt.c.task_id, attempt.c.run_id, attempt.c.map_index)
-
-
-class AttemptRow(NamedTuple):
-    """An attempt, or a leg of one between two deferrals. Times are seconds since the epoch."""
-
-    dag_id: str
-    task_id: str
-    run_id: str
-    map_index: int
-    try_number: int
-    started_at: float
-    updated_at: float
-    state: str
 
 
 def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
@@ -96,15 +83,6 @@ def load_attempts(
 def _attempt(reported: AttemptProgress, row: Any, *, silent: bool) -> Attempt:
     figures = _json_object(row.figures)
     return Attempt(reported, silent, row.try_number, row.total, row.done, row.invalid, row.rate, figures)
-
-
-def list_attempts(ledger: LedgerBackend, campaign_id: int, *, limit: int = 50) -> list[AttemptRow]:
-    """Return the attempts that sent a campaign, and their legs, the last first."""
-    columns = (*_TASK_INSTANCE, attempt.c.try_number, attempt.c.started_at, attempt.c.updated_at, attempt.c.state)
-    of_campaign = select(*columns).where(attempt.c.campaign_id == campaign_id)
-    query = of_campaign.order_by(attempt.c.id.desc()).limit(limit)
-    with ledger.read() as connection:
-        return [AttemptRow(*row) for row in connection.execute(query)]
 
 
 def failed_on_unknown(store: LedgerBackend, campaign_names: Collection[str]) -> list[Claimant]:

@@ -11,10 +11,9 @@ from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
 from airflow_provider_sms.ledger.backend import LedgerBackend
-from airflow_provider_sms.ledger.requests import newest_requests, unknown_requests
-from airflow_provider_sms.monitoring import attempts, campaigns
+from airflow_provider_sms.ledger.requests import unknown_requests
+from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.monitoring import status as states
-from airflow_provider_sms.monitoring.audit_log import audit_log
 from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
 from airflow_provider_sms.monitoring.reasons import reasons
 from airflow_provider_sms.plugins import presenter
@@ -26,8 +25,6 @@ router = APIRouter()
 T = TypeVar("T")
 
 CAMPAIGNS_PER_PAGE = 25
-REQUESTS_PER_PAGE = 50
-REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent", "superseded")
 
 # PostgreSQL cannot hold a text with a null character.
 Text = Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")]
@@ -108,29 +105,6 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         ],
         outcomes=presenter.outcomes(campaign),
         unknown=unknown_requests(ledger, campaign.name),
-        audit_log=audit_log(ledger, campaign_id),
-        attempts=attempts.list_attempts(ledger, campaign_id),
-        requests=newest_requests(ledger, campaign_id, limit=10),
-    )
-
-
-@router.get("/campaigns/{campaign_id}/requests")
-def requests_page(request: Request, access: Viewer, campaign_id: int, state: str = "", before: str = "") -> Response:
-    """Show a campaign's requests, newest first."""
-    ledger = visible_ledger(access)
-    campaign, _ = visible_campaign(ledger, campaign_id, access)
-    state = state if state in REQUEST_STATES else ""
-    newest = _id(before)
-    lines = newest_requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_PER_PAGE + 1)
-    return render_page(
-        request,
-        "requests.html",
-        campaign=campaign,
-        requests=lines[:REQUESTS_PER_PAGE],
-        state=state,
-        states=REQUEST_STATES,
-        before=newest,
-        older=lines[REQUESTS_PER_PAGE - 1].request_id if len(lines) > REQUESTS_PER_PAGE else None,
     )
 
 

@@ -35,8 +35,6 @@ def _of_store(bench: Bench, store: str) -> list[Figure]:
         "  those that need attention": "/?state=needs+attention",
         "  one that does not exist": "/#name=nothing%20of%20that%20name",
         f"campaign of {bench.sizes.rows:,} messages": large,
-        "  its requests": f"{large}/requests",
-        "  its unknown requests": f"{large}/requests?state=unknown",
     }
     with running_pages(bench.airflows, bench.full_ledgers[store]) as served:
         bench.tell(f"pages are opened, {store}")

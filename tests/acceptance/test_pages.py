@@ -140,7 +140,6 @@ def test_a_send_is_followed_paused_resumed_and_complete(look, browser, site):
     inside.get_by_role("button", name="Pause").click()
     inside.get_by_role("button", name="Yes").click()
     browser.expect(inside.locator("header .state")).to_have_text("paused")
-    browser.expect(inside.locator("#audit-log")).to_contain_text(re.compile(r"ed\s*paused"))
     held = len(spring_texts(service))
     inside.get_by_role("button", name="Resume").click()
     inside.get_by_role("button", name="Yes").click()
@@ -176,7 +175,6 @@ def test_unknown_requests_are_said_on_the_page_and_the_task_goes_on(look, browse
     inside.get_by_role("button", name="Yes").click()
     browser.expect(inside.locator("#message")).to_contain_text("50 people. Now clear the task")
     browser.expect(unknown).to_have_count(0)
-    browser.expect(inside.locator("#audit-log tbody tr")).to_have_count(2)
     assert events(audited(site), owner="ed").count("sms.resolve") == 2
     site.airflow.clear("reminders", RUN)
     until(lambda: site.state("reminders") == "success", seconds=RUN_SECONDS, what="the cleared task has ended")

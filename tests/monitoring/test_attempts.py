@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from support.told import tell
 
-from airflow_provider_sms.monitoring.attempts import list_attempts
 from airflow_provider_sms.monitoring.campaigns import find_campaign, list_campaigns
 
 
@@ -25,11 +24,3 @@ def test_a_later_attempt_or_run_replaces_earlier_ones(store, ledger):
     ]
     assert told == [("other", "r1", -1, 1, "ended"), ("t", "r2", 0, 2, "ended"), ("t", "r2", 1, 1, "failed")]
     assert find_campaign(ledger, campaign.id).attempts == campaign.attempts
-
-
-def test_attempts_are_listed_the_last_first(store, ledger):
-    """Each attempt and each leg has its row."""
-    tell(store, try_number=1, state="failed")
-    tell(store, try_number=2, map_index=4)
-    found = list_attempts(ledger, listed(ledger)[0].id)
-    assert [(each.try_number, each.map_index, each.state) for each in found] == [(2, 4, "ended"), (1, -1, "failed")]

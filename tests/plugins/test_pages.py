@@ -4,7 +4,6 @@ import html
 import re
 from urllib.parse import quote
 
-import pytest
 from sqlalchemy import update
 from support.plugins import Person
 from support.told import tell
@@ -13,7 +12,6 @@ from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.campaigns import pause
-from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.plugins.authorization import Access
 
@@ -92,10 +90,10 @@ def test_a_missing_ledger_is_reported_in_words(vic, ledger_path):
 
 
 def test_a_campaigns_page_shows_all_that_happened(vic, store):
-    """Outcome, cost, decisions, attempts and requests."""
+    """Outcome, cost and attempts."""
     figures = {"rows": 105, "suppressed": 3, "duplicate": 0}
     note = {"total": 100, "done": 97, "invalid": 5, "not_sent": 3, "figures": figures}
-    (request, _) = tell(store, claims=[(90, "accepted"), (7, "unknown")], note=note)
+    tell(store, claims=[(90, "accepted"), (7, "unknown")], note=note)
     seen = text(vic.get("/campaigns/1"))
     for part in (
         "needs attention",
@@ -103,7 +101,6 @@ def test_a_campaigns_page_shows_all_that_happened(vic, store):
         "at least 135.00, and nothing is known of 1 request",
         "accepted 90",
         "t r 1",
-        str(2**62 + request),
         "suppressed 3",
     ):
         assert part in seen, part
@@ -151,27 +148,12 @@ def test_without_evidence_a_page_sends_to_the_service(vic, store):
         note_evidence(store, "spring", {request: KeptEvidence("undecided", "No balance is known before it.", 1.0)})
 
 
-@pytest.mark.parametrize(
-    ("claims", "state", "words"),
-    [
-        ([(3, "unknown")], "failed", "Nobody has decided yet."),
-        ([(3, "accepted")], "ended", "No decision was needed."),
-    ],
-)
-def test_a_decision_that_is_still_to_come_is_needed(vic, store, claims, state, words):
-    """Only where nothing waits for a person was none needed."""
-    tell(store, claims=claims, state=state)
-    assert f"Who decided {words}" in text(vic.get("/campaigns/1"))
-
-
 def test_hostile_words_of_evidence_are_shown_and_not_executed(site, store):
     """They are made from amounts, and yet they are a text that comes out of the ledger."""
-    first, second = tell(store, claims=[(3, "unknown")] * 2, state="failed")
-    evidence = KeptEvidence(HOSTILE, HOSTILE, 1.0)
-    note_evidence(store, "spring", {first: evidence})
-    close_by_balance(store, "spring", {second: ("accepted", evidence)})
+    (lost,) = tell(store, claims=[(3, "unknown")], state="failed")
+    note_evidence(store, "spring", {lost: KeptEvidence(HOSTILE, HOSTILE, 1.0)})
     page = Person(site, "ed").get("/campaigns/1")
-    assert ("<script>document" in page.text, "<img" in page.text, text(page).count(HOSTILE)) == (False, False, 4)
+    assert ("<script>document" in page.text, "<img" in page.text, text(page).count(HOSTILE)) == (False, False, 2)
 
 
 def test_an_unfinished_campaign_is_refreshed_and_one_that_is_over_is_not(vic, store):
@@ -183,17 +165,6 @@ def test_an_unfinished_campaign_is_refreshed_and_one_that_is_over_is_not(vic, st
     tell(store, "d", state="failed")
     pages = [vic.get(f"/campaigns/{number}").text for number in (1, 2, 3, 4)]
     assert [re.findall(r'data-live="(\d+)"', page) for page in pages] == [["5"], [], ["5"], ["30"]]
-
-
-def test_requests_are_listed_in_pages(vic, store):
-    """Each request is on one page, the newest first."""
-    ids = tell(store, claims=[(1, "accepted")] * 60)
-    first = vic.get("/campaigns/1/requests")
-    (older,) = re.findall(r"before=(\d+)", first.text)
-    assert str(2**62 + ids[-1]) in first.text
-    second = vic.get(f"/campaigns/1/requests?before={older}")
-    assert len(re.findall(r"<tr><th scope=\"row\"", first.text + second.text)) == 60
-    assert vic.get("/campaigns/1/requests?before=-1&state=unknown").status_code == 200
 
 
 def test_the_tab_of_a_task_opens_its_campaign(vic, store):
@@ -213,7 +184,7 @@ def test_hostile_words_are_shown_and_not_executed(vic, store):
     """Names of campaigns, tasks, runs and people are shown as they are."""
     tell(store, HOSTILE, claims=[(1, "accepted")], run_id=HOSTILE, task_id=HOSTILE)
     pause(store, HOSTILE, HOSTILE)
-    for path in ("/", "/campaigns/1", "/campaigns/1/requests", f"/?state={HOSTILE}"):
+    for path in ("/", "/campaigns/1", f"/?state={HOSTILE}"):
         answer = vic.get(path, **{"x-sms-name": quote(HOSTILE)})
         assert "<script>document" not in answer.text
         assert "<img" not in answer.text

@@ -190,7 +190,6 @@ def _show(airflow, whole, sandbox):
     whole.shown["list"] = airflow.page("/")
     for path in sorted({*re.findall(r'href="[^"]*/sms(/campaigns/\d+)"', whole.shown["list"])}):
         whole.shown[path] = airflow.page(path)
-        whole.shown[f"{path}/requests"] = airflow.page(f"{path}/requests")
 
 
 def people(path, prefix, count):

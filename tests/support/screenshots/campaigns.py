@@ -150,7 +150,7 @@ def _listed(page: Any) -> None:
 def _opened(page: Any, name: str) -> None:
     inside = page.frame_locator("iframe")
     inside.locator("tbody th").get_by_role("link", name=name, exact=True).click()
-    inside.locator("#requests tbody tr").first.wait_for()
+    inside.locator("#attempts tbody tr").first.wait_for()
     page.mouse.move(0, 0)
 
 

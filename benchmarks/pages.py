@@ -59,7 +59,7 @@ class Pages:
         self._port = port
         self._cookies = cookies
 
-    def request(self, path: str, user: int = 0, **headers: str) -> Look:
+    def request(self, path: str, user: int = 0) -> Look:
         """Request a path of the web server.
 
         :param user: the number of the user.
@@ -67,7 +67,7 @@ class Pages:
         began = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LOOK_SECONDS)
         try:
-            connection.request("GET", path, headers={"Cookie": self._cookies[user], "Accept": "text/html", **headers})
+            connection.request("GET", path, headers={"Cookie": self._cookies[user], "Accept": "text/html"})
             response = connection.getresponse()
             html = response.read().decode()
         finally:
@@ -75,13 +75,12 @@ class Pages:
         return Look(response.status, time.perf_counter() - began, html)
 
     def shown(self, path: str) -> float:
-        """Request a page that exists as its script does, and return the seconds until its last byte.
+        """Request a page that exists, and return the seconds until its last byte.
 
-        :param path: path below the plugin's URL; the name that a list is searched for is behind ``#name=``.
+        :param path: path below the plugin's URL.
         :raises WrongError: when the response is not a 200.
         """
-        sent, _, name = path.partition("#name=")
-        return _ok(path, self.request(f"/sms{sent}", 0, **({"X-SMS-Name": name} if name else {}))).seconds
+        return _ok(path, self.request(f"/sms{path}")).seconds
 
     def airflows_own(self) -> float:
         """Request a page of Airflow's own API, and return the seconds until its last byte.

@@ -73,7 +73,7 @@ def show_campaign(args: Namespace, store: LedgerBackend) -> None:
         print_rows(rows, args.output)
     else:
         print_rows([fields], args.output)
-    if told := reasons(campaign, store.clock(), _unknown_words(campaign, args)):
+    if told := [each for each in (_unknown_words(campaign, args), *reasons(campaign, store.clock())) if each]:
         print_message(*told)
 
 
@@ -105,8 +105,7 @@ def _campaign_fields(campaign: Campaign, pause: Pause | None) -> dict[str, Any]:
         "created_at": iso(campaign.created_at),
         "paused": [] if pause is None else [f"by {pause.paused_by} since {iso(pause.paused_at)}"],
         "sent_by": [
-            f"{each.name} of DAG {each.progress.dag_id} in run {each.progress.run_id}: {each.progress.state}"
-            for each in campaign.attempts
+            f"{each.name} of DAG {each.dag_id} in run {each.run_id}: {each.state}" for each in campaign.attempts
         ],
     }
 

@@ -79,11 +79,10 @@ def _selected(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
 
 
 def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
-    """Print the tasks to run again: those that made the requests, or failed on unknown requests of their campaigns."""
-    from airflow_provider_sms.monitoring.attempts import failed_on_unknown
+    """Print the tasks to run again, once requests are closed."""
+    from airflow_provider_sms.monitoring.attempts import tasks_to_clear
 
-    failed = failed_on_unknown(store, {row.campaign for row in rows})
-    tasks = dict.fromkeys([row.task_instance for row in rows] + [who.task_instance for who in failed])
+    tasks = tasks_to_clear(store, rows)
     if len(tasks) == 1:
         print_message("Now clear the failed task in Airflow, so that it runs again:")
     else:

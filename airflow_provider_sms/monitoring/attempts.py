@@ -1,37 +1,37 @@
-"""The attempts that sent a campaign: what they reported."""
+"""The attempts that sent campaigns, as they reported themselves."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import func, select
 
 from airflow_provider_sms.ledger.backend import in_pieces
-from airflow_provider_sms.ledger.campaigns import IS_PAUSED
-from airflow_provider_sms.ledger.model import CLAIMED, SUPERSEDED, UNKNOWN, AttemptState, Claimant
-from airflow_provider_sms.ledger.schema import attempt, campaign, request, superseded
-from airflow_provider_sms.ledger.transitions import state_at
-from airflow_provider_sms.monitoring.counts import is_sent_again
+from airflow_provider_sms.ledger.model import AttemptState
+from airflow_provider_sms.ledger.schema import attempt, campaign
 from airflow_provider_sms.monitoring.models import Attempt
-from airflow_provider_sms.monitoring.status import AttemptProgress, is_silent
+from airflow_provider_sms.monitoring.status import current_attempts, is_silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy.engine import Connection
-    from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.requests import RequestRow
+
+TaskInstance = tuple[str, str, str, int]
+"""The DAG, the task, the run and the map index."""
 
 _TASK_INSTANCE = (attempt.c.dag_id, attempt.c.task_id, attempt.c.run_id, attempt.c.map_index)
+_REPORTED = [attempt.c[name] for name in Attempt._fields if name != "silent"]
 
 
-def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
-    """Return the progress of attempts by campaign: for each mapped copy of a task in a run, only its last attempt."""
-    found: dict[int, list[AttemptProgress]] = defaultdict(list)
+def attempts_by_campaign(connection: Connection, ids: Sequence[int], now: float) -> dict[int, list[Attempt]]:
+    """Return the current attempts of campaigns, newest first."""
+    found: dict[int, list[Attempt]] = defaultdict(list)
     for piece in in_pieces(ids):
         # Earlier attempts of a mapped copy count for nothing, and often outnumber the last ones.
         last = (
@@ -39,73 +39,34 @@ def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int
             .where(attempt.c.campaign_id.in_(piece))
             .group_by(attempt.c.campaign_id, *_TASK_INSTANCE)
         )
-        columns = (*_TASK_INSTANCE, attempt.c.state, attempt.c.updated_at, attempt.c.not_sent)
-        query = select(attempt.c.campaign_id, attempt.c.id, *columns).where(attempt.c.id.in_(last))
-        for row in connection.execute(query):
-            found[row[0]].append(AttemptProgress(*row[1:]))
-    return found
+        query = select(attempt.c.campaign_id, *_REPORTED).where(attempt.c.id.in_(last))
+        for row in connection.execute(query).mappings():
+            reported = dict(row)
+            campaign_id, figures = reported.pop("campaign_id"), _json_object(reported.pop("figures"))
+            silent = is_silent(reported["state"], reported["updated_at"], now)
+            found[campaign_id].append(Attempt(**reported, figures=figures, silent=silent))
+    return {campaign_id: current_attempts(attempts) for campaign_id, attempts in found.items()}
 
 
-def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Callable[[int], dict[str, bool]]:
-    """Return a function that says whether a campaign has unknown messages, has requests under way, or is paused."""
-    state = state_at(now)
-    # The written states come first, since they are indexed.
-    unfinished = request.c.state.in_((CLAIMED, UNKNOWN))
-    # Messages of a superseded request wait for the next attempt, unless they were sent again.
-    waits = exists().where(superseded.c.request_id == request.c.id, ~is_sent_again())
+def tasks_to_clear(store: LedgerBackend, decided: Sequence[RequestRow]) -> list[TaskInstance]:
+    """Return the tasks to run again once requests are decided: those that made them, or failed on unknown requests.
 
-    def having(*conditions: ColumnElement[bool]) -> set[int]:
-        matching = exists().where(request.c.campaign_id == campaign.c.id, *conditions)
-        queries = (select(campaign.c.id).where(matching, campaign.c.id.in_(piece)) for piece in in_pieces(ids))
-        return {each for query in queries for each in connection.execute(query).scalars()}
-
-    found = {
-        "unknown": having(unfinished, state == UNKNOWN) | having(request.c.state == SUPERSEDED, waits),
-        "under_way": having(unfinished, state == CLAIMED),
-        "paused": set(connection.execute(select(campaign.c.id).where(IS_PAUSED)).scalars()),
-    }
-    return lambda campaign_id: {name: campaign_id in ids for name, ids in found.items()}
-
-
-def load_attempts(
-    connection: Connection, current: Mapping[int, Sequence[AttemptProgress]], now: float
-) -> dict[int, list[Attempt]]:
-    """Return current attempts by campaign, with all figures that they reported."""
-    ids = [each.claimant_id for attempts in current.values() for each in attempts]
-    queries = (select(attempt).where(attempt.c.id.in_(piece)) for piece in in_pieces(ids))
-    rows = {row.id: row for query in queries for row in connection.execute(query)}
-    return {
-        campaign_id: [_attempt(each, rows[each.claimant_id], silent=is_silent(each, now)) for each in attempts]
-        for campaign_id, attempts in current.items()
-    }
-
-
-def _attempt(reported: AttemptProgress, row: Any, *, silent: bool) -> Attempt:
-    figures = _json_object(row.figures)
-    return Attempt(reported, silent, row.try_number, row.total, row.done, row.invalid, row.rate, figures)
-
-
-def failed_on_unknown(store: LedgerBackend, campaign_names: Collection[str]) -> list[Claimant]:
-    """Return the attempts that failed with unknown messages of a campaign and were the last of their task instance.
-
-    Their own requests may be unknown, or those of other tasks that they met: once these are closed, the tasks need to
-    be cleared.
+    The latter are those whose last attempt failed with unknown messages of a campaign of these requests: their own, or
+    those of other tasks that they met.
     """
-    columns = [attempt.c[each.name] for each in fields(Claimant)]
     query = (
-        select(attempt.c.state, attempt.c.figures, *columns)
+        select(*_TASK_INSTANCE, attempt.c.state, attempt.c.figures)
         .join(campaign)
-        .where(campaign.c.name.in_(campaign_names))
+        .where(campaign.c.name.in_({row.campaign for row in decided}))
         .order_by(attempt.c.id)
     )
-    last: dict[tuple[str, str, str, int], Claimant | None] = {}
+    has_failed: dict[TaskInstance, bool] = {}
     with store.read() as connection:
-        for state, figures, *values in connection.execute(query):
-            who = Claimant(*values)
+        for *task, state, figures in connection.execute(query):
             failed = state == AttemptState.FAILED and _json_object(figures).get("unknown", 0) > 0
-            last.pop(who.task_instance, None)
-            last[who.task_instance] = who if failed else None
-    return [who for who in last.values() if who is not None]
+            has_failed[(task[0], task[1], task[2], task[3])] = failed
+    made_them = [row.task_instance for row in decided]
+    return list(dict.fromkeys([*made_them, *(task for task, failed in has_failed.items() if failed)]))
 
 
 def _json_object(text: str | None) -> dict[str, Any]:

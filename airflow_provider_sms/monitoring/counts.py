@@ -80,7 +80,7 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
         else:
             counts[campaign_id] = before.plus(of_unknown_cost=requests)
     free = select(request.c.campaign_id, func.count()).select_from(superseded.join(request, _IS_OF))
-    waiting = free.where(which, request.c.state == SUPERSEDED, ~is_sent_again()).group_by(request.c.campaign_id)
+    waiting = free.where(which, request.c.state == SUPERSEDED, ~_is_sent_again()).group_by(request.c.campaign_id)
     for campaign_id, messages in connection.execute(waiting):
         counts[campaign_id] = counts[campaign_id].plus(unknown=messages, again=messages)
     return counts
@@ -89,7 +89,7 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
 _IS_OF = superseded.c.request_id == request.c.id
 
 
-def is_sent_again() -> ColumnElement[bool]:
+def _is_sent_again() -> ColumnElement[bool]:
     """Return the condition for messages of superseded requests that a request has claimed since."""
     later = superseded.alias("later")
     same_later = and_(same_message(later, superseded), later.c.request_id > superseded.c.request_id)

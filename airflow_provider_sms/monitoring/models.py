@@ -1,4 +1,4 @@
-"""A campaign as the pages show it."""
+"""A campaign as the pages and the commands show it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from airflow_provider_sms.monitoring.counts import Counts
-    from airflow_provider_sms.monitoring.status import AttemptProgress
 
 
 class Attempt(NamedTuple):
-    """A current attempt, with the figures that it reported. None means not known.
+    """An attempt, or a leg of one between two deferrals, as it reported itself last. None means not known.
 
-    :param silent: whether its process has probably ended without reporting it.
+    :param state: an :class:`~airflow_provider_sms.ledger.model.AttemptState`.
+    :param updated_at: seconds since the epoch.
     :param total: rows that can be texted.
     :param done: rows that need nothing more.
+    :param not_sent: rows left unsent.
     :param rate: messages a second.
     :param figures: further figures, as reported with its state.
+    :param silent: whether its process has probably ended without reporting it.
     """
 
-    progress: AttemptProgress
-    silent: bool
+    id: int
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int
     try_number: int
+    state: str
+    updated_at: float
     total: int | None
     done: int | None
+    not_sent: int | None
     invalid: int | None
     rate: float | None
     figures: Mapping[str, Any]
+    silent: bool
 
     @property
     def name(self) -> str:
         """Which attempt of which task it is, for people."""
-        mapped = "" if self.progress.map_index < 0 else f" [{self.progress.map_index}]"
-        return f"Attempt {self.try_number} of task {self.progress.task_id}{mapped}"
+        mapped = "" if self.map_index < 0 else f" [{self.map_index}]"
+        return f"Attempt {self.try_number} of task {self.task_id}{mapped}"
 
     @property
     def remaining(self) -> int:
@@ -62,9 +71,9 @@ class Campaign:
     attempts: Sequence[Attempt] = field(repr=False)
 
     @property
-    def latest(self) -> AttemptProgress:
+    def latest(self) -> Attempt:
         """The attempt that sent last."""
-        return self.attempts[0].progress
+        return self.attempts[0]
 
     @property
     def total(self) -> int | None:
@@ -80,7 +89,7 @@ class Campaign:
     @property
     def not_sent(self) -> int | None:
         """Rows that were left unsent, and that the next attempt sends; None if a task has not reported it."""
-        return _sum(each.progress.not_sent for each in self.attempts)
+        return _sum(each.not_sent for each in self.attempts)
 
     @property
     def invalid(self) -> int | None:
@@ -88,14 +97,36 @@ class Campaign:
         return _sum(each.invalid for each in self.attempts)
 
     @property
+    def still_to_do(self) -> int:
+        """Rows that attempts at work will still reach, or that a process did not reach before it ended."""
+        unfinished = [each for each in self.attempts if each.state not in (AttemptState.ENDED, AttemptState.FAILED)]
+        return max(0, sum(each.remaining for each in unfinished) - self.counts.under_way)
+
+    @property
     def rate(self) -> float | None:
         """Messages a second of all running tasks together; if none runs, of the last one. None means not known."""
-        now = [
-            each.rate or 0.0
-            for each in self.attempts
-            if each.progress.state == AttemptState.SENDING and not each.silent
+        running = [each for each in self.attempts if each.state == AttemptState.SENDING and not each.silent]
+        return sum(each.rate or 0.0 for each in running) if running else self.latest.rate
+
+    @property
+    def outcomes(self) -> list[tuple[str, int]]:
+        """Messages and rows by outcome, as many as there are; those that were accepted in any case."""
+        counts = self.counts
+        lines = [
+            ("Accepted", counts.accepted),
+            ("Under way", counts.under_way),
+            ("Unknown", counts.unknown),
+            ("Still to do", self.still_to_do),
+            ("Left out by the service", counts.left_out),
+            ("Not sent", self.not_sent or 0),
+            ("Invalid", self.invalid or 0),
+            ("Suppressed", self._figure("suppressed")),
+            ("Duplicate", self._figure("duplicate")),
         ]
-        return sum(now) if now else self.attempts[0].rate
+        return [(name, count) for name, count in lines if count or name == "Accepted"]
+
+    def _figure(self, name: str) -> int:
+        return sum(each.figures.get(name) or 0 for each in self.attempts)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -12,23 +12,19 @@ if TYPE_CHECKING:
     from airflow_provider_sms.monitoring.models import Attempt, Campaign
 
 
-def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
-    """Return why a campaign is in its state, and what to do about it.
-
-    :param unknown: the sentence about its unknown messages; empty where there are none.
-    """
+def reasons(campaign: Campaign, now: float) -> list[str]:
+    """Return why a campaign is in its state, and what to do about it, but for its unknown requests."""
     sentences = [_waiting(each) for each in campaign.attempts]
     if campaign.state == status.PAUSED:
         sentences.append("It is paused: nothing is sent before a person resumes it.")
-    sentences.append(unknown)
     for each in campaign.attempts:
         if each.silent:
             missed = f" {counted(each.remaining, 'row')} may not have been reached." if each.remaining else ""
             sentences.append(
-                f"{each.name} has reported nothing for {duration(now - each.progress.updated_at)}, and has probably "
+                f"{each.name} has reported nothing for {duration(now - each.updated_at)}, and has probably "
                 f"ended.{missed} If Airflow does not retry it, clear the task."
             )
-        elif each.progress.state == AttemptState.FAILED:
+        elif each.state == AttemptState.FAILED:
             sentences.append(f"{each.name} failed. Its log says why; then clear the task.")
     if campaign.state != status.ATTENTION:
         return [each for each in sentences if each]
@@ -47,7 +43,7 @@ def reasons(campaign: Campaign, now: float, unknown: str = "") -> list[str]:
 
 
 def _waiting(attempt: Attempt) -> str:
-    state, figures = attempt.progress.state, attempt.figures
+    state, figures = attempt.state, attempt.figures
     if state == AttemptState.WAITING_FOR_CREDIT:
         return f"{attempt.name} waits until the balance is {money(figures.get('balance_needed'))}."
     if state == AttemptState.WAITING_FOR_HOURS:

@@ -25,15 +25,7 @@ def render_page(request: Request, template: str, status_code: int = 200, **value
     :param values: variables of the template.
     """
     root = root_path(request)
-    html = (
-        _environment()
-        .get_template(template)
-        .render(
-            root=root,
-            airflow=root.removesuffix(PREFIX),
-            **values,
-        )
-    )
+    html = _environment().get_template(template).render(root=root, airflow=root.removesuffix(PREFIX), **values)
     # A ledger may hold half an emoji, which UTF-8 cannot encode.
     return HTMLResponse(html.encode("utf-8", "replace"), status_code)
 
@@ -47,8 +39,8 @@ def render_error(request: Request, error: str, status_code: int) -> Response:
     """Return an error: as a page for a browser, as JSON for a script."""
     if "text/html" in request.headers.get("accept", ""):
         # A visitor without an Airflow login gets neither styles nor scripts.
-        template = "sign_in.html" if status_code == HTTPStatus.UNAUTHORIZED else "error.html"
-        return render_page(request, template, status_code, error=error)
+        known = status_code != HTTPStatus.UNAUTHORIZED
+        return render_page(request, "error.html", status_code, error=error, known=known)
     return JSONResponse({"detail": error}, status_code)
 
 
@@ -69,7 +61,6 @@ def _environment() -> Environment:
         quote=lambda text: quote(str(text), safe=""),
     )
     environment.globals.update(
-        at_least=formatting.at_least,
         counted=formatting.counted,
         percent=formatting.percent,
         verdict_words=verdict_words,

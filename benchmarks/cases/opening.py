@@ -32,8 +32,6 @@ def _of_store(bench: Bench, store: str) -> list[Figure]:
     large = f"/campaigns/{large_campaign(bench.sizes.campaigns)}"
     addresses = {
         f"list of {bench.sizes.campaigns:,} campaigns": "/",
-        "  those that need attention": "/?state=needs+attention",
-        "  one that does not exist": "/#name=nothing%20of%20that%20name",
         f"campaign of {bench.sizes.rows:,} messages": large,
     }
     with running_pages(bench.airflows, bench.full_ledgers[store]) as served:

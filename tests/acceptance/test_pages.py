@@ -129,12 +129,10 @@ def test_a_send_is_followed_paused_resumed_and_complete(look, browser, site):
     page = look("ed")
     browser.expect(row(frame(page), "spring sale").locator(".state")).to_have_text("sending")
     inside = opened(page, "spring sale")
-    accepted = inside.locator(".tiles div", has_text="Accepted").locator("dd")
+    accepted = inside.locator("dl div", has_text="Accepted").locator("dd")
     before = int(accepted.inner_text().replace(",", ""))
     browser.expect(accepted).not_to_have_text(f"{before:,}")
     inside.get_by_role("button", name="Pause").click()
-    says = inside.locator("#confirm-text")
-    browser.expect(says).to_have_text(re.compile(r"^\d+ people are left, and wait until somebody resumes the campaign"))
     inside.get_by_role("button", name="Cancel").click()
     browser.expect(inside.locator("header .state")).to_have_text("sending")
     inside.get_by_role("button", name="Pause").click()
@@ -150,7 +148,7 @@ def test_a_send_is_followed_paused_resumed_and_complete(look, browser, site):
     texted = spring_texts(service)
     assert (len(texted), len(set(texted))) == (SENT, SENT)
     browser.expect(inside.locator("header .state")).to_have_text("complete")
-    browser.expect(inside.locator("#outcomes")).to_contain_text(re.compile(r"accepted\s*600"))
+    browser.expect(accepted).to_have_text("600")
     assert events(audited(site), owner="ed") == ["sms.pause", "sms.resume"]
 
 
@@ -167,13 +165,15 @@ def test_unknown_requests_are_said_on_the_page_and_the_task_goes_on(look, browse
     unknown = inside.locator("#unknown tbody tr")
     browser.expect(unknown).to_have_count(2)
     unknown.nth(0).get_by_role("button", name="Was sent").click()
-    browser.expect(inside.locator("#confirm-text")).to_contain_text("50 people count as texted")
+    browser.expect(inside.locator("#confirm-text")).to_contain_text("never texts 50 people again")
     inside.get_by_role("button", name="Yes").click()
     browser.expect(unknown).to_have_count(1)
     unknown.nth(0).get_by_role("button", name="Was not sent").click()
-    browser.expect(inside.locator("#confirm-text")).to_contain_text("50 people are texted by the next attempt")
+    browser.expect(inside.locator("#confirm-text")).to_contain_text("The next attempt texts 50 people")
     inside.get_by_role("button", name="Yes").click()
-    browser.expect(inside.locator("#message")).to_contain_text("50 people. Now clear the task")
+    browser.expect(inside.locator("#message")).to_contain_text(
+        f"50 people. Now clear what has failed: task {TASK} of DAG reminders"
+    )
     browser.expect(unknown).to_have_count(0)
     assert events(audited(site), owner="ed").count("sms.resolve") == 2
     site.airflow.clear("reminders", RUN)
@@ -201,7 +201,7 @@ def test_hostile_names_are_shown_and_not_executed(look, browser):
     """A campaign's name is the user's, and a reason's the service's: neither is a script."""
     page = look("ed")
     inside = opened(page, HOSTILE)
-    browser.expect(inside.locator("#outcomes table")).to_be_visible()
+    browser.expect(inside.locator("#attempts table")).to_be_visible()
     assert inside.locator("img, script:not([src])").count() == 0
     assert "pwned" not in page.evaluate("[document.title, frames[0].document.title].join()").replace(HOSTILE, "")
 
@@ -217,43 +217,12 @@ def test_commands_are_in_airflows_audit_log(site):
     assert "840000003" not in json.dumps(rows)
 
 
-def test_the_list_is_searched_by_name(look, browser, site):
-    """The name survives a reload and comes back with the browser's button; it is in no log of the web server."""
-    page = look("vic")
-    inside = frame(page)
-    name, rows = inside.get_by_label("Name"), inside.locator("table.campaigns tbody tr")
-    browser.expect(row(inside, HOSTILE)).to_be_visible()
-    page.wait_for_function("frames[0].document.readyState === 'complete'")  # its script has run
-    for word, found in (("OVERDUE acc", 1), ("Zanele & Söns", 0)):
-        name.fill(word)
-        inside.get_by_role("button", name="Show").click()
-        browser.expect(rows).to_have_count(found)
-    browser.expect(inside.locator("#list")).to_contain_text("No campaign has this name and state")
-    page.evaluate("frames[0].location.reload()")
-    browser.expect(inside.locator("#list")).to_contain_text("No campaign has this name and state")
-    browser.expect(name).to_have_value("Zanele & Söns")
-    page.evaluate("frames[0].history.back()")
-    browser.expect(rows).to_have_count(1)
-    browser.expect(name).to_have_value("OVERDUE acc")
-    inside.get_by_label("State").select_option("waiting for credit")
-    inside.get_by_role("button", name="Show").click()
-    page.wait_for_function("frames[0].location.search === '?state=waiting+for+credit'")
-    browser.expect(rows).to_have_count(1)
-    name.fill("Zanele")
-    inside.get_by_role("button", name="Show").click()
-    inside.get_by_role("link", name="Show all").click()
-    browser.expect(row(inside, HOSTILE)).to_be_visible()
-    log = site.airflow.home / "standalone-0.out"
-    until(lambda: "state=waiting" in log.read_text(errors="replace"), seconds=RUN_SECONDS, what="the search is logged")
-    assert "Zanele" not in log.read_text(errors="replace")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_readable_in_every_light_and_on_every_screen(look, browser, scheme):
     """Light and dark follow the reader's system, and nothing is wider than the screen but tables that scroll."""
     page = look("vic", color_scheme=scheme)
     inside = frame(page)
-    browser.expect(inside.locator("table.campaigns")).to_be_visible()
+    browser.expect(inside.locator("#list table")).to_be_visible()
     dark = page.evaluate("frames[0].document.documentElement.dataset.theme")
     assert dark == scheme
     for name in ("reminders", "overdue accounts"):

@@ -18,9 +18,6 @@ def test_a_later_attempt_or_run_replaces_earlier_ones(store, ledger):
     tell(store, "other", try_number=3, state="failed", run_id="r2", map_index=0)
     tell(store, task_id="other", run_id="r1")
     _, campaign = listed(ledger)
-    told = [
-        (each.progress.task_id, each.progress.run_id, each.progress.map_index, each.try_number, each.progress.state)
-        for each in campaign.attempts
-    ]
+    told = [(each.task_id, each.run_id, each.map_index, each.try_number, each.state) for each in campaign.attempts]
     assert told == [("other", "r1", -1, 1, "ended"), ("t", "r2", 0, 2, "ended"), ("t", "r2", 1, 1, "failed")]
     assert find_campaign(ledger, campaign.id).attempts == campaign.attempts

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from support.reported import campaign
 from support.told import tell
 
 from airflow_provider_sms.monitoring.campaigns import list_campaigns
@@ -13,11 +14,11 @@ def test_several_tasks_of_a_campaign_are_counted_together(store, ledger):
     """Mapped copies share a campaign; one that has not counted its rows yet leaves the sum unknown."""
     for index in range(3):
         tell(store, map_index=index, note={"total": 10, "done": 5, "rate": 2.0})
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.total, campaign.done, campaign.rate) == (30, 15, 2.0)
+    (found,) = listed(ledger).campaigns
+    assert (found.total, found.done, found.rate) == (30, 15, 2.0)
     tell(store, map_index=3, state="checking")
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.total, campaign.done) == (None, None)
+    (found,) = listed(ledger).campaigns
+    assert (found.total, found.done) == (None, None)
 
 
 def test_the_rate_is_that_of_running_attempts(store, ledger):
@@ -25,5 +26,23 @@ def test_the_rate_is_that_of_running_attempts(store, ledger):
     for index, state in enumerate(("ended", "sending", "sending")):
         tell(store, "a", map_index=index, state=state, note={"rate": 40.0})
         tell(store, "b", map_index=index, note={"rate": 30.0})
-    rates = {campaign.name: campaign.rate for campaign in listed(ledger).campaigns}
+    rates = {each.name: each.rate for each in listed(ledger).campaigns}
     assert rates == {"a": 80.0, "b": 30.0}
+
+
+def test_the_outcomes_count_what_the_service_left_out():
+    """Apart from what is accepted and what is still to do."""
+    found = campaign("complete", counts=(3, 0, 0, 3, 3, 2), total=5, done=5, suppressed=4, duplicate=0)
+    assert found.outcomes == [("Accepted", 3), ("Left out by the service", 2), ("Suppressed", 4)]
+
+
+def test_the_outcomes_count_what_a_dead_process_did_not_reach():
+    """An attempt that was killed reports no more; how many rows it left is known all the same."""
+    found = campaign("needs attention", "sending", counts=(50,), ago=1000, silent=True, total=100, done=50)
+    assert found.outcomes == [("Accepted", 50), ("Still to do", 50)]
+
+
+def test_rows_that_a_failed_attempt_left_unsent_are_counted_once():
+    """They are not sent, and not still to do."""
+    found = campaign("needs attention", "failed", counts=(50,), total=100, done=50, not_sent=50)
+    assert found.outcomes == [("Accepted", 50), ("Not sent", 50)]

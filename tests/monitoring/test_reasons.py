@@ -46,12 +46,3 @@ def test_messages_that_are_to_be_sent_again_are_a_reason_to_clear_the_task():
     """Nobody has to find out what became of them."""
     (reason,) = reasons(campaign("needs attention", counts=(1, 2, 0, 0, 0, 0, 1, 2)), NOW)
     assert reason == "2 messages may have been sent. Clear the task: its next attempt sends them again."
-
-
-def test_what_to_do_about_unknown_messages_comes_after_the_waits_and_before_the_failures():
-    """A page says where on it, a command with which other command."""
-    found = campaign("needs attention", "failed", counts=(0, 3))
-    assert reasons(found, NOW, unknown="Close them.") == [
-        "Close them.",
-        "Attempt 1 of task t [2] failed. Its log says why; then clear the task.",
-    ]

@@ -5,7 +5,7 @@ from support.plugins import Person
 from support.told import tell
 
 ACTS = ("/campaigns/1/pause", "/campaigns/1/resume", "/campaigns/1/resolve")
-BODY = {"requests": [1], "outcome": "accepted", "people": 1}
+BODY = {"request": 1, "outcome": "accepted"}
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from airflow_provider_sms.ledger.campaigns import require_campaign
 from airflow_provider_sms.monitoring.counts import Counts, counts_of
 from airflow_provider_sms.monitoring.models import Attempt, Campaign
-from airflow_provider_sms.monitoring.status import AttemptProgress
 
 NOW = 10_000.0
 
@@ -29,8 +28,9 @@ def campaign(
     :param ago: seconds since then.
     :param figures: that it reported.
     """
-    progress = AttemptProgress(1, dag_id, "t", "r", 2, reports, NOW - ago, not_sent)
-    attempt = Attempt(progress, silent, 1, total, done, 0, None, figures)
+    attempt = Attempt(
+        1, dag_id, "t", "r", 2, 1, reports, NOW - ago, total, done, not_sent, 0, None, figures, silent=silent
+    )
     return Campaign(1, "spring", NOW, state, Counts(*counts), [attempt])
 
 

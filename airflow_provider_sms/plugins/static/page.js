@@ -1,7 +1,9 @@
 "use strict";
 (() => {
-  const message = document.getElementById("message");
+  const REFRESH_SECONDS = 10;
   const STALE = "This page is no longer up to date";
+  const message = document.getElementById("message");
+  const dialog = document.getElementById("confirm");
 
   const say = (text, bad = false) => {
     message.textContent = text;
@@ -20,79 +22,32 @@
     outside.remove();
   });
 
-  // The name that the list is searched for is behind the #, which no browser sends, and goes to Airflow in a header:
-  // addresses are in the logs of web servers and proxies.
-  const filter = document.getElementById("filter");
-  const nameWanted = () => (filter && new URLSearchParams(location.hash.slice(1)).get("name")) ?? "";
-
-  // The page is fetched again, and only the sections that have changed are replaced.
+  // The page is fetched again, and only the parts that have changed are replaced. A button that has the focus keeps it.
   const refresh = async () => {
-    const [asked, name] = [location.href, nameWanted()];
-    const headers = { Accept: "text/html", ...(name && { "X-SMS-Name": encodeURIComponent(name) }) };
-    const response = await fetch(asked, { headers });
+    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (!response.ok) throw new Error(`Airflow responded with status ${response.status}`);
-    if (location.href !== asked) return; // the list is searched for something else by now
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    const focused = document.activeElement.id;
     for (const part of fresh.querySelectorAll("[data-swap]")) {
       const old = document.getElementById(part.id);
-      if (!old || old.dataset.html === part.innerHTML) continue;
-      const html = part.innerHTML;
-      // A button that has the focus keeps it.
-      const chosen = old.contains(document.activeElement) ? document.activeElement.dataset : null;
-      old.replaceChildren(...document.adoptNode(part).childNodes);
-      old.dataset.html = html;
-      if (chosen?.action) {
-        const same = [...old.querySelectorAll("button[data-action]")].find((button) =>
-          ["action", "outcome", "requests"].every((name) => button.dataset[name] === chosen[name]));
-        same?.focus();
+      if (old.innerHTML !== part.innerHTML) old.replaceChildren(...document.adoptNode(part).childNodes);
+    }
+    if (focused) document.getElementById(focused)?.focus();
+  };
+
+  // The next refresh is waited for after the last one has ended: a page that takes long asks less often.
+  const follow = () => setTimeout(async () => {
+    try {
+      if (!document.hidden && !dialog?.open) {
+        await refresh();
+        if (message.textContent.startsWith(STALE)) say("");
       }
-    }
-    document.body.dataset.live = fresh.body.dataset.live ?? "";
-  };
-
-  // A page that takes long asks less often: refreshes take a twentieth of the time at most.
-  const SHARE = 20;
-  let took = 0;
-  let waited = 0;
-  const search = async () => {
-    document.getElementById("name").value = nameWanted();
-    filter.elements.state.value = new URLSearchParams(location.search).get("state") ?? "";
-    try {
-      await refresh();
     } catch (error) {
       say(`${STALE}: ${error.message}`, true);
     }
-  };
-  if (filter) {
-    filter.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const [state, name] = [filter.elements.state.value, document.getElementById("name").value.trim()];
-      const address = new URL(filter.action);
-      if (state) address.searchParams.set("state", state);
-      if (name) address.hash = `name=${encodeURIComponent(name)}`;
-      history.pushState(null, "", address);
-      search();
-    });
-    addEventListener("popstate", search);
-    if (nameWanted()) search();
-  }
-
-  setInterval(async () => {
-    const seconds = Number(document.body.dataset.live) && Math.max(Number(document.body.dataset.live), SHARE * took);
-    if (!seconds || document.hidden || document.querySelector("dialog[open]")) return;
-    waited += 1;
-    if (waited < seconds) return;
-    waited = -Infinity; // until this refresh has ended
-    const began = performance.now();
-    try {
-      await refresh();
-      if (message.textContent.startsWith(STALE)) say("");
-    } catch (error) {
-      say(`${STALE}: ${error.message}`, true);
-    }
-    took = (performance.now() - began) / 1000;
-    waited = 0;
-  }, 1000);
+    follow();
+  }, REFRESH_SECONDS * 1000);
+  if (document.querySelector("[data-swap]")) follow();
 
   const send = async (address, body) => {
     const response = await fetch(address, {
@@ -100,20 +55,13 @@
       headers: { "Content-Type": "application/json", "X-SMS-Page": "1" },
       body: JSON.stringify(body),
     });
-    const text = await response.text();
-    if (response.ok) return text;
-    let reason = `Airflow responded with status ${response.status}`;
-    try {
-      const { detail } = JSON.parse(text);
-      if (typeof detail === "string") reason = detail;
-    } catch {
-      // Not a response of this application: the status is all that is known.
-    }
-    throw new Error(reason);
+    // Not JSON if it is no response of this application: then the status is all that is known.
+    const said = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Error(said.detail ?? `Airflow responded with status ${response.status}`);
+    return said.message;
   };
 
   const confirmed = (title, text) => new Promise((resolve) => {
-    const dialog = document.getElementById("confirm");
     document.getElementById("confirm-title").textContent = title;
     document.getElementById("confirm-text").textContent = text;
     dialog.returnValue = "no";
@@ -124,12 +72,11 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-action]");
     if (!button) return;
-    const { action, title, text, outcome, requests, people } = button.dataset;
+    const { action, title, text, outcome, request } = button.dataset;
     if (!(await confirmed(title, text))) return;
-    button.blur();
-    const body = action === "resolve" ? { outcome, requests: requests.split(",").map(Number), people: Number(people) } : {};
+    const body = action === "resolve" ? { outcome, request: Number(request) } : {};
     try {
-      say(JSON.parse(await send(`${document.body.dataset.campaign}/${action}`, body)).message);
+      say(await send(`${document.body.dataset.campaign}/${action}`, body));
     } catch (error) {
       say(error.message, true);
     }

@@ -1,18 +1,10 @@
-// Light or dark as Airflow is, if this page is shown inside Airflow; otherwise as the system is.
+// Light or dark as Airflow is, if this page is shown inside Airflow, the only site that may; otherwise as the system is.
 "use strict";
-(() => {
-  const mine = document.documentElement;
-  let theirs = null;
-  try {
-    if (window.parent !== window) theirs = window.parent.document.documentElement;
-  } catch {
-    // Shown inside another site, which does not decide.
-  }
-  if (theirs === null) return;
+if (window.parent !== window) {
+  const airflow = window.parent.document.documentElement;
   const follow = () => {
-    const dark = theirs.classList.contains("dark") || theirs.dataset.theme === "dark" || theirs.style.colorScheme === "dark";
-    mine.dataset.theme = dark ? "dark" : "light";
+    document.documentElement.dataset.theme = airflow.classList.contains("dark") ? "dark" : "light";
   };
   follow();
-  new MutationObserver(follow).observe(theirs, { attributes: true, attributeFilter: ["class", "data-theme", "style"] });
-})();
+  new MutationObserver(follow).observe(airflow, { attributes: true, attributeFilter: ["class"] });
+}

@@ -135,16 +135,16 @@ def pictures(site: CampaignSite) -> list[Shot]:
     task = f"/dags/appointment_reminders/runs/{RUN}/tasks/{TASK}"
     sale = partial(_opened, name="spring sale")
     return [
-        of("campaigns-list", _listed, "light", height=508),
-        of("campaigns-sending", sale, "dark", who="ed", width=1280, height=1165),
+        of("campaigns-list", _listed, "light", height=460),
+        of("campaigns-sending", sale, "dark", who="ed", width=1280, height=620),
         of("campaigns-narrow", sale, "light", who="ed", width=390, height=844, scale=1.5),
         of("campaigns-unknown", _asked, "light", who="ed", height=690),
-        of("campaigns-task", _tab, "dark", path=task, height=760),
+        of("campaigns-task", _tab, "dark", path=task, height=660),
     ]
 
 
 def _listed(page: Any) -> None:
-    page.frame_locator("iframe").locator("table.campaigns tbody tr").nth(3).wait_for()
+    page.frame_locator("iframe").locator("#list tbody tr").nth(3).wait_for()
 
 
 def _opened(page: Any, name: str) -> None:
@@ -162,5 +162,5 @@ def _asked(page: Any) -> None:
 
 def _tab(page: Any) -> None:
     page.get_by_role("link", name="SMS").last.click()
-    page.frame_locator("iframe").locator("#outcomes tbody tr").first.wait_for()
+    page.frame_locator("iframe").locator("#attempts tbody tr").first.wait_for()
     page.mouse.move(0, 0)

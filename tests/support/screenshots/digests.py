@@ -13,7 +13,7 @@ DRAWN = {
     "campaigns": (
         f"{SCRIPTS}/campaigns.py",
         "airflow_provider_sms/monitoring/reasons.py",
-        "airflow_provider_sms/plugins/presenter.py",
+        "airflow_provider_sms/monitoring/models.py",
         "airflow_provider_sms/plugins/templates",
         "airflow_provider_sms/plugins/static",
     ),

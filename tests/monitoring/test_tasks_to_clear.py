@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 from support.sending import claimant
+from support.told import tell
 
 from airflow_provider_sms.ledger.attempts import note_progress, register
-from airflow_provider_sms.monitoring.attempts import failed_on_unknown
+from airflow_provider_sms.ledger.requests import named_requests
+from airflow_provider_sms.monitoring.attempts import tasks_to_clear
 
 
 @pytest.fixture
@@ -18,8 +20,10 @@ def ended(store):
     return ended
 
 
-def test_tasks_that_failed_on_unknown_requests_are_found(store, ended):
+def test_tasks_that_made_requests_or_failed_on_unknown_ones_are_found(store, ended):
     """Of each task instance the last attempt counts; whose requests are unknown does not matter."""
+    (one,) = tell(store, "c", task_id="maker", claims=[(1, "unknown")])
+    (other,) = tell(store, "other", task_id="maker", claims=[(1, "unknown")])
     ended("failed", 3, map_index=0)
     ended("failed", 0, map_index=1)
     ended("ended", 3, map_index=2)
@@ -31,7 +35,10 @@ def test_tasks_that_failed_on_unknown_requests_are_found(store, ended):
     ended("failed", 1, map_index=6, try_number=2)
     ended("failed", 3, map_index=7)
     ended("sending", 3, map_index=7, try_number=2)
-    found = failed_on_unknown(store, ["c"])
-    assert [(who.map_index, who.run_id, who.try_number) for who in found] == [(0, "r", 1), (3, "other", 1), (6, "r", 2)]
-    assert [who.map_index for who in failed_on_unknown(store, ["c", "other"])] == [0, 3, 4, 6]
-    assert failed_on_unknown(store, []) == []
+
+    def found(*requests):
+        return [(task, run, index) for _, task, run, index in tasks_to_clear(store, named_requests(store, requests))]
+
+    maker, failed = ("maker", "r", -1), [("t", "r", 0), ("t", "other", 3), ("t", "r", 6)]
+    assert found(one) == [maker, *failed]
+    assert sorted(found(one, other)) == sorted([maker, *failed, ("t", "r", 4)])

@@ -136,7 +136,7 @@ def pictures(site: CampaignSite) -> list[Shot]:
     sale = partial(_opened, name="spring sale")
     return [
         of("campaigns-list", _listed, "light", height=460),
-        of("campaigns-sending", sale, "dark", who="ed", width=1280, height=620),
+        of("campaigns-sending", sale, "dark", who="ed", width=1280, height=560),
         of("campaigns-narrow", sale, "light", who="ed", width=390, height=844, scale=1.5),
         of("campaigns-unknown", _asked, "light", who="ed", height=690),
         of("campaigns-task", _tab, "dark", path=task, height=660),

@@ -12,7 +12,7 @@ from airflow_provider_sms.ledger.account import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.campaigns import require_campaign
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN, Claimant, RequestState
+from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN, Claimant
 from airflow_provider_sms.ledger.schema import attempt, campaign, message, request, superseded
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -102,22 +102,6 @@ def unknown_requests(store: LedgerBackend, name: str | None = None, who: Claiman
         # The written states are indexed.
         is_unknown = and_(request.c.state.in_((CLAIMED, UNKNOWN)), state_at(now) == UNKNOWN)
         return _rows(connection, _select(and_(which, made_by, is_unknown), now).order_by(request.c.id))
-
-
-def newest_requests(
-    store: LedgerBackend, campaign_id: int, *, before: int | None = None, state: str | None = None, limit: int = 50
-) -> list[RequestRow]:
-    """Return requests of a campaign, newest first."""
-    with store.read() as connection:
-        now = store.clock()
-        of_campaign = and_(request.c.campaign_id == campaign_id, true() if before is None else request.c.id < before)
-        # One query for each written state: the index holds the requests of one state in order, and SQLite would sort
-        # all of a query for several.
-        found: list[RequestRow] = []
-        for written in RequestState:
-            which = and_(of_campaign, request.c.state == written, true() if state is None else state_at(now) == state)
-            found += _rows(connection, _select(which, now).order_by(request.c.id.desc()).limit(limit))
-    return sorted(found, key=lambda row: -row.request_id)[:limit]
 
 
 def named_requests(store: LedgerBackend, ids: Collection[int]) -> list[RequestRow]:

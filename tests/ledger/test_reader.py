@@ -11,7 +11,7 @@ from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger import sqlite
-from airflow_provider_sms.ledger.requests import newest_requests, unknown_requests
+from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
 
@@ -55,12 +55,12 @@ def test_a_reader_waits_for_no_writer_and_keeps_none_waiting(store, ledger):
 def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
     """A request under way does not become unknown on a page because the machine's clock was set."""
     ledger = open_reader() if opened == "before" else None
-    tell(store, claims=[(1, "claimed")])
+    ids = tell(store, claims=[(1, "claimed")])
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600)
     ledger = ledger or open_reader()
     assert unknown_requests(ledger, "spring") == []
-    assert [line.state for line in newest_requests(ledger, 1)] == ["claimed"]
+    assert [line.state for line in named_requests(ledger, ids)] == ["claimed"]
     with ledger.read():
         assert ledger.clock() == pytest.approx(store.clock(), abs=60)
 

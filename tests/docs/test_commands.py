@@ -19,7 +19,7 @@ def _called(pattern):
     """Return the commands that pages show in shell blocks, or tell to run in tables, each once."""
     shown = "\n".join(block.code for page in PAGES for block in blocks(page) if block.language in ("sh", "text"))
     lines = re.findall(rf"^(?:\$ )?({pattern} [^|#\n]+)", shown.replace("\\\n", ""), re.MULTILINE)
-    rows = re.findall(r"^\| .*$", (ROOT / "docs" / "what-to-do.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| .*$", (ROOT / "docs" / "failures.md").read_text(), re.MULTILINE)
     return sorted(
         {each.strip() for each in lines} | {each for row in rows for each in re.findall(rf"`({pattern} [^`]+)`", row)}
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from airflow_provider_sms.sending import outcomes
 
-PAGE = Path(__file__).parents[2] / "docs" / "delivery-guarantees.md"
+PAGE = Path(__file__).parents[2] / "docs" / "failures.md"
 HEADING = "## What becomes of a request\n"
 
 

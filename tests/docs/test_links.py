@@ -32,7 +32,7 @@ def test_the_tests_that_a_page_names_exist(page):
     ("page", "head", "told"),
     [
         ("security.md", "Asset", r"`tests/"),
-        ("delivery-guarantees.md", "We assume", r"`tests/|(?i:not tested)|part \*|every test"),
+        ("proof.md", "We assume", r"`tests/|(?i:not tested)|part \*|every test"),
     ],
 )
 def test_each_row_names_its_tests(page, head, told):

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from support.pages import ROOT
 
-PAGE = ROOT / "docs" / "what-to-do.md"
+PAGE = ROOT / "docs" / "failures.md"
 ANY = "\0"
 """In place of a value that an error holds."""
 OF_AIRFLOW = "Process terminated by signal"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
-from contextlib import redirect_stdout, suppress
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,12 @@ from typing import TYPE_CHECKING
 _home = tempfile.TemporaryDirectory(prefix="airflow-provider-sms-docs-")
 os.environ["AIRFLOW_HOME"] = _home.name
 
-from airflow_provider_sms import __version__  # noqa: E402  # Airflow's environment comes first
-from airflow_provider_sms.cli.definitions import get_cli_commands  # noqa: E402
-from airflow_provider_sms.cli.main import PROGRAM, main  # noqa: E402
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from reference import PAGES  # noqa: E402  # Airflow's environment comes first
+
+from airflow_provider_sms import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -34,26 +36,14 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 
-COMMANDS = Path(__file__).with_name("commands.md")
-
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_logo = html_favicon = "integration-logos/sms.svg"
 html_copy_source = html_show_sourcelink = html_show_copyright = False
 
 
-def write_commands(_app: Sphinx) -> None:
-    """Write the reference of the commands, a page that only the site has: what each prints with ``--help``."""
-    (group,) = get_cli_commands()
-    sections = ["# Command reference\n"]
-    for command in group.subcommands:
-        with redirect_stdout(StringIO()) as printed, suppress(SystemExit):
-            main([command.name, "--help"])
-        sections.append(f"## {PROGRAM} {command.name}\n\n```text\n{printed.getvalue()}```\n")
-    COMMANDS.write_text("\n".join(sections))
-
-
 def setup(app: Sphinx) -> None:
-    """Write the generated page before pages are looked for, and remove it after the build."""
-    app.connect("builder-inited", write_commands)
-    app.connect("build-finished", lambda *_: COMMANDS.unlink())
+    """Write the generated pages before pages are looked for, and remove them after the build."""
+    paths = {HERE / f"{name}.md": text for name, text in PAGES.items()}
+    app.connect("builder-inited", lambda _: [path.write_text(text()) for path, text in paths.items()])
+    app.connect("build-finished", lambda *_: [path.unlink() for path in paths])

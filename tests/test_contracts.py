@@ -15,10 +15,10 @@ import types
 from contextlib import closing, suppress
 from importlib.metadata import distribution
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from support.airflow import run_task
+from support.reference import page as generated
 from support.sending import Clock, claimant
 
 from airflow_provider_sms import exceptions
@@ -42,7 +42,6 @@ from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 PACKAGE = "airflow_provider_sms"
-PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 # Locks: workers of two versions may share a ledger.
 
@@ -425,13 +424,13 @@ def imported(path):
 
 @pytest.mark.parametrize("path", DOCUMENTED)
 def test_the_documented_path_imports(path):
-    """What ``docs/api.md`` names is imported by that path, whatever module defines it."""
+    """What the reference names is imported by that path, whatever module defines it."""
     assert imported(f"{PACKAGE}.{path}") is not None
 
 
 def test_the_reference_names_these_paths():
     """The page of the reference names what is pinned here, and nothing else."""
-    page = PAGE.read_text()
+    page = generated("api")
     found = set(re.findall(rf"auto(?:class|data|function):: {PACKAGE}\.(\S+)", page))
     for module, members in re.findall(rf"automodule:: {PACKAGE}\.(\S+)\n   :members:(.*)", page):
         names = members.replace(",", " ").split() or ERRORS

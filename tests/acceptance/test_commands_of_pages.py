@@ -34,11 +34,11 @@ def ledger_of_campaign(campaign, home):
 
 
 def test_after_a_restore_nobody_is_texted_again(campaign, ledger_of_campaign, home):
-    """A backup after a send, put back by the commands of the page *Deploy*, knows who was texted."""
+    """A backup after a send, put back by the commands of the page *The ledger*, knows who was texted."""
     before, moved = campaign.texts(), home / "ledger-before" / "sms_ledger.db"
-    campaign.type(block("deploy.md", ".backup("), terminal=OPERATIONS)
+    campaign.type(block("ledger.md", ".backup("), terminal=OPERATIONS)
     written = ledger_of_campaign.stat().st_ino
-    campaign.type(block("deploy.md", "ledger-before"), terminal=OPERATIONS)
+    campaign.type(block("ledger.md", "ledger-before"), terminal=OPERATIONS)
     assert (moved.stat().st_ino, ledger_of_campaign.stat().st_mode & 0o777) == (written, 0o600)
     (found,) = counts(campaign.type("airflow dags test remind_customers", terminal=OPERATIONS))[-1:]
     assert (found["accepted"], found["already_sent"]) == ("0", "3")
@@ -66,14 +66,14 @@ def test_after_an_install_airflow_has_the_package(campaign):
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no program sqlite3")
 def test_the_space_of_a_ledger_is_given_back(campaign, ledger_of_campaign):
-    """The command of the page *Ledger command* leaves no free page, and everybody who was texted."""
+    """The command of the page *The ledger* leaves no free page, and everybody who was texted."""
 
     def asked(question):
         with closing(sqlite3.connect(ledger_of_campaign)) as connection:
             return connection.execute(question).fetchall()
 
     everybody = asked("SELECT * FROM sms_message ORDER BY 1, 2")
-    campaign.type(block("ledger-command.md", "VACUUM"), terminal=OPERATIONS)
+    campaign.type(block("ledger.md", "VACUUM"), terminal=OPERATIONS)
     assert asked("PRAGMA freelist_count") == [(0,)]
     assert asked("SELECT * FROM sms_message ORDER BY 1, 2") == everybody
     assert len(everybody) >= 3
@@ -104,8 +104,8 @@ def test_the_adapter_runs_by_its_command(reader, home, send, people, sms_default
 
 @pytest.fixture
 def server(postgres_server):
-    """A PostgreSQL server on which the statements of the page *Deploy* have made a role and a database."""
-    code = block("deploy.md", "-- one role: as superuser\n", "sql")
+    """A PostgreSQL server on which the statements of the page *The ledger* have made a role and a database."""
+    code = block("ledger.md", "-- one role: as superuser\n", "sql")
     engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         for statement in filter(None, map(str.strip, code.split(";"))):
@@ -128,11 +128,11 @@ def test_a_ledger_in_postgresql_is_used_by_argument_and_by_option(campaign, read
     written = written.replace("by_option", "by_argument").replace("campaign=", f"{argument}\n        campaign=")
     (home / place).with_name("by_argument.py").write_text(written)
 
-    install, known, option = block("deploy.md", "'.[postgres]'").splitlines()
+    install, known, option = block("ledger.md", "'.[postgres]'").splitlines()
     reader.type("\n".join([install, known.replace("db.example.com", server.host or server.query["host"])]))
     sent = counts(reader.type("airflow dags test by_argument"))[-1]
     reader.type(option)
-    assert reader.type(block("configuration.md", "get-value")).split()[-1] == "sms_ledger"
+    assert reader.type(block("deploy.md", "get-value sms ledger_conn_id")).split()[-1] == "sms_ledger"
     again = counts(reader.type("airflow dags test by_option"))[-1]
 
     assert (sent["accepted"], again["accepted"], again["already_sent"]) == ("3", "0", "3")

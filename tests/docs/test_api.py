@@ -6,6 +6,7 @@ import re
 
 import pytest
 from support.pages import PAGES, ROOT
+from support.reference import page as generated
 
 from airflow_provider_sms import exceptions
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -76,7 +77,7 @@ IMPORTS = re.compile(rf"^ *from ({PACKAGE}\S*) import (.+)$", re.MULTILINE)
 @pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("dags/*.py"))], ids=lambda page: page.name)
 def test_pages_and_examples_import_what_is_public(page):
     """By the paths of the reference, such as ``SendWindow`` from the module of the operators."""
-    reference = (ROOT / "docs" / "api.md").read_text()
+    reference = generated("api")
     found = IMPORTS.findall(page.read_text())
     named = [f"{module}.{name.strip()}" for module, names in found for name in names.split(",")]
     assert [path for path in named if path not in PUBLIC and path not in reference] == []
@@ -85,7 +86,7 @@ def test_pages_and_examples_import_what_is_public(page):
 @pytest.mark.parametrize("path", PUBLIC)
 def test_the_reference_has_everything_public(path):
     """What may be imported stands on the page of the reference, by itself or with its module."""
-    page = (ROOT / "docs" / "api.md").read_text()
+    page = generated("api")
     module, _, name = path.rpartition(".")
     lists = re.findall(rf"automodule:: {re.escape(module)}\n   :members:(.*)$", page, re.MULTILINE)
     assert path in page or any(not listed.strip() or name in listed.replace(",", " ").split() for listed in lists)

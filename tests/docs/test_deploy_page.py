@@ -1,4 +1,4 @@
-"""The page *Deploy*: its commands and executors, and its SQL on a real server."""
+"""The pages *Deploy* and *The ledger*: their commands and executors, and its SQL on a real server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 from sqlalchemy import event, text
-from support.checkout import PAGE, bash, block, build_wheel
+from support.checkout import LEDGER, PAGE, bash, block, build_wheel
 from support.cluster import _binaries, has_pooler, running_pair, running_pooler, until
 from support.forwarder import Forwarder
 from support.keys import request_of
@@ -30,8 +30,12 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
 from airflow_provider_sms.service.client import SmsClient
 
-TEXT = PAGE.read_text()
-SQL = {each.code.partition("\n")[0].removeprefix("-- "): each.code for each in blocks(PAGE, "sql")}
+TEXT = PAGE.read_text() + LEDGER.read_text()
+SQL = {
+    each.code.partition("\n")[0].removeprefix("-- "): each.code
+    for page in (PAGE, LEDGER)
+    for each in blocks(page, "sql")
+}
 ONE_ROLE = "one role: as superuser"
 (SCHEMA,) = re.findall(r"`(CREATE SCHEMA [^`]+)`", TEXT)
 (END,) = re.findall(r"`(SELECT to_timestamp[^`]+)`", TEXT)
@@ -306,7 +310,7 @@ def test_the_query_of_standbys(server):
 
 def test_the_connection_of_the_page_leads_to_both_servers_by_tls():
     """The package passes the certificate's check on to PostgreSQL's library."""
-    (fields,) = (json.loads(each.code) for each in blocks(PAGE, "json"))
+    (fields,) = (json.loads(each.code) for each in blocks(LEDGER, "json"))
     connection = SimpleNamespace(**{**fields, "conn_id": "sms_ledger", "port": None})
     url = postgres_url(connection, fields["extra"])
     assert url.host == "db1.example.com,db2.example.com"

@@ -1,4 +1,4 @@
-"""The shell blocks of the page *Deploy*, run in a folder with what a wheel of this project is built of."""
+"""The shell blocks of the pages *Deploy* and *The ledger*, run in a folder that has the sources of a wheel."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from support.pages import ROOT, blocks
 
-PAGE = ROOT / "docs" / "deploy.md"
-SHELL = [block.code for block in blocks(PAGE, "sh")]
+PAGE, LEDGER = (ROOT / "docs" / name for name in ("deploy.md", "ledger.md"))
+SHELL = [block.code for page in (PAGE, LEDGER) for block in blocks(page, "sh")]
 HERE = Path(sys.executable).parent
 """The folder of this environment's commands."""
 
 
 def block(words: str) -> str:
-    """Return the only shell block of the page that contains some words."""
+    """Return the only shell block of the pages that contains some words."""
     (found,) = (code for code in SHELL if words in code)
     return found
 

@@ -14,8 +14,8 @@ TABLES = [
     (BulkSmsOperator, "operators.md", "## BulkSmsOperator", "## GroupSmsOperator"),
     (GroupSmsOperator, "operators.md", "## GroupSmsOperator", "## PurgeLedgerOperator"),
     (PurgeLedgerOperator, "operators.md", "## PurgeLedgerOperator", "## Sources"),
-    (SmsNotifier, "notifier.md", "## Parameters", "## Default text"),
-    (BalanceSensor, "sensor.md", "## Parameters", "## Credit for a table"),
+    (SmsNotifier, "other-classes.md", "## Notifier", "### Default text"),
+    (BalanceSensor, "other-classes.md", "## Sensor", "### Credit for a table"),
 ]
 OF_AIRFLOW = {"deferrable"}
 """Parameters whose default is a setting of Airflow."""

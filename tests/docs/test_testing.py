@@ -9,10 +9,10 @@ from pathlib import Path
 
 from support.pages import ROOT, blocks, dags
 
-PAGE = ROOT / "docs" / "testing.md"
+PAGE = ROOT / "docs" / "sandbox.md"
 TEXT = PAGE.read_text()
 FILES = dict(re.findall(r"`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))
-COMMANDS = [block.code for block in blocks(PAGE, "sh")][-1]
+(COMMANDS,) = (block.code for block in blocks(PAGE, "sh") if "-m pytest" in block.code)
 
 
 def offers():

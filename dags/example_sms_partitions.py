@@ -42,7 +42,7 @@ with DAG(
     tags=["example", "sms"],
     doc_md=__doc__,
 ):
-    # [START howto_operator_bulk_sms_partitions]
+
     @task
     def list_partitions(directory: str) -> list[str]:
         """Return the path of each Parquet file, and of each folder of them."""
@@ -59,6 +59,7 @@ with DAG(
             raise AirflowFailException(f"There is no Parquet file in {directory}")
         return sorted(found)
 
+    # [START howto_operator_bulk_sms_partitions]
     BulkSmsOperator.partial(
         task_id="text_partition",
         message="Hi {first_name}, your statement of R{amount:.2f} is ready at our {city} branch. "

@@ -119,9 +119,7 @@ def test_a_ledger_in_postgresql_is_used_by_argument_and_by_option(campaign, read
     reader.start_sandbox(f"{ACTIVATE}\n{SANDBOX}")
     reader.type(f"{ACTIVATE}\n{SETTINGS}{TABLE}")
     place, code = dag_of(README)
-    (argument,) = re.findall(
-        r'^ *(ledger_conn_id="\w+",)', block("several-tasks.md", "ledger_conn_id", "python"), re.MULTILINE
-    )
+    (argument,) = re.findall(r'^ *(ledger_conn_id="\w+",)', block("scale.md", "ledger_conn_id", "python"), re.MULTILINE)
     sends = re.sub(r"^ *dry_run=True.*\n", "", reader.adapted(code), flags=re.MULTILINE)
     written = sends.replace("remind_customers", "by_option")
     (home / place).with_name("by_option.py").write_text(written)

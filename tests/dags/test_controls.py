@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pendulum
 import pytest
 from support.pages import ROOT, blocks
@@ -30,12 +28,10 @@ def counts(ran):
 
 
 def test_the_plan_on_the_page_is_the_examples(run_controls, sandbox):
-    """The page shows the plan as the log has it and as the XCom holds it, and what is planned is what happens."""
+    """The page shows the plan as the log has it, and what is planned is what happens."""
     ran = run_controls()
     plan, summary = ran.xcoms[TASK_ID]["plan"], ran.xcoms[TASK_ID]["return_value"]
-    (shown,) = (json.loads(block.code) for block in blocks(PAGE, "json") if '"texts"' in block.code)
     (table,) = (block.code for block in blocks(PAGE, "text") if "] Plan " in block.code)
-    assert shown == {key: value for key, value in plan.items() if key != "markdown"}
     for line in table.splitlines():
         assert line.removeprefix("[info     ] ").strip() in ran.log
     assert ran.state == "success"

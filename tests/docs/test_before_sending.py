@@ -31,13 +31,6 @@ def table(tmp_path):
     return table
 
 
-def test_the_dry_run_sends_nothing_and_a_task_reads_its_plan(run_file, sandbox, table):
-    """The plan of the task that looks is there for another one."""
-    table("people.parquet", 40)
-    ran = run_file(dag("what_would_it_cost"))
-    assert (ran.state, ran.xcoms["estimate"]["not_sent"], sandbox.state.accepted) == ("success", 40, [])
-
-
 @pytest.mark.parametrize(
     ("names", "state", "sent"), [("Name", "success", 3), ("N\N{RIGHT SINGLE QUOTATION MARK}" * 40, "failed", 0)]
 )

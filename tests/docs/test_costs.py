@@ -12,16 +12,17 @@ from support.planning import planned
 from airflow_provider_sms.messages import parts
 from airflow_provider_sms.messages.parts import count_parts
 
-PAGE = ROOT / "docs" / "costs.md"
-TEXT = PAGE.read_text()
+PAGE, TEXTS = (ROOT / "docs" / name for name in ("before-sending.md", "texts.md"))
 (SENTENCE,) = (block.code.strip() for block in blocks(PAGE, "text") if "{first_name}" in block.code)
-(PLAN,) = (block.code for block in blocks(PAGE, "text") if "SMS parts" in block.code)
-(OPERATOR,) = (block.code for block in blocks(PAGE, "python"))
+(PLAN,) = (block.code for block in blocks(PAGE, "text") if "messages in 10 requests" in block.code)
+(PRICES,) = re.findall(r"^A thousand customers, with `cost_per_part=(\{.*\})`", PAGE.read_text(), re.MULTILINE)
+PRICES = eval(PRICES)
 
 
-def cells(section, columns):
+def cells(page, section, columns):
     """Return the rows of the tables of a section that have so many columns, each as its cells, without header."""
-    part = TEXT[TEXT.index(f"\n## {section}\n") + 1 :]
+    text = page.read_text()
+    part = text[text.index(f"\n## {section}\n") + 1 :]
     part = part.partition("\n## ")[0]
     lines = [line for line in part.splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -44,7 +45,7 @@ class Group:
         return [{"destination": f"{self.prefix}{n:07}", "first_name": self.name} for n in range(self.count)]
 
 
-_, *GROUPS, TOTAL = cells("An example", 7)
+_, *GROUPS, TOTAL = cells(PAGE, "Cost", 7)
 GROUPS = [Group(row) for row in GROUPS]
 
 
@@ -55,12 +56,12 @@ def customers():
 
 def test_the_sizes_of_parts_are_those_of_the_code():
     """The table of encodings has the constants that the package counts with."""
-    _, gsm, ucs2 = cells("SMS parts", 4)[:3]
+    _, gsm, ucs2 = cells(TEXTS, "SMS parts", 4)[:3]
     assert [gsm[0], *map(int, gsm[2:])] == ["GSM-7", parts.SEPTETS_SINGLE, parts.SEPTETS_PART]
     assert [ucs2[0], *map(int, ucs2[2:])] == ["UCS-2", parts.UNITS_SINGLE, parts.UNITS_PART]
 
 
-@pytest.mark.parametrize("row", cells("SMS parts", 4)[4:], ids=lambda row: row[0])
+@pytest.mark.parametrize("row", cells(TEXTS, "SMS parts", 4)[4:], ids=lambda row: row[0])
 def test_each_text_takes_the_parts_of_the_page(row):
     """Characters, encoding and parts of each text are those that the package counts."""
     shown, characters, name, count = row
@@ -83,24 +84,20 @@ def test_each_row_of_the_sum_is_what_the_package_counts(group):
     assert (encoding(text), count_parts(text)) == (group.encoding, group.parts)
 
 
-def test_the_plan_of_the_page_is_the_plan_of_its_operator():
+def test_the_plan_of_the_page_is_that_of_its_customers():
     """The plan that the page shows has the lines, and the sum, of the table."""
-    arguments = eval(OPERATOR, {"BulkSmsOperator": dict})
-    assert arguments["message"] == SENTENCE
     table = customers()
     table["text"] = [SENTENCE.format(first_name=name) for name in table["first_name"]]
-    plan = planned(table, cost_per_part=arguments["cost_per_part"])
+    plan = planned(table, cost_per_part=PRICES)
     made = [line.strip() for line in plan.table().splitlines()]
     assert [line for line in PLAN.splitlines() if line.strip() not in made] == []
     assert (plan.to_send, plan.estimate.parts, plan.estimate.cost) == (bold(TOTAL[0]), bold(TOTAL[4]), bold(TOTAL[6]))
-    assert plan.estimate.cost <= arguments["limits"]["max_cost"]
 
 
 def test_the_sandbox_charges_the_sum(send, sandbox, tmp_path):
-    """The page's operator is charged what the page says, and what its plan said."""
-    arguments = eval(OPERATOR, {"BulkSmsOperator": dict})
+    """A send of the page's text is charged what the page says, and what its plan said."""
     path = tmp_path / "customers.parquet"
     customers().to_parquet(path)
-    ran = send(str(path), **{key: value for key, value in arguments.items() if key not in ("task_id", "source")})
+    ran = send(str(path), SENTENCE, cost_per_part=PRICES)
     assert (ran.state, ran.summary["accepted"]) == ("success", bold(TOTAL[0]))
     assert (ran.summary["parts"], ran.summary["cost"]) == (bold(TOTAL[4]), bold(TOTAL[6]))

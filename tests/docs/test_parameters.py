@@ -13,7 +13,7 @@ from airflow_provider_sms.sensors.balance import BalanceSensor
 TABLES = [
     (BulkSmsOperator, "operators.md", "## BulkSmsOperator", "## GroupSmsOperator"),
     (GroupSmsOperator, "operators.md", "## GroupSmsOperator", "## PurgeLedgerOperator"),
-    (PurgeLedgerOperator, "operators.md", "## PurgeLedgerOperator", "## Sources"),
+    (PurgeLedgerOperator, "operators.md", "## PurgeLedgerOperator", "## What they return"),
     (SmsNotifier, "other-classes.md", "## Notifier", "### Default text"),
     (BalanceSensor, "other-classes.md", "## Sensor", "### Credit for a table"),
 ]

@@ -122,7 +122,7 @@ def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home
     install, _, connection, _, _, _, _, _, *after = (block.code for block in blocks(QUICKSTART, "sh"))
     standalone, unpause, lose, unknown, close = after
     place, _ = dag_of(QUICKSTART)
-    _, scheduled = (block.code for block in blocks(QUICKSTART) if block.is_dag)
+    _, scheduled, *_ = (block.code for block in blocks(QUICKSTART) if block.is_dag)
     (home / place).write_text(reader.adapted(scheduled))
     printed = reader.start_airflow(standalone)
     (password,) = re.findall(r"Password for user 'admin': (\S+)", printed)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 from support.pages import ROOT, blocks, dags, without_dry_run
 
 PAGE = ROOT / "docs" / "quickstart.md"
-PLANNING, SCHEDULED = dags(PAGE)
+PLANNING, SCHEDULED, LARGE = dags(PAGE)
 FIRST = without_dry_run(PLANNING)
 COMMANDS = "\n".join(block.code for block in blocks(PAGE, "sh"))
 
@@ -67,3 +68,17 @@ def test_a_lost_answer_fails_the_scheduled_dag_once_and_alerts(run_file, sandbox
         ("27820000005", "Hi Lerato, invoice INV-1061 of R75.00 is overdue. Paid already? Thank you."),
         ("27820000099", "remind_customers: text_them failed, see Airflow"),
     ]
+
+
+def test_a_large_table_is_planned_sent_and_reported(run_file, sandbox, tmp_path):
+    """The third DAG leaves out opt-outs and bad numbers, and its report has the outcome of each row."""
+    people = [{"customer_id": n, "mobile": f"082{n:07d}", "first_name": f"Name{n}"} for n in range(1, 301)]
+    people[7]["mobile"] = "none"
+    pd.DataFrame(people).to_parquet(tmp_path / "customers.parquet")
+    pd.DataFrame(people[:4]).to_parquet(tmp_path / "opt-outs.parquet")
+    assert summary(run_file(LARGE))["not_sent"] == 295
+    assert sandbox.state.accepted == []
+    told = summary(run_file(without_dry_run(LARGE)))
+    assert (told["accepted"], told["suppressed"], told["invalid"]) == (295, 4, 1)
+    report = pd.read_parquet(told["report"])
+    assert report["status"].value_counts().to_dict() == {"accepted": 295, "suppressed": 4, "invalid": 1}

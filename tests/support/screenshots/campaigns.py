@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.campaign_site import TASK, CampaignSite, running_site
+from support.campaign_site import CampaignSite, running_site
 from support.screenshots.shots import Shot
 
 if TYPE_CHECKING:
@@ -122,24 +122,20 @@ def pictures(site: CampaignSite) -> list[Shot]:
         scheme: Scheme,
         *,
         who: str = "vic",
-        path: str = "/plugin/sms",
         **how: Any,
     ) -> Shot:
         def prepare(page: Any) -> None:
             site.sign_in(page, who)
-            page.goto(site.url + path)
+            page.goto(f"{site.url}/plugin/sms")
             shown(page)
 
         return Shot(name, site.url + "/", expected=EXPECTED, schemes=(scheme,), prepare=prepare, **how)
 
-    task = f"/dags/appointment_reminders/runs/{RUN}/tasks/{TASK}"
     sale = partial(_opened, name="spring sale")
     return [
         of("campaigns-list", _listed, "light", height=460),
         of("campaigns-sending", sale, "dark", who="ed", width=1280, height=560),
-        of("campaigns-narrow", sale, "light", who="ed", width=390, height=844, scale=1.5),
         of("campaigns-unknown", _asked, "light", who="ed", height=690),
-        of("campaigns-task", _tab, "dark", path=task, height=660),
     ]
 
 
@@ -158,9 +154,3 @@ def _asked(page: Any) -> None:
     _opened(page, "reminders")
     page.frame_locator("iframe").get_by_role("button", name="Was not sent").first.click()
     page.frame_locator("iframe").get_by_role("button", name="Yes").wait_for()
-
-
-def _tab(page: Any) -> None:
-    page.get_by_role("link", name="SMS").last.click()
-    page.frame_locator("iframe").locator("#attempts tbody tr").first.wait_for()
-    page.mouse.move(0, 0)

@@ -1,20 +1,36 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import date
 
 import pandas as pd
 import pytest
-from support.pages import ROOT, blocks, dags
+from support.pages import ROOT, blocks
 
 from airflow_provider_sms.operators.sms import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
 
 PAGE = ROOT / "docs" / "before-sending.md"
+DAG = """
+from airflow.sdk import DAG
+
+from airflow_provider_sms.operators.sms import BulkSmsOperator, Limits
+
+with DAG("page", schedule=None):
+    BulkSmsOperator(task_id="text", default_region="ZA", on_invalid="skip", {arguments})
+"""
 
 
-def dag(dag_id):
-    """Give the page's DAG of that name."""
-    (found,) = (code for code in dags(PAGE) if f'DAG("{dag_id}"' in code)
-    return found
+def shown(name):
+    """Return the page's first block that gives an argument a value."""
+    return next(block.code for block in blocks(PAGE, "python") if block.code.startswith(f"{name} = "))
+
+
+def dag(name, **arguments):
+    """Return a DAG with the page's value of an argument, and with others."""
+    value = shown(name).partition(" = ")[2].partition("  #")[0].strip()
+    told = [f"{other}={value!r}" for other, value in arguments.items()]
+    return DAG.format(arguments=", ".join([f"{name}={value}", *told]))
 
 
 @pytest.fixture
@@ -37,24 +53,25 @@ def table(tmp_path):
 def test_the_limits_stop_a_text_that_is_too_long(run_file, sandbox, table, names, state, sent):
     """What is within the limits goes out, what is beyond does not."""
     table("subscribers.parquet", 3, first_name=[names] * 3)
-    assert (run_file(dag("newsletter")).state, len(sandbox.state.accepted)) == (state, sent)
+    ran = run_file(dag("limits", source="/data/subscribers.parquet", message="Hi {first_name}"))
+    assert (ran.state, len(sandbox.state.accepted)) == (state, sent)
 
 
 def test_whoever_is_on_a_list_or_in_a_report_is_left_out(run_file, sandbox, table):
     """Both kinds of list are read."""
-    table("offers.parquet", 10, offer=["Tea"] * 10)
+    table("offers.parquet", 10)
     table("opt-outs.parquet", 2)
     table("reports/reminders.parquet", 4)
-    ran = run_file(dag("offers_without_opt_outs"))
+    ran = run_file(dag("suppress", source="/data/offers.parquet", message="Tea"))
     assert (ran.xcoms["text"]["accepted"], ran.xcoms["text"]["suppressed"]) == (6, 4)
     assert len(sandbox.state.accepted) == 6
 
 
 def test_the_window_of_the_page_is_the_one_that_has_a_name():
     """What the page says of South Africa's window is how it is made, and a date is added as it says."""
-    (shown,) = re.findall(r"send_window=(SendWindow\(.*?^        \)),$", dag("offers"), re.MULTILINE | re.DOTALL)
-    assert eval(shown, {"SendWindow": SendWindow}) == SOUTH_AFRICAN_DIRECT_MARKETING
-    (added,) = (block.code for block in blocks(PAGE, "python") if "replace(" in block.code)
-    names = {}
-    exec(added, names)
-    assert "2026-11-04" in str(names["hours"].holidays[1])
+    names = {"SendWindow": SendWindow, "replace": replace, "date": date}
+    exec(shown("send_window"), names)
+    assert names["send_window"] == SOUTH_AFRICAN_DIRECT_MARKETING
+    (added,) = re.findall(r"`dataclasses\.(replace\(.*\))`", PAGE.read_text())
+    hours = eval(added, {**names, "SOUTH_AFRICAN_DIRECT_MARKETING": SOUTH_AFRICAN_DIRECT_MARKETING})
+    assert "2026-11-04" in str(hours.holidays[1])

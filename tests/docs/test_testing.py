@@ -4,10 +4,9 @@ import os
 import re
 import subprocess
 import sys
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from support.pages import ROOT, blocks, dags
+from support.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "sandbox.md"
 TEXT = PAGE.read_text()
@@ -15,22 +14,10 @@ FILES = dict(re.findall(r"`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```$", TEXT, re.MULT
 (COMMANDS,) = (block.code for block in blocks(PAGE, "sh") if "-m pytest" in block.code)
 
 
-def offers():
-    """Return the page's other DAG on a day without hours, and the page's test of it."""
-    (code,) = (code for code in dags(ROOT / "docs" / "before-sending.md") if 'DAG("offers"' in code)
-    closed_for_days = f"{datetime.now(timezone.utc) + timedelta(days=3):%a}".lower()
-    code = re.sub(r"weekdays=\[.*\]", f'weekdays=["{closed_for_days}"]', code)
-    code = re.sub(r"^ *hours=.*\n", "", code, flags=re.MULTILINE)
-    code = re.sub(r"^(with DAG\(.*\)):$", r"\1 as dag:", code, flags=re.MULTILINE)
-    (test,) = (block.code for block in blocks(PAGE, "python") if "from offers import dag" in block.code)
-    return {"dags/offers.py": code, "tests/test_offers.py": test}
-
-
 def test_the_tests_of_the_page_pass(tmp_path):
     """A team's project with the page's DAGs, settings and tests, as they stand, passes with the page's commands."""
     assert {"dags/remind_customers.py", "pytest.ini", "tests/test_remind_customers.py"} == set(FILES)
-    files = {**FILES, **offers()}
-    for name, code in files.items():
+    for name, code in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(code)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
@@ -47,7 +34,7 @@ def test_the_tests_of_the_page_pass(tmp_path):
         text=True,
         check=False,
     )
-    tests = sum(code.count("\ndef test_") for code in files.values())
+    tests = sum(code.count("\ndef test_") for code in FILES.values())
     assert f"{tests} passed" in done.stdout, done.stdout + done.stderr
 
 

@@ -130,7 +130,8 @@ def test_the_pages_query_finds_whom_other_campaigns_texted_within_a_week(postgre
         "UPDATE sms_request SET claimed_at = claimed_at - 8 * 86400 "
         "WHERE campaign_id = (SELECT id FROM sms_campaign WHERE name = 'last year')"
     )
-    (code,) = (b.code for b in blocks(ROOT / "docs" / "before-sending.md", "python") if b.code.startswith("suppress ="))
+    page = blocks(ROOT / "docs" / "before-sending.md", "python")
+    (code,) = (block.code for block in page if block.code.startswith("suppress = SqlSource"))
     scope = {"SqlSource": lambda _, *query: SqlSource(postgres, *query)}
     assert read(eval(code.removeprefix("suppress = "), scope)) == {"destination": [int(people(1, 1)[0].destination)]}
 

@@ -81,7 +81,7 @@ def test_the_space_of_a_ledger_is_given_back(campaign, ledger_of_campaign):
 
 def test_the_adapter_runs_by_its_command(reader, home, send, people, sms_default):
     """Started as on the page, it passes each message on once, and what it cost; it ends by Ctrl+C."""
-    code, start = block("service.md", "FastAPI", "python"), block("service.md", "uvicorn adapter:app")
+    code, start = (DOCS / "deploy" / "adapter.py").read_text(), block("service.md", "uvicorn adapter:app")
     folder = home / "adapter"
     folder.mkdir()
     (folder / "adapter.py").write_text(code)

@@ -8,7 +8,7 @@ import pytest
 from support.pages import PAGES, ROOT
 
 PACKAGE = ROOT / "airflow_provider_sms"
-MAP = (ROOT / "CONTRIBUTING.md").read_text().partition("## The map")[2].partition("### Words")[0]
+MAP = (ROOT / "CONTRIBUTING.md").read_text().partition("## The map")[2].partition("## One command")[0]
 ON_THE_MAP = set(re.findall(r"`([a-z_/]+(?:/|\.py))`", MAP))
 OF_A_PROJECT = {"sandbox.md": "tests/test_remind_customers.py"}
 """Pages whose example is a project of its own, with its test."""

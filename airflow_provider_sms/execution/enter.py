@@ -1,4 +1,9 @@
-"""An attempt enters its ledger: it checks for earlier attempts, and leaves a trace before anything is claimed."""
+"""An attempt enters its ledger: it checks for earlier attempts, and leaves a trace before anything is claimed.
+
+A second copy of a task that runs at the same time is refused only where Airflow refuses its note. Otherwise it wins
+what is free (:mod:`airflow_provider_sms.ledger.claims`), and waits for the other's claims
+(:mod:`airflow_provider_sms.sending.settle`).
+"""
 
 from __future__ import annotations
 

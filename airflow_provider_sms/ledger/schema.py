@@ -81,7 +81,7 @@ attempt = Table(
     Column("invalid", BigInteger),
     # Messages a second.
     Column("rate", Float(53)),
-    # JSON: further figures of its state; at its end, its summary without event ids.
+    # JSON: further figures of its state; at its end, its summary.
     Column("figures", Text),
     # JSON: its plan.
     Column("plan", Text),

@@ -1,7 +1,7 @@
 """Counts of campaigns: messages by outcome, parts and costs.
 
 Those of rows without a request, such as invalid ones, are in the progress that each attempt notes:
-:mod:`~airflow_provider_sms.ledger.attempts`.
+:mod:`~airflow_provider_sms.monitoring.models` adds them up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits of a plan, checked before any of it is sent.
+"""Limits of a plan, checked before any of it is sent; ``max_error_rate`` is one of the send.
 
 DAG files load this module, so it is apart from :mod:`~airflow_provider_sms.planning.plan`, which loads Arrow.
 """

@@ -45,7 +45,7 @@ class Plan:
         return not (self.to_send or self.unknown)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plan as an XCom holds it: no number and no text."""
+        """Return the figures of the plan; the XCom adds an id and ``markdown``, which has the template of the text."""
         balance = self.balance
         return {
             "id": self.id,

@@ -21,7 +21,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.requests import named_requests
 from airflow_provider_sms.monitoring.attempts import tasks_to_clear
 from airflow_provider_sms.monitoring.campaigns import name_of_campaign
-from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Access, Editor, of_own_page
+from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Access, OwnPageUser, of_own_page
 from airflow_provider_sms.plugins.pages import dags_to_see
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Decision(BaseModel):
 
 
 @router.post("/campaigns/{campaign_id}/resolve", dependencies=[Depends(action_logging("sms.resolve"))])
-def resolve_request(access: Editor, campaign_id: CampaignId, decision: Decision) -> dict[str, str]:
+def resolve_request(access: OwnPageUser, campaign_id: CampaignId, decision: Decision) -> dict[str, str]:
     """Close an unknown request as sent or not sent."""
     campaign = _name_to_edit(campaign_id, access)
     state = ACCEPTED if decision.outcome == "accepted" else NOT_SENT
@@ -63,7 +63,7 @@ def resolve_request(access: Editor, campaign_id: CampaignId, decision: Decision)
 
 
 @router.post("/campaigns/{campaign_id}/pause", dependencies=[Depends(action_logging("sms.pause"))])
-def pause_campaign(access: Editor, campaign_id: CampaignId) -> dict[str, str]:
+def pause_campaign(access: OwnPageUser, campaign_id: CampaignId) -> dict[str, str]:
     """Pause a campaign: nothing more of it is claimed."""
     campaign = _name_to_edit(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
@@ -76,7 +76,7 @@ def pause_campaign(access: Editor, campaign_id: CampaignId) -> dict[str, str]:
 
 
 @router.post("/campaigns/{campaign_id}/resume", dependencies=[Depends(action_logging("sms.resume"))])
-def resume_campaign(access: Editor, campaign_id: CampaignId) -> dict[str, str]:
+def resume_campaign(access: OwnPageUser, campaign_id: CampaignId) -> dict[str, str]:
     """Resume a paused campaign."""
     campaign = _name_to_edit(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:

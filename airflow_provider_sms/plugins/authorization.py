@@ -170,5 +170,5 @@ def of_own_page(
     return access
 
 
-Editor = Annotated[Access, Depends(of_own_page)]
-"""The user of a request that our own page made, as the argument of a route."""
+OwnPageUser = Annotated[Access, Depends(of_own_page)]
+"""The user of a request that our own page made, as the argument of a route. It grants nothing: see ``require_edit``."""

@@ -18,12 +18,12 @@
 
 :mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
 :class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
-lost response then ends the send. With ``on_unknown="reconcile"`` it ends the pass, and
+response that is lost alone ends the send. With ``on_unknown="reconcile"`` it ends the pass, and
 :mod:`~airflow_provider_sms.sending.settle` may close the request by the balance. A wait holds back all requests. *Too
 often* is ten POSTs of a request, or thirty if the service takes others meanwhile
 (:class:`Backoff`); a 503 ends the send at its third POST. A response is
-*contradictory* if another request had it, or if it takes nothing and charges for it. The sender's flush writes the last
-row but one; the ledger's ``lapse`` writes the last one, for a process that died.
+*contradictory* if another request had it, or if it takes nothing and charges for it. The ledger's ``lapse`` writes the
+last row, for a process that died.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """What slows a send down or ends it early although nobody stopped it: hours, credit, refusals, no responses.
 
-Hours are looked at before a send as well as before each of its claims, and credit before a send; in mid-send the
-service refuses what it does not cover. What they allow is decided here alone, by :func:`closed_for_all`, :func:`covers`
-and :func:`is_out_of_credit`. What each response means, a 403 or a lost one included, is decided in
-:mod:`~airflow_provider_sms.sending.outcomes`, which tells these conditions of it. The error rate is known only
-while the service responds. A pause takes effect in the claim itself: :mod:`airflow_provider_sms.ledger.campaigns`.
+Hours are looked at before a send as well as before each of its claims, and credit before a send unless
+``on_low_balance="send"`` (``execution/waits.py``); in mid-send the service refuses what it does not cover. Whoever
+waits for credit compares the balance again: trigger and sensor. :mod:`airflow_provider_sms.service.errors` says what a
+status means, and :mod:`~airflow_provider_sms.sending.outcomes`, which tells these conditions of it, what follows. The
+error rate is known only while the service responds. A pause takes effect in the claim itself:
+``CampaignLedger.commit``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The Messaging Service's REST interface, built on ``requests``, without Airflow."""
+"""The Messaging Service's REST interface, without Airflow."""

@@ -5,7 +5,7 @@
 | 200, every message taken | sent | `accepted` | the send goes on |
 | 200, fewer taken than posted | sent in part | `accepted` | none is posted again |
 | 200, none taken and none charged for | not sent | `not_sent` | the send goes on; the task fails in the end |
-| no connection, no balance before it, or too late | not sent | `not_sent` | posted again after a wait |
+| not posted: no connection, no readable balance, or too late | not sent | `not_sent` | posted again after a wait |
 | 429; 503 with an `errorCode` | not processed | `not_sent` | posted again after `Retry-After`, else after a wait |
 | no connection, 429 or such a 503, too often | not processed | `not_sent` | the send ends |
 | 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; `on_low_balance="wait"` waits |

@@ -9,7 +9,6 @@ from airflow_provider_sms.cli.console import command, print_message, print_rows,
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import at_least, by_count, counted, iso
 from airflow_provider_sms.ledger.account import sentences, verdict_words
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
 
 EXIT_UNKNOWN = 3
 """The exit status of ``unknown --exit-code`` where there are unknown requests."""
-_STATE_NAMES: dict[str, str] = {
-    ACCEPTED: "accepted",
-    UNKNOWN: "unknown",
-    CLAIMED: "under_way",
-    NOT_SENT: "not_sent",
-    SUPERSEDED: "superseded",
-}
 
 
 @command
@@ -153,7 +145,7 @@ def who_texted(args: Namespace, store: LedgerBackend) -> None:
     rows = [
         {
             "claimed_at": iso(row.claimed_at),
-            "state": _STATE_NAMES[row.state],
+            "state": row.state,
             "campaign": row.campaign,
             "task": f"{row.dag_id}.{row.task_id}",
             "run_id": row.run_id,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
+from sqlalchemy import inspect
 
 from airflow_provider_sms.ledger.model import UNKNOWN
 from support.faults import partitions
@@ -276,6 +277,8 @@ class Stage:
         """
         query = f"SELECT DISTINCT k.map_index, k.try_number, k.host FROM sms_attempt k {joined}"
         with self.campaign.ledger.connect() as connection:
+            if not inspect(connection).has_table("sms_attempt"):
+                return []  # the first task makes it
             rows = connection.exec_driver_sql(f"{query} WHERE k.dag_id = '{self.dag_id}'")
             return [((map_index, try_number), host) for map_index, try_number, host in rows]
 

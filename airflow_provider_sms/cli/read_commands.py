@@ -47,15 +47,16 @@ def list_campaigns(args: Namespace, store: LedgerBackend) -> None:
 @command
 def show_campaign(args: Namespace, store: LedgerBackend) -> None:
     """Show the state of a campaign."""
-    from airflow_provider_sms.ledger.campaigns import pause_of, require_campaign
+    from airflow_provider_sms.ledger.campaigns import open_pause, require_campaign
     from airflow_provider_sms.monitoring.campaigns import find_campaign
     from airflow_provider_sms.monitoring.reasons import reasons
 
     with store.read() as connection:
         its_id = require_campaign(connection, args.campaign)
+        pause = open_pause(connection, its_id)
     if (campaign := find_campaign(store, its_id)) is None:
         raise InputError("No attempt has said anything of this campaign yet")
-    fields = _campaign_fields(campaign, pause_of(store, args.campaign))
+    fields = _campaign_fields(campaign, pause)
     if args.output in ("table", "plain"):
         rows = [
             {"property": name, "value": each}

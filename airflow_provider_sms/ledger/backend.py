@@ -257,9 +257,7 @@ class LedgerBackend(ABC):
         return held
 
     @abstractmethod
-    def _holders(
-        self, connection: Connection, campaign_id: int, keys: bytes, count: int
-    ) -> tuple[str | None, str | None]:
+    def _holders(self, connection: Connection, campaign_id: int, keys: bytes, count: int) -> Sequence[str | None]:
         """Return the places of the keys that a request holds, from 0, and these requests, with commas between."""
 
 

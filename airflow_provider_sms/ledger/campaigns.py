@@ -79,9 +79,3 @@ def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
         held = and_(campaign.c.id == campaign_id, IS_PAUSED)
         connection.execute(update(campaign).where(held).values(resumed_by=who, resumed_at=store.clock()))
         return ended
-
-
-def pause_of(store: LedgerBackend, campaign_name: str) -> Pause | None:
-    """Return the pause that holds; None where the campaign is not paused."""
-    with store.read() as connection:
-        return open_pause(connection, require_campaign(connection, campaign_name))

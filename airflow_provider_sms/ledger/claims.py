@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import BindParameter
 
     from airflow_provider_sms.ledger.account import Account
-    from airflow_provider_sms.ledger.backend import LedgerBackend, Patience, RequestSize
+    from airflow_provider_sms.ledger.backend import LedgerBackend, RequestSize
     from airflow_provider_sms.ledger.campaigns import Pause
     from airflow_provider_sms.messages.message import Outgoing
 
@@ -117,11 +117,6 @@ class CampaignLedger(CampaignReader):
         self._campaign_id = store.save(
             self._lock, lambda connection: enter_campaign(connection, campaign_name, own, self.clock())
         )
-
-    @property
-    def patience(self) -> Patience:
-        """Tries again what fails while the ledger is away."""
-        return self._store.patience
 
     def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock, shared=shared, patience=patience)

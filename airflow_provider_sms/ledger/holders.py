@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sqlalchemy import and_, bindparam, func, or_, select
+from sqlalchemy import and_, bindparam, func, or_, select, true
 
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.ledger.attempts import of_run, of_task
@@ -26,7 +26,7 @@ from airflow_provider_sms.ledger.model import (
 )
 from airflow_provider_sms.ledger.requests import requests_among
 from airflow_provider_sms.ledger.schema import attempt, message, request, same_message, superseded
-from airflow_provider_sms.ledger.transitions import current_state, may_be_recorded, texted_twice
+from airflow_provider_sms.ledger.transitions import may_be_recorded, state_at, texted_twice
 from airflow_provider_sms.messages.keys import key_halves, key_list
 from airflow_provider_sms.messages.spool import Status
 
@@ -90,9 +90,9 @@ _ROWS_AT_ONCE = 10_000
 _RESPONSES_AT_ONCE = 1000
 """Responses in memory at a time: each may have several kilobytes."""
 
-_STANDING = select(*(request.c[name] for name in ("id", "state", "deadline", "attempt_id", "finished_at"))).where(
-    request.c.id.in_(bindparam("ids", expanding=True))
-)
+_STANDING = select(
+    request.c.id, state_at(bindparam("now")), request.c.deadline, request.c.attempt_id, request.c.finished_at
+).where(request.c.id.in_(bindparam("ids", expanding=True)))
 _had = superseded.join(request, request.c.id == superseded.c.request_id)
 _is_superseded = request.c.state == SUPERSEDED
 
@@ -101,7 +101,7 @@ class CampaignReader:
     """A campaign as one attempt of a task sees it; neither need be in the ledger, as in a dry run."""
 
     def __init__(self, store: LedgerBackend, campaign_name: str, who: Claimant) -> None:
-        self.clock = store.clock
+        self.clock, self.patience = store.clock, store.patience
         self.claimants: frozenset[int] = frozenset()
         """The processes of the attempt: this one, and those that made it before it was deferred."""
         self._store = store
@@ -111,10 +111,8 @@ class CampaignReader:
         self._campaign_id = store.fetch(lambda connection: find_campaign(connection, campaign_name)) or 0
 
     def is_used(self) -> bool:
-        """Return whether the campaign has any message: most have none when they begin, and no key is looked up."""
-        tables = (message, superseded)
-        queries = [select(each.c.request_id).where(each.c.campaign_id == self._campaign_id) for each in tables]
-        return self._store.fetch(lambda connection: any(_is_any(connection, query) for query in queries))
+        """Return whether the campaign has any request: most have none when they begin, and no key is looked up."""
+        return self._has(true())
 
     def look(self, keys: bytes | memoryview) -> Held:
         """Return who holds messages, by their keys, one after the other."""
@@ -151,24 +149,22 @@ class CampaignReader:
             again[[places[key] for key in connection.scalars(query.where(superseded.c.message_key.in_(some)))]] = True
         return again
 
-    def _holder(self, row: Sequence[Any]) -> Holder:
-        """Return how a request stands, from its id, state, deadline, process, and when it was finished."""
-        request_id, state, deadline, claimant_id, finished_at = row
-        now, seconds = self.clock(), self._store.patience.seconds
-        return Holder(
-            request_id,
-            current_state(state, deadline, now),
-            claimant_id in self.claimants,
-            claimant_id != self._claimant_id and may_be_recorded(finished_at, deadline, now=now, seconds=seconds),
-        )
-
     def states(self, request_ids: Collection[int]) -> dict[int, Holder]:
         """Return how requests stand, by id; one that the ledger does not have is missing."""
         return self._store.fetch(lambda connection: self._standing(connection, sorted(request_ids)))
 
     def _standing(self, connection: Connection, request_ids: Sequence[int]) -> dict[int, Holder]:
-        pieces = (connection.execute(_STANDING, {"ids": some}) for some in in_pieces(request_ids))
-        return {row.id: self._holder(row) for row in chain.from_iterable(pieces)}
+        now, seconds = self.clock(), self.patience.seconds
+        pieces = (connection.execute(_STANDING, {"ids": some, "now": now}) for some in in_pieces(request_ids))
+        return {
+            request_id: Holder(
+                request_id,
+                state,
+                claimant_id in self.claimants,
+                claimant_id != self._claimant_id and may_be_recorded(finished_at, deadline, now=now, seconds=seconds),
+            )
+            for request_id, state, deadline, claimant_id, finished_at in chain.from_iterable(pieces)
+        }
 
     def requests(self, request_ids: Collection[int]) -> dict[int, RequestRow]:
         """Return requests by id."""
@@ -184,7 +180,7 @@ class CampaignReader:
 
     def has_unknown(self) -> bool:
         """Return whether any request of the campaign is unknown."""
-        return self._has(request.c.state == UNKNOWN)
+        return self._has(state_at(self.clock()) == UNKNOWN)
 
     def has_others(self) -> bool:
         """Return whether another task, or another run of this one, has sent messages of the campaign, or may have."""
@@ -280,7 +276,7 @@ class CampaignReader:
         :param resends: whether unknown messages are sent again, so that the plan has them.
         """
         states = (ACCEPTED, CLAIMED, *(() if resends else (UNKNOWN,)))
-        which = and_(of_task(self._who), request.c.id > request_id, request.c.state.in_(states))
+        which = and_(of_task(self._who), request.c.id > request_id, state_at(self.clock()).in_(states))
         by_cost = select(request.c.planned_cost, func.count(), func.sum(request.c.submitted)).join(attempt).where(which)
         grouped = by_cost.group_by(request.c.planned_cost)
         rows = self._store.fetch(lambda connection: connection.execute(grouped).all())

@@ -51,14 +51,8 @@ def _create(connection: Connection, description: str) -> None:
 
 
 def _check_version(found: int) -> None:
-    if found > SCHEMA_VERSION:
+    if found != SCHEMA_VERSION:
         raise LedgerVersionError(
-            f"The ledger has version {found}, which a newer airflow-provider-sms wrote: this one knows version "
-            f"{SCHEMA_VERSION}. Nothing was sent. Upgrade airflow-provider-sms here"
-        )
-    if found < SCHEMA_VERSION:
-        raise LedgerVersionError(
-            f"The ledger has version {found}, which is too old: this airflow-provider-sms knows version "
-            f"{SCHEMA_VERSION}. Nothing was sent. Install the airflow-provider-sms that wrote it, or configure another "
-            "ledger, which knows of nobody who was texted"
+            f"The ledger has version {found}, and this airflow-provider-sms knows version {SCHEMA_VERSION}. Nothing "
+            "was sent. Install the one that wrote it: another ledger knows of nobody who was texted"
         )

@@ -153,11 +153,8 @@ class PostgresBackend(LedgerBackend):
         values = (campaign_id, keys, destinations, owners[1:-1])
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
-    def _holders(
-        self, connection: Connection, campaign_id: int, keys: bytes, count: int
-    ) -> tuple[str | None, str | None]:
-        places, requests = connection.exec_driver_sql(_HOLDERS, (count, campaign_id, keys)).one()
-        return places, requests
+    def _holders(self, connection: Connection, campaign_id: int, keys: bytes, count: int) -> Sequence[str | None]:
+        return connection.exec_driver_sql(_HOLDERS, (count, campaign_id, keys)).one()
 
 
 def open_postgres(

@@ -160,11 +160,8 @@ class SQLiteBackend(LedgerBackend):
         values = (campaign_id, keys, size, request_ids[0], destinations)
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
-    def _holders(
-        self, connection: Connection, campaign_id: int, keys: bytes, count: int
-    ) -> tuple[str | None, str | None]:
-        places, requests = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * count), campaign_id, keys)).one()
-        return places, requests
+    def _holders(self, connection: Connection, campaign_id: int, keys: bytes, count: int) -> Sequence[str | None]:
+        return connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * count), campaign_id, keys)).one()
 
 
 def open_sqlite(

@@ -19,17 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy.engine import Connection
-    from sqlalchemy.sql.elements import ColumnElement
+    from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
     from airflow_provider_sms.ledger.model import Outcome
 
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
-
-
-def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
-    """Return whether a claim has lapsed: for values as a bool, for columns as an expression."""
-    return (state == CLAIMED) & (deadline < now)
 
 
 def may_be_recorded(finished_at: float | None, deadline: float, *, now: float, seconds: float) -> bool:
@@ -40,12 +35,7 @@ def may_be_recorded(finished_at: float | None, deadline: float, *, now: float, s
     return finished_at is None and now <= deadline + seconds
 
 
-def current_state(state: str, deadline: float, now: float) -> str:
-    """Return the state of a request at a moment, from the values of its columns."""
-    return UNKNOWN if _is_lapsed(state, deadline, now) else state
-
-
-def state_at(now: float) -> ColumnElement[str]:
+def state_at(now: float | BindParameter[float]) -> ColumnElement[str]:
     """Return the expression for a request's state at a moment."""
     return case((lapsed(now), UNKNOWN), else_=request.c.state)
 
@@ -55,10 +45,9 @@ def reason_at(now: float) -> ColumnElement[str | None]:
     return case((lapsed(now), LAPSED), else_=request.c.reason)
 
 
-def lapsed(now: float) -> ColumnElement[bool]:
+def lapsed(now: float | BindParameter[float]) -> ColumnElement[bool]:
     """Return the condition for requests whose claim has lapsed."""
-    condition: ColumnElement[bool] = _is_lapsed(request.c.state, request.c.deadline, now)
-    return condition
+    return and_(request.c.state == CLAIMED, request.c.deadline < now)
 
 
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:

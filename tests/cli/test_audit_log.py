@@ -7,8 +7,7 @@ import sys
 
 import pytest
 from support.sending import people
-
-from airflow_provider_sms.ledger.campaigns import pause_of
+from support.told import pause_of
 
 
 @pytest.fixture

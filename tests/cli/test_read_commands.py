@@ -5,12 +5,13 @@ import io
 import pytest
 from support.keys import request_of
 from support.sending import claimant, people
+from support.told import pause_of
 
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.balances import note_evidence
-from airflow_provider_sms.ledger.campaigns import pause, pause_of, resume
+from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Outcome
 

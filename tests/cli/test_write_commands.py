@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from support.airflow import run_task
 from support.sending import claimant, people
+from support.told import pause_of
 
 from airflow_provider_sms import formatting
 from airflow_provider_sms.cli import console, write_commands
@@ -16,7 +17,7 @@ from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.balances import record_reading
-from airflow_provider_sms.ledger.campaigns import pause, pause_of
+from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 

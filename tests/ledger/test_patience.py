@@ -4,11 +4,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from support.sending import chunk_of, claimant, people
+from support.told import pause_of
 
 from airflow_provider_sms.exceptions import LedgerAwayError, LedgerLostError
 from airflow_provider_sms.ledger.attempts import has_trace, processes_of_try, register
 from airflow_provider_sms.ledger.backend import RETRY_SECONDS, Patience
-from airflow_provider_sms.ledger.campaigns import pause, pause_of
+from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.stop_flag import StopFlag
 
 

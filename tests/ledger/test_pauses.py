@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import text
 from support.keys import request_of
 from support.sending import people
+from support.told import pause_of
 
 from airflow_provider_sms.exceptions import InputError, LedgerBusyError
 from airflow_provider_sms.ledger.backend import campaign_lock
-from airflow_provider_sms.ledger.campaigns import Pause, pause, pause_of, resume
+from airflow_provider_sms.ledger.campaigns import Pause, pause, resume
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 

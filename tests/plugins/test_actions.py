@@ -4,9 +4,8 @@ import pytest
 from sqlalchemy import select
 from support.plugins import Person
 from support.reported import counts
-from support.told import tell
+from support.told import pause_of, tell
 
-from airflow_provider_sms.ledger.campaigns import pause_of
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.plugins.authorization import Access
 

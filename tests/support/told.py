@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from airflow_provider_sms.ledger.attempts import note_progress, register
+from airflow_provider_sms.ledger.campaigns import open_pause, require_campaign
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from support.keys import request_of
@@ -56,3 +57,9 @@ def outcome(request_id, state, messages):
         cost=str(told.cost),
         response="{}",
     )
+
+
+def pause_of(store, name):
+    """Return the pause that holds of a campaign, or None."""
+    with store.read() as connection:
+        return open_pause(connection, require_campaign(connection, name))

@@ -181,8 +181,8 @@ MUTATIONS = (
     Mutation(
         "claims never lapse",
         "ledger/holders.py",
-        "            current_state(state, deadline, now),\n",
-        "            state,\n",
+        'state_at(bindparam("now"))',
+        "request.c.state",
         (HOLDERS, SENDER, SCHEDULES),
     ),
     Mutation(
@@ -286,8 +286,8 @@ MUTATIONS = (
     Mutation(
         "claims lapse at once, whatever their deadline",
         "ledger/transitions.py",
-        "    return (state == CLAIMED) & (deadline < now)\n",
-        "    return state == CLAIMED\n",
+        "and_(request.c.state == CLAIMED, request.c.deadline < now)",
+        "and_(request.c.state == CLAIMED)",
         (LEDGER, SENDER, SCHEDULES),
     ),
     Mutation(

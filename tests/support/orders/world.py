@@ -16,9 +16,8 @@ from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import UNKNOWN
+from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.ledger.transitions import current_state
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sending import sender as sender_module
 from airflow_provider_sms.sending.outcomes import Backoff
@@ -329,7 +328,8 @@ class World:
 
     def _unknown(self) -> list[int]:
         rows = self.rows("SELECT id, state, deadline FROM sms_request ORDER BY id")
-        return [each for each, state, deadline in rows if current_state(state, deadline, self.now) == UNKNOWN]
+        lapsed = [each for each, state, deadline in rows if state == CLAIMED and deadline < self.now]
+        return sorted([*lapsed, *(each for each, state, _ in rows if state == UNKNOWN)])
 
     # The service
 

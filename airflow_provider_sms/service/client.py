@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.messages.message import Message
 
-MAX_TIMEOUT = 86_400
-"""Seconds of the longest timeout: a day, since a socket does not accept every number."""
+MAX_TIMEOUT = 180
+"""Seconds of the longest timeout: no request, with a balance before it and new tokens for both, is open for an hour,
+beyond which nothing casts doubt on it (:data:`airflow_provider_sms.ledger.balances.AN_HOUR`)."""
 
 MAX_MESSAGES = 100
 """Messages that one request may carry, by the service's contract."""

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from airflow_provider_sms.arguments import Arguments, flag, number
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.service.elapsed import MAX_TIMEOUT
 from airflow_provider_sms.service.responses import Billing
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def _verify(value: Any) -> Any:
     return found
 
 
-Seconds: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(number)]
+_SECONDS = f"a number of seconds above 0 and at most {MAX_TIMEOUT}"
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=MAX_TIMEOUT), BeforeValidator(number)]
 
 
 class Extra(Arguments):
@@ -42,9 +44,9 @@ class Extra(Arguments):
     balance_url: str | None = Field(None, description="text: the base URL of Balance")
     allow_http: Annotated[bool, BeforeValidator(flag)] = Field(default=False, description="true or false")
     # Sending up to 100 messages may take the service a while.
-    timeout: Seconds = Field(30.0, description="a number of seconds above 0")
+    timeout: Seconds = Field(30.0, description=_SECONDS)
     # Nothing has been sent by then, so a retry is safe.
-    connect_timeout: Seconds = Field(5.0, description="a number of seconds above 0")
+    connect_timeout: Seconds = Field(5.0, description=_SECONDS)
     verify: Annotated[Literal[True] | str, BeforeValidator(_verify)] = True
     billing: Billing = Field("auto", description="one of auto, prepaid, postpaid")
 

@@ -11,18 +11,18 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import numpy as np
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerAwayError, LedgerBusyError, LedgerError, LedgerLostError
 from airflow_provider_sms.formatting import by_count, duration
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.messages.keys import KEY_BYTES
+from airflow_provider_sms.messages.message import KEY_BYTES
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import numpy as np
     import numpy.typing as npt
     from sqlalchemy.engine import Connection, CursorResult, Engine
     from sqlalchemy.sql.expression import ClauseElement
@@ -249,6 +249,8 @@ class LedgerBackend(ABC):
 
         The statement returns two texts, of places and of requests: a row for each message would take thrice as long.
         """
+        import numpy as np  # not for commands and pages
+
         count = len(keys) // KEY_BYTES
         held = np.zeros(count, np.int64)
         places, requests = self._holders(connection, campaign_id, bytes(keys), count)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql import Select
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Patience
     from airflow_provider_sms.ledger.model import Claimant, TextedTwice
     from airflow_provider_sms.ledger.requests import RequestRow
 
@@ -101,7 +101,7 @@ class CampaignReader:
     """A campaign as one attempt of a task sees it; neither need be in the ledger, as in a dry run."""
 
     def __init__(self, store: LedgerBackend, campaign_name: str, who: Claimant) -> None:
-        self.clock, self.patience = store.clock, store.patience
+        self.clock = store.clock
         self.claimants: frozenset[int] = frozenset()
         """The processes of the attempt: this one, and those that made it before it was deferred."""
         self._store = store
@@ -109,6 +109,11 @@ class CampaignReader:
         self._claimant_id: int | None = None
         # No campaign has 0.
         self._campaign_id = store.fetch(lambda connection: find_campaign(connection, campaign_name)) or 0
+
+    @property
+    def patience(self) -> Patience:
+        """Tries again what fails while the ledger is away."""
+        return self._store.patience
 
     def is_used(self) -> bool:
         """Return whether the campaign has any request: most have none when they begin, and no key is looked up."""
@@ -180,7 +185,7 @@ class CampaignReader:
 
     def has_unknown(self) -> bool:
         """Return whether any request of the campaign is unknown."""
-        return self._has(state_at(self.clock()) == UNKNOWN)
+        return self._has(and_(request.c.state.in_((CLAIMED, UNKNOWN)), state_at(self.clock()) == UNKNOWN))
 
     def has_others(self) -> bool:
         """Return whether another task, or another run of this one, has sent messages of the campaign, or may have."""

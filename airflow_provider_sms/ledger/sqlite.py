@@ -34,7 +34,7 @@ from airflow_provider_sms.ledger.backend import (
     ledger_errors,
 )
 from airflow_provider_sms.ledger.open import prepare
-from airflow_provider_sms.messages.keys import KEY_BYTES
+from airflow_provider_sms.messages.message import KEY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_sms.messages.message import KEY_BYTES
 from airflow_provider_sms.recipients.columns import by_value, constant, is_text, plain, tidy
 from airflow_provider_sms.recipients.values import key_text, plain_text
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-KEY_BYTES = 16
 KEY_TYPE = pa.binary(KEY_BYTES)
 
 _BY_TEXT = blake2b(digest_size=KEY_BYTES, person=b"sms: text")

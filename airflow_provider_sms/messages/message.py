@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Message"]
 
+KEY_BYTES = 16
+"""The size of a message key."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import func, select
 
@@ -42,10 +42,15 @@ def attempts_by_campaign(connection: Connection, ids: Sequence[int], now: float)
         query = select(attempt.c.campaign_id, *_REPORTED).where(attempt.c.id.in_(last))
         for row in connection.execute(query).mappings():
             reported = dict(row)
-            campaign_id, figures = reported.pop("campaign_id"), _json_object(reported.pop("figures"))
+            campaign_id = reported.pop("campaign_id")
             silent = is_silent(reported["state"], reported["updated_at"], now)
-            found[campaign_id].append(Attempt(**reported, figures=figures, silent=silent))
-    return {campaign_id: current_attempts(attempts) for campaign_id, attempts in found.items()}
+            found[campaign_id].append(Attempt(**reported, silent=silent))
+    current = {campaign_id: current_attempts(attempts) for campaign_id, attempts in found.items()}
+    # Of the many that are not current, the figures are not read.
+    return {
+        campaign_id: [each._replace(figures=_json_object(cast("str | None", each.figures))) for each in attempts]
+        for campaign_id, attempts in current.items()
+    }
 
 
 def tasks_to_clear(store: LedgerBackend, decided: Sequence[RequestRow]) -> list[TaskInstance]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select
 
 from airflow_provider_sms.ledger import transitions
 from airflow_provider_sms.ledger.backend import in_pieces
@@ -138,9 +138,12 @@ def campaign_of_task(
     same_task = and_(attempt.c.dag_id == dag_id, attempt.c.run_id.in_(run_ids), attempt.c.task_id == task_id)
     if map_index is not None:
         same_task = and_(same_task, attempt.c.map_index == map_index)
-    query = select(attempt.c.campaign_id).distinct().where(same_task, attempt.c.campaign_id.is_not(None))
+    sent = select(attempt.c.campaign_id).where(same_task, attempt.c.campaign_id.is_not(None))
+    newest_first = sent.group_by(attempt.c.campaign_id).order_by(func.max(attempt.c.id).desc())
     with ledger.read() as connection:
-        return max(_visible(connection, connection.scalars(query).all(), may_see), default=None)
+        ids = connection.scalars(newest_first).all()
+        visible = set(_visible(connection, ids, may_see))
+    return next((each for each in ids if each in visible), None)
 
 
 def texted_twice(ledger: LedgerBackend, campaign_id: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.message import Outgoing
 from airflow_provider_sms.service.authentication import FetchedToken, FixedToken
-from airflow_provider_sms.service.elapsed import elapsed
+from airflow_provider_sms.service.elapsed import MAX_TIMEOUT, elapsed
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.inputs import bulk_request, checked_url, request_body
 from airflow_provider_sms.service.responses import (
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.messages.message import Message
 
-MAX_TIMEOUT = 180
-"""Seconds of the longest timeout: no request, with a balance before it and new tokens for both, is open for an hour,
-beyond which nothing casts doubt on it (:data:`airflow_provider_sms.ledger.balances.AN_HOUR`)."""
-
 MAX_MESSAGES = 100
 """Messages that one request may carry, by the service's contract."""
 
@@ -51,8 +47,8 @@ class SmsClient:
     :param client_id: for ``{base_url}/Authentication``; None means that ``token`` is used.
     :param client_secret: the secret of ``client_id``.
     :param balance_url: base URL of ``Balance`` where it differs; None means ``base_url``.
-    :param connect_timeout: seconds to make a connection, above 0, at most a day.
-    :param timeout: seconds to wait for a response, above 0, at most a day. A request ends within the sum of both: see
+    :param connect_timeout: seconds to make a connection, above 0, at most 180.
+    :param timeout: seconds to wait for a response, above 0, at most 180. A request ends within the sum of both: see
         :class:`~airflow_provider_sms.service.transport.Transport`.
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; or ``prepaid``,

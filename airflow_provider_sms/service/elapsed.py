@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_TIMEOUT = 180
+"""Seconds of the longest timeout: no request, with a balance before it and new tokens for both, is open for an hour,
+beyond which nothing casts doubt on it (:data:`airflow_provider_sms.ledger.balances.AN_HOUR`)."""
+
 # Linux's CLOCK_MONOTONIC stands still while the machine sleeps; that of macOS, which has no other one, does not.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

@@ -36,7 +36,8 @@
   };
 
   // The next refresh is waited for after the last one has ended: a page that takes long asks less often.
-  const follow = () => setTimeout(async () => {
+  const follow = (seconds) => setTimeout(async () => {
+    const began = performance.now();
     try {
       if (!document.hidden && !dialog?.open) {
         await refresh();
@@ -45,9 +46,9 @@
     } catch (error) {
       say(`${STALE}: ${error.message}`, true);
     }
-    follow();
-  }, REFRESH_SECONDS * 1000);
-  if (document.querySelector("[data-swap]")) follow();
+    follow(Math.max(REFRESH_SECONDS, (20 * (performance.now() - began)) / 1000));
+  }, seconds * 1000);
+  if (document.querySelector("[data-swap]")) follow(REFRESH_SECONDS);
 
   const send = async (address, body) => {
     const response = await fetch(address, {
@@ -57,7 +58,7 @@
     });
     // Not JSON if it is no response of this application: then the status is all that is known.
     const said = await response.json().catch(() => ({}));
-    if (!response.ok) throw new Error(said.detail ?? `Airflow responded with status ${response.status}`);
+    if (!said.message) throw new Error(said.detail ?? `Airflow responded with status ${response.status}`);
     return said.message;
   };
 

@@ -157,7 +157,7 @@ def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home
     print(f"steps 2 to 5 took {quickstart.seconds:.0f} s")  # noqa: T201 - shown by pytest -rP
     assert quickstart.seconds <= LONGEST_HALF_HOUR
 
-    (remove,) = re.findall(r"\nTo remove everything, close the first two .* `(rm -r ~/\S+)`", QUICKSTART.read_text())
+    (remove,) = re.findall(r"\nTo remove everything, press Ctrl\+C .* `(rm -r ~/\S+)`", QUICKSTART.read_text())
     for terminal in (1, 2):
         reader.close_window(terminal)
     reader.type(remove, terminal=3)

@@ -375,7 +375,7 @@ def upgrade_the_ledger(path, ledger_path):
             "has more rows than max_rows=400. Nothing was sent. Is it",
         ),
         (add_an_invalid_row, {}, "Nothing was sent. Correct the rows, or set on_invalid='skip'"),
-        (upgrade_the_ledger, {}, "Nothing was sent. Upgrade airflow-provider-sms here"),
+        (upgrade_the_ledger, {}, "Nothing was sent. Install the one that wrote it"),
     ],
     ids=["limit", "invalid rows", "ledger"],
 )

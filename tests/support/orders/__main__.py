@@ -1,4 +1,7 @@
-"""Plays every order of the cases, or looks which defects the cases find; exits with 1 where a promise was broken."""
+"""Plays every order of the cases, draws orders of larger ones, or looks which defects the cases find.
+
+It exits with 1 where a promise was broken, a defect was not found, or what happens rarely never happened.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,19 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from support.faults.mutants import PACKAGE, ROOT
 from support.faults.mutations import MUTATIONS
 from support.orders.cases import DEFECTS, LARGE, SMALL
+from support.orders.drawn import SOMETIMES, draw_orders
 from support.orders.explore import explore
+from support.orders.ledgers import in_file, on_server
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from support.orders.world import Case
 
 CASES = {**SMALL, **LARGE}
 
@@ -26,22 +37,47 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
     parser.add_argument("--most", type=int, help="runs of a case at most")
+    parser.add_argument("--drawn", type=int, metavar="N", help="draw so many orders of larger cases, on each store")
+    parser.add_argument("--until-broken", action="store_true", help="end with the first case that is broken")
     parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
     parser.add_argument("--only", default="", help="a part of the names of cases or defects")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if given.defects:
         return _defects(given.only)
+    if given.drawn:
+        return _draw(given.drawn)
+    chosen = {name: case for name, case in (SMALL if given.small else CASES).items() if given.only in name}
+    return _explore(chosen, given.most, until_broken=given.until_broken)
+
+
+def _explore(cases: Mapping[str, Case], most: int | None, *, until_broken: bool) -> int:
     is_broken = False
-    for name, case in (SMALL if given.small else CASES).items():
-        if given.only in name:
-            began = time.monotonic()
-            found = explore(case, given.most)
-            is_broken |= bool(found.broken)
-            _say(f"{name}: {found.orders} orders, {found.states} states, {time.monotonic() - began:.0f} s")
-            for wrong, steps in found.broken[:1]:
-                _say("\n".join((f"BROKEN: {wrong}", *(f"    {step}" for step in steps))))
+    with in_file() as ledger:
+        for name, case in cases.items():
+            if not (is_broken and until_broken):
+                began = time.monotonic()
+                found = explore(case, ledger, most)
+                is_broken |= bool(found.broken)
+                _say(f"{name}: {found.orders} orders, {found.states} states, {time.monotonic() - began:.0f} s")
+                for wrong, steps in found.broken[:1]:
+                    _say("\n".join((f"BROKEN: {'; '.join(wrong)}", *(f"    {step}" for step in steps))))
     return int(is_broken)
+
+
+def _draw(count: int) -> int:
+    never = set(SOMETIMES)
+    for name, opened in (("SQLite", in_file), ("PostgreSQL", on_server)):
+        with opened() as ledger:
+            began = time.monotonic()
+            rare = draw_orders(ledger, count)
+            never -= set(rare)
+            _say(f"{count} orders on {name}, none of them wrong, {time.monotonic() - began:.0f} s")
+            for each, how_often in rare.most_common():
+                _say(f"{how_often:>7} {each}")
+    for each in sorted(never):
+        _say(f"NEVER: {each}")
+    return int(bool(never))
 
 
 def _defects(only: str) -> int:
@@ -63,7 +99,7 @@ def _hunt(mutation: object) -> str | None:
             shutil.copytree(ROOT / each, folder / each, ignore=shutil.ignore_patterns("__pycache__"))
         mutation.apply(folder / PACKAGE)  # type: ignore[attr-defined]
         path = os.pathsep.join([str(folder), str(folder / "tests")])
-        command = [sys.executable, "-m", "support.orders", "--most", "3000"]
+        command = [sys.executable, "-m", "support.orders", "--most", "1000", "--until-broken"]
         done = subprocess.run(
             command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
         )

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from support.orders.world import Case
 
+ALONE = ((1, "a"),)
 RETRY, TWINS, TASKS = ((1, "a"), (2, "a")), ((1, "a"), (1, "a")), ((1, "a"), (1, "b"))
 
 SMALL = {
     "a response is lost, the process dies, time passes, a person decides": Case(
-        ((1, "a"),), lost=1, crashes=1, jumps=1, decisions=1
+        ALONE, lost=1, crashes=1, jumps=1, decisions=1
     ),
-    "two requests at once, a commit fails": Case(((1, "a"),), messages=2, concurrency=2, commits=1),
-    "two requests at once, one is refused, one is lost": Case(
-        ((1, "a"),), messages=2, concurrency=2, refused=1, lost=1
-    ),
+    "two requests at once, a commit fails": Case(ALONE, messages=2, concurrency=2, commits=1),
+    "two requests at once, one is refused, one is lost": Case(ALONE, messages=2, concurrency=2, refused=1, lost=1),
     "two copies of a task": Case(TWINS),
     "a retry, and a response that is lost": Case(RETRY, lost=1),
-    "a request is refused": Case(((1, "a"),), refused=2, crashes=1),
-    "sent again after a loss, by the same attempt": Case(((1, "a"),), on_unknown="resend", lost=2, jumps=1),
+    "a request is refused": Case(ALONE, refused=2, crashes=1),
+    "sent again after a loss, by the same attempt": Case(ALONE, on_unknown="resend", lost=2, jumps=1),
+    "two requests, one is lost, and the balance decides": Case(
+        ALONE, messages=2, on_unknown="reconcile", lost=1, late=1
+    ),
+    "two requests, and the second has the response of the first": Case(ALONE, messages=2, concurrency=2, doubled=1),
+    "a stop, and a loss": Case(ALONE, messages=2, concurrency=2, stops=1, lost=1),
+    "a pause, and somebody resumes": Case(ALONE, messages=2, concurrency=2, pauses=1),
+    "time passes, and a purge": Case(ALONE, messages=2, lost=1, jumps=1, purges=1),
+    "two requests, and a commit that the server undoes": Case(ALONE, messages=3, concurrency=2, undone=1),
 }
 """Played with every change, in two minutes."""
 
@@ -32,6 +39,12 @@ LARGE = {
     "a retry that sends again after a loss": Case(RETRY, on_unknown="resend", lost=1, jumps=1),
     "two copies that send again after a loss": Case(TWINS, on_unknown="resend", lost=1, jumps=1),
     "sent again, and a person decides": Case(RETRY, on_unknown="resend", lost=1, jumps=1, decisions=1),
+    "a retry, a loss, and the balance decides": Case(RETRY, on_unknown="reconcile", lost=1, late=1, crashes=1),
+    "two tasks of one account, a loss, and the balance decides": Case(TASKS, on_unknown="reconcile", lost=1),
+    "two losses in a row, and the balance decides": Case(ALONE, messages=3, on_unknown="reconcile", lost=2, late=1),
+    "a retry, and a purge": Case(RETRY, jumps=2, purges=1, lost=1),
+    "a retry, a pause, and a stop": Case(RETRY, messages=2, pauses=1, stops=1),
+    "a retry, and another's response": Case(RETRY, messages=2, doubled=1),
 }
 """Played by ``python -m support.orders``."""
 

@@ -1,22 +1,26 @@
-"""Plays every order of a case, and judges each by what the service took."""
+"""Plays orders of a case, all of them or one that is drawn, and judges each by what the service took."""
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.reporting.summary import COUNTS
-from support.orders.schedule import SeenError, advance
-from support.orders.world import Ledger, World, patched
+from support.orders.world import World, patched
 
 if TYPE_CHECKING:
-    from support.orders.schedule import Point
+    from collections.abc import Callable, Sequence
+
+    from support.orders.ledgers import Ledger
     from support.orders.world import Case
+
+
+class SeenError(Exception):
+    """A run has come to a state that another one was in before."""
 
 
 @dataclass
@@ -26,82 +30,135 @@ class Explored:
     :param orders: runs that were played to their end.
     :param states: different states in which there was a choice.
     :param broken: what was wrong, with the steps that led there, of the first runs that were wrong.
+    :param rare: in how many runs that happened which seldom does.
     """
 
     orders: int = 0
     states: int = 0
-    ways: Counter[str] = field(default_factory=Counter)
-    broken: list[tuple[str, list[str]]] = field(default_factory=list)
+    broken: list[tuple[Sequence[str], Sequence[str]]] = field(default_factory=list)
+    rare: Counter[str] = field(default_factory=Counter)
 
 
-def explore(case: Case, most: int | None = None) -> Explored:
+class EveryOrder:
+    """Chooses one branch after the other, and none below a state that was seen before."""
+
+    def __init__(self) -> None:
+        self.seen: set[bytes] = set()
+        self._path: list[tuple[int, int]] = []
+        """The option that was taken at each choice, and how many there were."""
+        self._turns = 0
+
+    def choose(self, count: int, state: Callable[[], bytes]) -> int:
+        """Return which option is taken.
+
+        :raises SeenError: the state was seen before.
+        """
+        self._turns += 1
+        if self._turns <= len(self._path):
+            taken, was = self._path[self._turns - 1]
+            assert count == was, "a run is not the same when it is played again"
+            return taken
+        if (digest := state()) in self.seen:
+            raise SeenError
+        self.seen.add(digest)
+        self._path.append((0, count))
+        return 0
+
+    def advance(self) -> bool:
+        """Go on to the next branch, and return whether there is one."""
+        self._turns = 0
+        while self._path:
+            taken, count = self._path.pop()
+            if taken + 1 < count:
+                self._path.append((taken + 1, count))
+                return True
+        return False
+
+
+def explore(case: Case, ledger: Ledger, most: int | None = None) -> Explored:
     """Play the orders of a case.
 
     :param most: how many at most; None means all.
     """
-    explored = Explored()
-    path: list[Point] = []
-    seen: set[bytes] = set()
-    ends: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-orders-") as name, ExitStack() as stack:
-        ledger = stack.enter_context(closing(Ledger(Path(name))))
-        while True:
-            world = World(case, ledger, path, seen)
-            with closing(world), patched(world):
-                try:
-                    world.play()
-                except SeenError:
-                    pass
-                else:
-                    explored.orders += 1
-                    end = repr(world.end())
-                    if end not in ends:
-                        world.finish()
-                        ends[end] = judge(world)
-                    wrong = ends[end]
-                    explored.ways.update([", ".join(sorted(wrong)) or "right"])
-                    if wrong:
-                        explored.broken.append(("; ".join(wrong), list(world.schedule.log)))
-            if (most is not None and explored.orders >= most) or len(explored.broken) >= 3 or not advance(path):
-                explored.states = len(seen)
-                return explored
+    explored, every = Explored(), EveryOrder()
+    ends: dict[str, Sequence[str]] = {}
+    while True:
+        world = World(case, ledger, every.choose)
+        with closing(world), patched(world):
+            try:
+                world.play()
+            except SeenError:
+                pass
+            else:
+                explored.orders += 1
+                explored.rare.update(world.rare)
+                if (end := repr(world.end())) not in ends:
+                    ends[end] = judge(world)
+                if ends[end]:
+                    explored.broken.append((ends[end], list(world.schedule.log)))
+        if (most is not None and explored.orders >= most) or len(explored.broken) >= 3 or not every.advance():
+            explored.states = len(every.seen)
+            return explored
 
 
-def judge(world: World) -> list[str]:
-    """Return what is wrong after a run."""
-    wrong: list[str] = []
-    takes = Counter(key for key, _ in world.taken)
-    holders = {
-        bytes(key): (request, state)
-        for key, request, state in world.rows(
-            "SELECT m.message_key, r.id, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
-        )
-    }
-    former = Counter(
-        bytes(key)
-        for key, _ in world.rows(
-            "SELECT s.message_key, r.state FROM sms_superseded s JOIN sms_request r ON r.id = s.request_id"
-        )
-    )
-    lied = {request for request, outcome in world.decided if outcome == ACCEPTED}
+def judge(world: World) -> Sequence[str]:
+    """Send the rest after a run, and return what is wrong."""
+    if world.is_undone and any(isinstance(each.error, LedgerLostError) for each in world.ended):
+        # It has forgotten people: nobody may send until a person has looked.
+        return [*_of_counts(world), *(["texted twice"] if max(_takes(world).values(), default=0) > 1 else [])]
+    for (state,) in world.ledger.rows("SELECT state FROM sms_request WHERE decided_by = 'balance'"):
+        world.rare.add(f"the balance closed a request as {state}")
+    world.finish()
+    wrong = _of_counts(world)
     for each in world.people:
-        key = bytes(each.key)
-        request, state = holders.get(key, (0, NOT_SENT))
-        if takes[key] > 1 and former[key] < takes[key] - 1:
+        wrong += _of_person(world, bytes(each.key))
+    (last,) = world.ended[-1:]
+    if last.error is None and last.summary["not_sent"]:
+        wrong.append("the last attempt left somebody out")
+    if world.ledger.rows("SELECT 1 FROM sms_request WHERE state = 'claimed'"):
+        wrong.append("a claim is open for ever")
+    return wrong
+
+
+def _of_person(world: World, key: bytes) -> list[str]:
+    """Return what is wrong with what became of a message."""
+    wrong = []
+    takes, (holders, former) = _takes(world)[key], _holders(world)
+    request, state = holders.get(key, (0, NOT_SENT))
+    if takes > 1:
+        if world.case.on_unknown != "resend" and all(outcome != NOT_SENT for _, outcome in world.decided):
+            wrong.append("texted twice")
+        elif former[key] < takes - 1:
             wrong.append("texted twice, and nothing says so")
-        if state not in (ACCEPTED, UNKNOWN):
-            wrong.append(f"lost: {state}")
-        if state == ACCEPTED and not takes[key] and request not in lied:
-            wrong.append("wrongly accepted")
+        else:
+            world.rare.add("somebody was texted twice, and it is said")
+    if state not in (ACCEPTED, UNKNOWN):
+        wrong.append(f"lost: {state}")
+    if state == ACCEPTED and not takes and (request, ACCEPTED) not in world.decided:
+        wrong.append("wrongly accepted")
+    return wrong
+
+
+def _takes(world: World) -> Counter[bytes]:
+    """Return how often each message was taken, as far as nobody had it forgotten."""
+    return Counter(key for key, _ in world.taken[world.forgotten :])
+
+
+def _holders(world: World) -> tuple[dict[bytes, tuple[int, str]], Counter[bytes]]:
+    """Return the request of each message with its state, and by how many earlier ones each may have been taken."""
+    held = "SELECT m.message_key, r.id, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
+    former = Counter(bytes(key) for (key,) in world.ledger.rows("SELECT message_key FROM sms_superseded"))
+    return {bytes(key): (request, state) for key, request, state in world.ledger.rows(held)}, former
+
+
+def _of_counts(world: World) -> list[str]:
+    """Return what is wrong with the summaries."""
+    wrong = []
+    lied = any(outcome == ACCEPTED for _, outcome in world.decided)
     for ended in world.ended:
         counts = {name: ended.summary[name] for name in COUNTS}
         if ended.summary["rows"] != sum(counts.values()) or min(counts.values()) < 0:
             wrong.append(f"counts do not add up: {counts}")
         if counts["accepted"] + counts["already_sent"] > ended.taken and not lied:
             wrong.append(f"calls more sent than were taken: {counts}")
-    (last,) = world.ended[-1:]
-    if last.error is None and last.summary["not_sent"]:
-        wrong.append("the last attempt left somebody out")
-    if world.rows("SELECT 1 FROM sms_request WHERE state = 'claimed'"):
-        wrong.append("a claim is open for ever")
     return wrong

@@ -1,7 +1,8 @@
 """A deterministic scheduler: actors are greenlets of one thread, and one of them moves at a time.
 
 An actor says before each step what may come of it, and the schedule chooses both whose step is next and its outcome. So
-a run is a list of choices, which can be played again, and all runs together are a tree.
+a run is a list of choices, which can be played again, and all runs together are a tree, of which one goes through every
+branch, or draws some.
 """
 
 from __future__ import annotations
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 400
 """Steps of a run: one that takes more does not end."""
-
-
-class SeenError(Exception):
-    """A run has come to a state that another one was in before."""
 
 
 @dataclass(eq=False)
@@ -47,38 +44,29 @@ class Actor:
 
 
 @dataclass
-class Point:
-    """A choice: which of how many options was taken."""
-
-    taken: int
-    count: int
-
-
-@dataclass
 class Schedule:
     """One run.
 
-    :param path: the choices to take first; afterwards the first option is taken each time.
+    :param choose: returns which of so many options is taken; it may ask for a digest of the state.
     :param shared: returns what the actors share, as a value that identifies it.
     :param observed: returns what a step of that label may tell the actor who takes it.
-    :param seen: digests of the states in which any run has had a choice.
     :param idle: called where no actor can move: makes time pass, and returns whether that may help.
     """
 
-    path: list[Point]
+    choose: Callable[[int, Callable[[], bytes]], int]
     shared: Callable[[], Hashable]
     observed: Callable[[str], Hashable]
-    seen: set[bytes]
     idle: Callable[[], bool]
     actors: list[Actor] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    turns: int = 0
-    """Choices so far."""
+    hub: Any = field(default_factory=getcurrent)
+    """The greenlet that chooses."""
     is_ended: bool = False
 
     def start(self, name: str, process: str, work: Callable[[], object], *, at_once: bool = False, **of: Any) -> None:
         """Add an actor, which begins once it is chosen, or at once."""
-        actor = Actor(name, process, greenlet(lambda _: work()), **of)
+        # Its parent, to which it hands over, is not whoever starts it.
+        actor = Actor(name, process, greenlet(lambda _: work(), self.hub), **of)
         actor.greenlet.actor = actor
         self.actors.append(actor)
         if at_once:
@@ -93,7 +81,7 @@ class Schedule:
             raise GreenletExit
         current = getcurrent()
         current.actor.label, current.actor.outcomes = label, outcomes
-        return str(current.parent.switch())
+        return str(self.hub.switch())
 
     def process(self) -> str:
         """Return the process of the actor that moves."""
@@ -112,7 +100,6 @@ class Schedule:
     def run(self) -> None:
         """Take steps until no actor is left.
 
-        :raises SeenError: the state was seen before.
         :raises AssertionError: there is no end.
         """
         for _ in range(MOST_STEPS):
@@ -122,7 +109,7 @@ class Schedule:
             elif not options:
                 assert self.idle(), "nobody can go on"
                 continue
-            if (option := options[self._choose(len(options))]) is None:
+            if (option := options[self.choose(len(options), self._state) if options[1:] else 0]) is None:
                 return
             actor, outcome = option
             self.log.append(f"{actor.name}: {actor.label} {outcome}".strip())
@@ -144,34 +131,10 @@ class Schedule:
                 options += [(actor, outcome) for outcome in actor.outcomes()]
         return options
 
-    def _choose(self, count: int) -> int:
-        if count == 1:
-            return 0
-        self.turns += 1
-        if self.turns <= len(self.path):
-            point = self.path[self.turns - 1]
-            assert point.count == count, "a run is not the same when it is played again"
-            return point.taken
-        state = _digest(
-            self.shared(), *sorted((actor.name, actor.past, actor.label) for actor in self.actors if not actor.is_over)
-        )
-        if state in self.seen:
-            raise SeenError
-        self.seen.add(state)
-        self.path.append(Point(0, count))
-        return 0
+    def _state(self) -> bytes:
+        waiting = sorted((each.name, each.past, each.label) for each in self.actors if not each.is_over)
+        return _digest(self.shared(), *waiting)
 
 
 def _digest(*values: object) -> bytes:
     return blake2b(repr(values).encode(), digest_size=12).digest()
-
-
-def advance(path: list[Point]) -> bool:
-    """Turn the choices of a run into those of the next one, and return whether there is one."""
-    while path:
-        last = path[-1]
-        if last.taken + 1 < last.count:
-            last.taken += 1
-            return True
-        path.pop()
-    return False

@@ -1,58 +1,87 @@
-"""What the actors of a run share: a ledger in a file, a service in memory that witnesses, and a clock that is set."""
+"""What the actors of a run share: a ledger, a service in memory that witnesses, and a clock that is set."""
 
 from __future__ import annotations
 
 import queue
-import sqlite3
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from airflow_provider_sms.exceptions import LedgerError, ThrottledError, UnknownOutcomeError
+from airflow_provider_sms.exceptions import (
+    InputError,
+    LedgerError,
+    LedgerLostError,
+    OutageError,
+    ThrottledError,
+    UnknownOutcomeError,
+)
+from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import register
-from airflow_provider_sms.ledger.backend import Patience
+from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sending import sender as sender_module
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
-from airflow_provider_sms.sending.stop_conditions import StopConditions
-from airflow_provider_sms.service.responses import ErrorReport, SendResponse
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
+from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
-from support.engine import Table, Text
+from support.engine import Table
 from support.orders.schedule import Schedule
-from support.sending import claimant, people
+from support.sending import KEY, answer, claimant, people
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from typing_extensions import Self
 
     from airflow_provider_sms.messages.message import Outgoing
-    from support.orders.schedule import Point
+    from airflow_provider_sms.service.responses import SendResponse
+    from support.engine import Text
+    from support.orders.ledgers import Ledger
 
 CAMPAIGN = "spring"
 POST_SECONDS = 15.0
-PATIENCE = 90.0
-"""Seconds after its claim in which the outcome of a request is expected: more than one jump of the clock."""
 LATER = 10_000.0
 """Seconds after which every claim has lapsed, and nobody may record its outcome any more."""
 JUMP = 60.0
 """Seconds after which a claim has lapsed, while its process may still record its outcome."""
-
-STATE = """
-SELECT 'm', message_key, request_id, '' FROM sms_message UNION ALL
-SELECT 's', message_key, request_id, '' FROM sms_superseded UNION ALL
-SELECT 'r', id, coalesce(event_id, 0), state FROM sms_request ORDER BY 1, 2, 3
-"""
+IDLE = 30.0
+"""Seconds after which a purge forgets a campaign."""
+CHARGED_LATE = 10.0
+"""Seconds after which a late charge comes: before the claim's deadline."""
+BUDGETS = (
+    "lost",
+    "refused",
+    "doubled",
+    "late",
+    "crashes",
+    "stops",
+    "commits",
+    "undone",
+    "jumps",
+    "decisions",
+    "pauses",
+)
+BUDGETS += ("purges",)
+STATE = (
+    "SELECT message_key, request_id FROM sms_message ORDER BY 1, 2",
+    "SELECT message_key, request_id FROM sms_superseded ORDER BY 1, 2",
+    "SELECT id, state, event_id FROM sms_request ORDER BY 1",
+    "SELECT read_at, amount FROM sms_balance ORDER BY 1, 2",
+    "SELECT paused_at, resumed_at FROM sms_campaign",
+    "SELECT id FROM sms_attempt ORDER BY 1",
+)
+HELD = "SELECT m.message_key, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
+PRICE = Decimal("1.5")
+ACCOUNT = Account(KEY, lambda destinations, _: PRICE * len(destinations))
 
 
 @dataclass(frozen=True)
@@ -76,10 +105,16 @@ class Case:
     on_unknown: str = "fail"
     lost: int = 0
     refused: int = 0
+    doubled: int = 0
+    late: int = 0
     crashes: int = 0
+    stops: int = 0
     commits: int = 0
+    undone: int = 0
     jumps: int = 0
     decisions: int = 0
+    pauses: int = 0
+    purges: int = 0
 
 
 @dataclass(frozen=True)
@@ -138,78 +173,39 @@ class Pool:
         self._world.schedule.start(f"{process} request {request.request_id}", process, lambda: self._work(request))
 
 
-class Ledger:
-    """A ledger in a file, opened once for each process of a run; the runs follow one another in it.
-
-    :param folder: an empty one.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "ledger.db"
-        self._stores = [open_sqlite(self.path)]
-        self._used = 0
-        self.raw = sqlite3.connect(self.path, isolation_level=None)
-        tables = self.raw.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'sms_%'")
-        self._tables = [name for (name,) in tables if name != "sms_version"]
-
-    def empty(self, world: World) -> None:
-        """Forget everything, for a new run."""
-        self.raw.execute("BEGIN IMMEDIATE")
-        for name in self._tables:
-            self.raw.execute(f"DELETE FROM {name}")  # our own tables
-        self.raw.execute("COMMIT")
-        self._world, self._used = world, 0
-
-    def open(self) -> Any:
-        """Return a store of its own for a process."""
-        if self._used == len(self._stores):
-            self._stores.append(open_sqlite(self.path))
-        store = self._stores[self._used]
-        self._used += 1
-        store.clock = lambda: self._world.now
-        store.patience = Patience(PATIENCE, sleep=self._world._sleep, monotonic=store.clock)
-        store.write = partial(self._write, type(store).write, store)
-        return store
-
-    @contextmanager
-    def _write(self, write: Any, store: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        outcome = self._world.step("writes", faults={"commits": ("fails", "is called failed")})
-        if outcome == "fails":
-            raise LedgerError("fails")
-        with write(store, *args, **kwargs) as connection:
-            yield connection
-        if outcome:
-            raise LedgerError("is called failed")
-
-    def close(self) -> None:
-        """Close the file."""
-        for store in self._stores:
-            store.close()
-        self.raw.close()
-
-
 @dataclass
 class World:
-    """One run of a case."""
+    """One run of a case.
+
+    :param choose: see :class:`Schedule`.
+    """
 
     case: Case
     ledger: Ledger
-    path: list[Point]
-    seen: set[bytes]
+    choose: Callable[[int, Callable[[], bytes]], int]
     now: float = 1_000_000.0
     taken: list[tuple[bytes, int]] = field(default_factory=list)
     """The key and the event of each message that the service took."""
+    charges: list[tuple[float, Decimal]] = field(default_factory=list)
+    """Since when the balance shows which sum."""
     ended: list[Ended] = field(default_factory=list)
     decided: list[tuple[int, str]] = field(default_factory=list)
+    forgotten: int = 0
+    """How many of :attr:`taken` a purge has forgotten."""
+    is_undone: bool = False
     is_free: bool = False
     """Whether everything goes well at once, without a choice."""
+    rare: set[str] = field(default_factory=set)
+    """What happened that seldom does."""
 
     def __post_init__(self) -> None:
-        self.left = {name: getattr(self.case, name) for name in ("lost", "refused", "crashes", "commits", "jumps")}
-        self.left["decisions"] = self.case.decisions
-        self.schedule = Schedule(self.path, self._shared, self._observed, self.seen, self._idle)
-        self.ledger.empty(self)
+        self.left = {name: getattr(self.case, name) for name in BUDGETS}
+        self.schedule = Schedule(self.choose, self._shared, self._observed, self._idle)
+        self.ledger.empty()
         self._waiting: set[str] = set()
+        self._stops: dict[str, StopFlag] = {}
+        self._answered: dict[str, int] = {}
+        """The event of the last response to each process."""
 
     @cached_property
     def people(self) -> Sequence[Text]:
@@ -220,77 +216,95 @@ class World:
         """End every actor."""
         self.schedule.end()
 
-    def rows(self, query: str, *values: Any) -> list[Any]:
-        """Return what the ledger holds, not by the product's own code."""
-        return self.ledger.raw.execute(query, values).fetchall()
-
     def play(self) -> None:
         """Run the case."""
         for number, (try_number, task) in enumerate(self.case.attempts):
             process = f"{task}{try_number}.{number}"
             prepared = self._prepare(process, try_number, task)
             self.schedule.start(process, process, lambda prepared=prepared: self._attempt(*prepared), at_once=True)
-        if self.case.jumps:
-            self.schedule.start("time", "time", self._pass_time, at_once=True, is_outside=True)
-        if self.case.decisions:
-            self.schedule.start("person", "person", self._decide, at_once=True, is_outside=True)
+        outside = {"jumps": self._pass_time, "decisions": self._decide, "pauses": self._pause, "purges": self._purge}
+        for name, work in outside.items():
+            if self.left[name]:
+                self.schedule.start(name, name, work, at_once=True, is_outside=True)
         self.schedule.run()
 
     def finish(self) -> None:
         """Send the rest by an attempt without faults, once every claim has lapsed."""
         self.now += LATER
         self.is_free = True
+        self._by_person(resume)
         self._attempt(*self._prepare("last", 99, "a"))
+
+    @contextmanager
+    def freely(self) -> Iterator[None]:
+        """Take no step meanwhile."""
+        was_free, self.is_free = self.is_free, True
+        try:
+            yield
+        finally:
+            self.is_free = was_free
 
     # Actors
 
-    def _prepare(self, process: str, try_number: int, task: str) -> tuple[Any, Any]:
+    def _prepare(self, process: str, try_number: int, task: str) -> tuple[Any, Any, StopFlag]:
         """Register an attempt, which takes no step."""
-        was_free, self.is_free = self.is_free, True
-        who = claimant(try_number, task_id=task, host=process)
-        store = self.ledger.open()
-        ledger = CampaignLedger(
-            store,
-            CAMPAIGN,
-            who,
-            clock=store.clock,
-            elapsed=store.clock,
-            claimant_id=register(store, who),
-        )
-        ledger.lapse()
-        self.is_free = was_free
+        with self.freely():
+            who = claimant(try_number, task_id=task, host=process)
+            store = self.ledger.open(self)
+            ledger = CampaignLedger(
+                store,
+                CAMPAIGN,
+                who,
+                clock=store.clock,
+                elapsed=store.clock,
+                claimant_id=register(store, who),
+                account=ACCOUNT,
+            )
+            ledger.lapse()
         for name in ("holders", "states"):
             setattr(ledger, name, partial(self._read, getattr(ledger, name)))
-        return store, ledger
+        self._stops[process] = stop = StopFlag()
+        return store, ledger, stop
 
-    def _attempt(self, store: Any, ledger: CampaignLedger) -> None:
-        table, stop, case = Table(self.people), StopFlag(), self.case
-        reconciliation = Reconciliation(store, CAMPAIGN, "account", self._no_balance)
+    def _attempt(self, store: Any, ledger: CampaignLedger, stop: StopFlag) -> None:
+        table, case = Table(self.people), self.case
         on_unknown = "fail" if self.is_free else case.on_unknown
-        settle = Settle(ledger, reconciliation, on_unknown, stop, self._sleep, monotonic=lambda: self.now)
+        reconciles = on_unknown == "reconcile"
+        reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, self._balance)
+        settle = Settle(ledger, reconciliation, on_unknown, stop, self.sleep, monotonic=lambda: self.now)
+        stop_conditions = StopConditions(
+            caution=Caution(on=reconciles, calm=CALM_RESPONSES if reconciles else 1), clock=lambda: self.now
+        )
         error: Exception | None = None
         try:
+            if reconciles:
+                reconciliation.observe()
             with patch.object(sender_module.queue, "Queue", lambda: Mail(self)):
                 sender = Sender(
                     ledger,
                     self._post,
                     post_seconds=POST_SECONDS,
                     concurrency=case.concurrency,
+                    reconciles=reconciles,
+                    ask=reconciliation.observe,
                     backoff=Backoff(attempts=3, base=0.0),
                     stop=stop,
-                    stop_conditions=StopConditions(clock=lambda: self.now),
+                    stop_conditions=stop_conditions,
                     holds=settle.holds,
                     monotonic=lambda: self.now,
                 )
             table.send(ledger, sender, settle, case.chunk_size)
             error = sender.error
             self.step("counts")
-            was_free, self.is_free = self.is_free, True
-            table.count(ledger)
-            self.is_free = was_free
+            with self.freely():
+                table.count(ledger)
         except LedgerError as failure:
             error = error or failure
             table.count_without_ledger()
+        if isinstance(error, (LedgerLostError, OutageError)):
+            self.rare.add(f"a send ended with {type(error).__name__}")
+        if sender.stop_conditions.paused is not None:
+            self.rare.add("a pause ended a send")
         summary = table.summary(CAMPAIGN)
         counts = {name: summary[name] for name in ("rows", *COUNTS)}
         self.ended.append(Ended(counts, len({key for key, _ in self.taken}), error))
@@ -309,15 +323,31 @@ class World:
 
             def outcomes(found: list[int] = found) -> Sequence[str]:
                 found[:] = self._unknown()
-                return ("accepted", "not_sent") if found else ()
+                return (ACCEPTED, NOT_SENT) if found else ()
 
             chosen = self.schedule.step("decides", outcomes)
             self.left["decisions"] -= 1
-            was_free, self.is_free = self.is_free, True
-            store = self.ledger.open()
-            resolve(store, found[0], chosen, "Ann")
+            with self.freely():
+                resolve(self.ledger.open(self), found[0], chosen, "Ann")
             self.decided.append((found[0], chosen))
-            self.is_free = was_free
+
+    def _pause(self) -> None:
+        while self._takes("pauses", "pauses"):
+            self._by_person(pause)
+            self.schedule.step("resumes")
+            self._by_person(resume)
+
+    def _by_person(self, act: Callable[..., object]) -> None:
+        with self.freely(), suppress(InputError):  # a purge may have forgotten the campaign
+            act(self.ledger.open(self), CAMPAIGN, "Ann")
+
+    def _purge(self) -> None:
+        while self._takes("purges", "purges"):
+            with self.freely():
+                store, before = self.ledger.open(self), self.now - IDLE
+                if purge(store, old_campaigns(store, before), before).campaigns:
+                    self.forgotten = len(self.taken)
+                    self.rare.add("a purge forgot the campaign")
 
     def _takes(self, budget: str, label: str) -> bool:
         if not self.left[budget]:
@@ -327,7 +357,7 @@ class World:
         return True
 
     def _unknown(self) -> list[int]:
-        rows = self.rows("SELECT id, state, deadline FROM sms_request ORDER BY id")
+        rows = self.ledger.rows("SELECT id, state, deadline FROM sms_request ORDER BY id")
         lapsed = [each for each, state, deadline in rows if state == CLAIMED and deadline < self.now]
         return sorted([*lapsed, *(each for each, state, _ in rows if state == UNKNOWN)])
 
@@ -335,28 +365,52 @@ class World:
 
     def _post(self, messages: Outgoing) -> SendResponse:
         faults = {"lost": ("lost", "taken, then lost"), "refused": ("refused",)}
+        process = "" if self.is_free else self.schedule.process()
+        if process in self._answered:  # a connection has carried a response, and carries it once more
+            faults["doubled"] = ("another's response", "taken, then another's response")
         outcome = self.step("posts", ("taken",), faults)
-        if outcome == "lost":
-            raise UnknownOutcomeError("lost")
         if outcome == "refused":
             raise ThrottledError("refused", status=429)
         event = 1 + len({each for _, each in self.taken})
-        self.taken += [(bytes(key), event) for key in messages.keys]
-        if outcome == "taken, then lost":
+        if outcome.startswith("taken"):
+            self.taken += [(bytes(key), event) for key in messages.keys]
+            seconds = 0.0
+            if self.left["late"]:
+                seconds = CHARGED_LATE if self.step("is charged", faults={"late": ("late",)}) else 0.0
+            self.charges.append((self.now + seconds, PRICE * len(messages)))
+        if outcome.endswith("lost"):
             raise UnknownOutcomeError("lost")
+        if outcome.endswith("another's response"):
+            return answer(self._answered[process], len(messages))
         self.step("is answered")
-        count = len(messages)
-        report = ErrorReport(no_network=0, duplicates=0, opted_outs=0, faults=())
-        return SendResponse(Decimal(count), Decimal(1000), event, "", count, count, (), report, {})
+        self._answered[process] = event
+        self._note_lateness(messages)
+        return answer(event, len(messages))
 
-    def _no_balance(self) -> Any:
-        raise AssertionError("the balance is not read")
+    def _note_lateness(self, messages: Outgoing) -> None:
+        """Look what has become of a request before its response comes."""
+        if self.is_free:
+            return
+        key = bytes(messages.keys[0])
+        former = {bytes(each) for each, _ in self.ledger.rows(STATE[1])}
+        states = {bytes(each): state for each, state in self.ledger.rows(HELD)}
+        if key in former:
+            self.rare.add(f"a response came when its message was free again, and {states.get(key, 'free')}")
+        elif states.get(key) != CLAIMED:
+            self.rare.add(f"a response came when its request was {states.get(key)}")
+
+    def _balance(self) -> Balance:
+        self.step("asks")
+        return Balance(self._credit(), post_paid=False)
+
+    def _credit(self) -> Decimal:
+        return Decimal(1000) - sum((amount for since, amount in self.charges if since <= self.now), Decimal(0))
 
     def step(self, label: str, well: Sequence[str] = ("",), faults: dict[str, Sequence[str]] | None = None) -> str:
         """Take a step of a process, which may die before it; where there is no choice, do not wait for a turn."""
         if self.is_free:
             return well[0]
-        budgets = {**(faults or {}), "crashes": ("dies",)}
+        budgets = {**(faults or {}), "crashes": ("dies",), "stops": ("is stopped",)}
 
         def outcomes() -> Sequence[str]:
             return (*well, *(each for name, some in budgets.items() if self.left[name] for each in some))
@@ -367,11 +421,17 @@ class World:
         if chosen == "dies":
             self.schedule.kill(self.schedule.process())
             self.schedule.step("is dead")
+        if chosen == "is stopped":
+            self._stops[self.schedule.process()].set()
+            return well[0]
+        if chosen in ("is undone", "is called failed"):
+            self.is_undone |= chosen == "is undone"
+            self.rare.add(f"a commit {chosen}")
         return chosen
 
     # Time
 
-    def _sleep(self, _: float) -> None:
+    def sleep(self, _: float) -> None:
         """Wait until the ledger has changed, or until nobody else can move: then time passes."""
         if self.is_free:
             self.now += JUMP
@@ -386,20 +446,23 @@ class World:
         return bool(self._waiting)
 
     def _dump(self) -> tuple[Any, ...]:
-        return tuple(self.rows(STATE))
+        return tuple(tuple(self.ledger.rows(each)) for each in STATE)
 
     def _observed(self, label: str) -> Hashable:
-        if label == "posts":
+        if label in ("posts", "is answered", "is charged"):
             return self.now, len(self.taken)
-        return self.now, self._dump() if label in ("reads", "writes", "decides", "counts") else None
+        return self.now, self._dump(), self._credit()
 
     def end(self) -> Hashable:
         """Return what the end of a run is judged by."""
-        ends = tuple((tuple(each.summary.items()), each.taken, each.error is None) for each in self.ended)
-        return self.rows(STATE), sorted(self.taken), self.decided, ends
+        ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
+        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone
 
     def _shared(self) -> Hashable:
-        return (self._dump(), tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided))
+        stopped = sorted(name for name, each in self._stops.items() if each.is_set())
+        here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
+        told = (self.forgotten, self.is_undone, tuple(stopped), tuple(sorted(self._answered.items())))
+        return self._dump(), here, told
 
 
 @contextmanager

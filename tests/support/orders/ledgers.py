@@ -1,0 +1,104 @@
+"""A ledger that each process of a run opens for itself; the runs follow one another in it."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.backend import Patience
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from support.memory import in_memory
+from support.postgres import running_postgres, temporary_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.orders.world import World
+
+PATIENCE = 90.0
+"""Seconds after its claim in which the outcome of a request is expected: more than one jump of the clock."""
+TICK = 0.001
+"""Seconds that a commit takes: what comes after it is later, for whoever weighs balances."""
+TABLES = ("sms_message", "sms_superseded", "sms_request", "sms_attempt", "sms_campaign", "sms_balance")
+
+
+class _UndoneError(Exception):
+    """Rolls back what then seems to be committed."""
+
+
+class Ledger:
+    """A ledger, and a connection to it that is not the product's own."""
+
+    def __init__(self, open_store: Callable[[], Any], connect: Callable[[], Any]) -> None:
+        self._open = open_store
+        self._stores = [open_store()]
+        self._used = 0
+        self._raw = connect()
+
+    def rows(self, query: str) -> list[Any]:
+        """Return what the ledger holds."""
+        return list(self._raw.execute(query).fetchall())
+
+    def empty(self) -> None:
+        """Forget everything, for a new run."""
+        self._raw.execute("BEGIN")
+        for name in TABLES:
+            self._raw.execute(f"DELETE FROM {name}")  # our own tables
+        self._raw.execute("COMMIT")
+        self._used = 0
+
+    def open(self, world: World) -> Any:
+        """Return a store of its own for a process."""
+        if self._used == len(self._stores):
+            self._stores.append(self._open())
+        store = self._stores[self._used]
+        self._used += 1
+        store.clock = lambda: world.now
+        store.patience = Patience(PATIENCE, sleep=world.sleep, monotonic=store.clock)
+        store.write = partial(self._write, world, type(store).write, store)
+        return store
+
+    @contextmanager
+    def _write(self, world: World, write: Any, store: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        outcome = world.step("writes", faults={"commits": ("fails", "is called failed"), "undone": ("is undone",)})
+        world.now += TICK
+        if outcome == "fails":
+            raise LedgerError("fails")
+        with suppress(_UndoneError), write(store, *args, **kwargs) as connection:
+            yield connection
+            if outcome == "is undone":
+                raise _UndoneError
+        if outcome == "is called failed":
+            raise LedgerError("is called failed")
+
+    def close(self) -> None:
+        """Close every connection."""
+        for store in self._stores:
+            store.close()
+        self._raw.close()
+
+
+@contextmanager
+def in_file() -> Iterator[Ledger]:
+    """Yield a ledger in a SQLite file of its own."""
+    with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-orders-", dir=in_memory()) as name:
+        path = Path(name) / "ledger.db"
+        with closing(Ledger(lambda: open_sqlite(path), lambda: sqlite3.connect(path, isolation_level=None))) as ledger:
+            yield ledger
+
+
+@contextmanager
+def on_server() -> Iterator[Ledger]:
+    """Yield a ledger in a PostgreSQL database of its own."""
+    with running_postgres() as server, temporary_database(server) as url:
+        plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+        with closing(Ledger(lambda: open_postgres(url), lambda: psycopg.connect(plain, autocommit=True))) as ledger:
+            yield ledger

@@ -144,7 +144,7 @@ faults: env
 
 # Without the real Airflow, which takes longest.
 faults-quick: env
-	@$(FAULTS) --quick --only steps,kills,network,statuses,outage,proxies,schedules,sigkills,failover,reconcile,steps-reconcile,kills-reconcile,network-reconcile,statuses-reconcile,outage-reconcile
+	@$(FAULTS) --quick --only steps,network,sigkills,failover,steps-reconcile,network-reconcile
 
 # Without its display, which rewrites one line.
 mutants: env

@@ -1,94 +1,60 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from dataclasses import replace
 
 import pytest
+from support.faults.arena import Arena
 from support.faults.partitions import beyond_rate, most_at_once, peak
-from support.faults.processes import Order, started
-from support.faults.sendings import TOKEN, outgoing
-from support.faults.verdict import read_ledger
+from support.faults.processes import started
+from support.faults.tries import Ledgers
+from support.faults.verdict import Figures
 
 CHUNK, CONCURRENCY = 20, 2
-DEADLINES = 200.0
-"""Seconds; more than any claim here lives, and than another task waits for its outcome."""
 
 
 @pytest.fixture
-def service(tmp_path):
-    from airflow_provider_sms.sandbox.config import SandboxConfig
-    from airflow_provider_sms.sandbox.server import running_sandbox
-
-    with running_sandbox(SandboxConfig(token=TOKEN, post_paid=True)) as handle:
-        yield handle
+def arena(postgres_ledger_url):
+    with Arena(Ledgers.on_server(postgres_ledger_url)) as arena:
+        yield arena
 
 
-def partitions():
-    """Give everybody, and four partitions of which neighbours share people."""
-    everybody = [str(27_820_000_000 + number) for number in range(700)]
-    return everybody, [everybody[part * 150 :][:250] for part in range(4)]
+def orders(arena):
+    """Return four tasks, of which neighbours share people, and a campaign that has all."""
+    everybody = arena.campaign(700, chunk_size=CHUNK)
+    parts = [replace(everybody, start=everybody.start + 150 * part, count=250) for part in range(4)]
+    return everybody, [(part, {"concurrency": CONCURRENCY, "map_index": index}) for index, part in enumerate(parts)]
 
 
-def orders(service, url, parts, number=1, ahead=0.0):
-    return [
-        Order(
-            service.base_url,
-            url.render_as_string(hide_password=False),
-            "spring",
-            number=number,
-            rows=rows,
-            chunk_size=CHUNK,
-            concurrency=CONCURRENCY,
-            map_index=index,
-            ahead=ahead,
-        )
-        for index, rows in parts
-    ]
-
-
-def test_processes_of_overlapping_partitions_text_each_person_once(service, postgres_url):
+def test_processes_of_overlapping_partitions_text_each_person_once(arena):
     """Four processes at once, each a try of a mapped task: together they text everybody, and nobody twice."""
-    service.state.set_faults([{"kind": "delay", "seconds": 0.02, "persistent": True}])
-    everybody, parts = partitions()
-    with started(orders(service, postgres_url, enumerate(parts))) as processes:
+    arena.sandbox.state.set_faults([{"kind": "delay", "seconds": 0.02, "persistent": True}])
+    everybody, tasks = orders(arena)
+    with started(tasks) as processes:
         for process in processes:
             process.go()
         ended = [process.result() for process in processes]
-    assert [(each["miscounted"], each["error"]) for each in ended] == [(0, None)] * 4
-    texted = Counter(message.destination for message in service.state.accepted)
-    assert (set(everybody), {1}) == (set(texted), set(texted.values()))
-    assert len(everybody) == sum(each["accepted"] for each in ended)
+    assert [error for _, error in ended] == [None] * 4
+    assert sum(summary["accepted"] for summary, _ in ended) == 700
+    arena.resume("four tasks", everybody)
+    arena.judge_all()
+    assert arena.figures == Figures(cases=1)
 
 
-def test_mapped_tasks_that_are_killed_leave_few_unknown_and_nobody_twice(service, postgres_url):
-    """SIGKILL of all four, and their next tries: unknown is what was in flight, all others are texted once."""
-    from airflow_provider_sms.ledger.postgres import open_postgres
-
-    service.state.set_faults([{"kind": "delay", "seconds": 0.1, "persistent": True}])
-    everybody, parts = partitions()
-    with started(orders(service, postgres_url, enumerate(parts))) as processes:
+def test_mapped_tasks_that_are_killed_leave_few_unknown_and_nobody_twice(arena):
+    """SIGKILL of all four, and the next try: unknown is what was in flight, all others are texted once."""
+    arena.sandbox.state.set_faults([{"kind": "delay", "seconds": 0.1, "persistent": True}])
+    everybody, tasks = orders(arena)
+    with started(tasks) as processes:
         for process in processes:
             process.go()
-        while len(service.state.accepted) < 200:
+        while len(arena.sandbox.state.accepted) < 200:
             time.sleep(0.005)
-        for process in processes:
-            process.kill()
-    service.state.set_faults([])
-    again = orders(service, postgres_url, enumerate(parts), number=2, ahead=DEADLINES)
-    with started(again) as processes:
-        for process in processes:
-            process.go()
-        ended = [process.result() for process in processes]
-    store = open_postgres(postgres_url)
-    states = read_ledger(store._engine, "spring")
-    store.close()
-    unknown = sum(state == "unknown" for state in states.values())
-    texted = Counter(message.destination for message in service.state.accepted)
-    assert [(each["miscounted"], each["error"]) for each in ended] == [(0, None)] * 4
-    assert {message.key for message in outgoing("spring", everybody)} == set(states)
-    assert 0 < unknown <= 4 * CONCURRENCY * CHUNK
-    assert {1} == set(texted.values())
-    assert len(texted) >= len(everybody) - unknown
+    arena.sandbox.state.set_faults([])
+    arena.resume("four tasks that were killed", everybody)
+    arena.judge_all()
+    assert (arena.figures.cases, arena.figures.broken) == (1, 0)
+    assert 0 < arena.figures.unknown <= 4 * CONCURRENCY * CHUNK
 
 
 @pytest.mark.parametrize(

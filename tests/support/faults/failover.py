@@ -21,11 +21,10 @@ from sqlalchemy.engine import URL
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.reporting.row_counts import COUNTS
 from support.cluster import has_pooler, running_pair, running_pooler
-from support.faults.plans import people
-from support.faults.sendings import Clock, Sending, outgoing, text_of
-from support.faults.stage import play_all
+from support.faults.arena import Arena
+from support.faults.tries import Ledgers, attempt
 from support.faults.verdict import Figures
 from support.forwarder import Forwarder
 from support.postgres import DRIVER
@@ -33,10 +32,9 @@ from support.postgres import DRIVER
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.service.responses import SendResponse
     from support.cluster import Pair
-    from support.faults.stage import Stage
+    from support.faults.tries import Campaign, Ended
 
 FULL = 5
 """Repetitions of each case."""
@@ -130,50 +128,39 @@ def play(case: Case, seed: int) -> Figures:
         server = {"host": address.host, "port": address.port}
         if case.pooler:
             server = {"query": {"host": str(running.enter_context(running_pooler(address)).folder)}}
-        url = URL.create(DRIVER, username="postgres", database="postgres", **server)
-
-        def open_store() -> LedgerBackend:
-            return open_postgres(url)
-
-        def send(stage: Stage, _: int) -> Figures:
-            return _send(stage, Failover(case, pair, address, chance), chance)
-
-        return play_all(open_store, send, [seed], lambda *_: f"the failover {case}, of seed {seed}")
+        ledgers = Ledgers.on_server(URL.create(DRIVER, username="postgres", database="postgres", **server))
+        with Arena(ledgers) as arena:
+            noticed = _send(arena, Failover(case, pair, address, chance), chance)
+        return arena.figures + noticed
 
 
-def _send(stage: Stage, failover: Failover, chance: random.Random) -> Figures:
-    campaign, rows = stage.new_campaign("failover"), people(PEOPLE)
-    options = {"chunk_size": CHUNK, "concurrency": chance.randint(1, 4)}
-    first = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 1, around=failover.around, **options)
+def _send(arena: Arena, failover: Failover, chance: random.Random) -> Figures:
+    """Send, and send the rest; return the figures of an attempt after which nobody may."""
+    campaign, concurrency = arena.campaign(PEOPLE, chunk_size=CHUNK), chance.randint(1, 4)
     # The new primary may need a moment to accept connections.
-    first.ledger._store.patience = Patience(stop=first.stop)
-    first.run(rows)
+    ended = attempt(campaign, concurrency=concurrency, around=failover.around, patience=Patience())
     failover.wait()
-    # From here on, all reads are of the new primary.
-    stage.reader._engine.dispose()
-    if isinstance(first.sender.error, LedgerLostError):
-        return _noticed(stage, first, campaign, rows)
-    last = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 2, clock=Clock(10_000.0), **options)
-    last.run(rows)
-    return stage.judge(campaign, rows, last)
+    arena.forget_connections()  # from here on, all reads are of the new primary
+    if isinstance(ended.error, LedgerLostError):
+        return _noticed(arena, campaign, ended)
+    arena.resume("a failover", campaign)
+    return Figures()
 
 
-def _noticed(stage: Stage, sending: Sending, campaign: str, rows: Sequence[str]) -> Figures:
+def _noticed(arena: Arena, campaign: Campaign, ended: Ended) -> Figures:
     """Judge an attempt that noticed lost commits of its ledger: without a person, there is no further attempt.
 
     People whose claims the ledger has lost count as unknown, because the error says so.
     """
-    witnessed = stage.witnessed(text_of(campaign))
-    states = stage.states_of(campaign)
-    messages = outgoing(campaign, rows)
-    sent = {m.key for m in messages if (str(m.destination), m.content) in witnessed}
+    witnessed, states, counts = arena.witnessed(), arena.states(campaign), ended.summary
+    sent = {key for key, text in campaign.expected.items() if text in witnessed}
     forgotten = sent - states.keys()
     return Figures(
         cases=1,
         duplicates=witnessed.total() - len(witnessed),
-        lost=sending.miscounted,
+        lost=abs(counts["rows"] - sum(counts[name] for name in COUNTS)),
         wrongly_accepted=sum(state == ACCEPTED and key not in sent for key, state in states.items()),
-        wrongly_not_sent=max(0, sending.table.counts.not_sent - (len(rows) - len(sent))),
+        wrongly_not_sent=max(0, counts["not_sent"] - (PEOPLE - len(sent))),
         unknown=len(forgotten) + sum(state in (CLAIMED, UNKNOWN) for state in states.values()),
     )
 

@@ -18,7 +18,7 @@ PAUSES = "tests/ledger/test_pauses.py"
 SQLITE = "tests/ledger/test_sqlite.py"
 TRANSITIONS = "tests/ledger/test_transitions.py"
 SETTLE = "tests/sending/test_settle.py"
-SCHEDULES = "tests/faults/test_schedules.py"
+ORDERS = "tests/faults/test_orders.py"
 KEYS = "tests/messages/test_keys.py"
 CLIENT = "tests/service"
 ELAPSED = "tests/service/test_elapsed.py"
@@ -40,7 +40,7 @@ class Mutation:
     file: str
     old: str
     new: str
-    tests: tuple[str, ...] = (SENDER, LEDGER, SCHEDULES)
+    tests: tuple[str, ...] = (SENDER, LEDGER, ORDERS)
     also: tuple[str, str] | None = None
     first: str | None = None
 
@@ -84,7 +84,7 @@ MUTATIONS = (
         "ledger/backend.py",
         "                yield connection\n",
         "                yield connection\n                connection.exec_driver_sql('ROLLBACK')\n",
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "a pause does not wait for claims of its campaign",
@@ -103,7 +103,7 @@ MUTATIONS = (
         "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n",
         "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n"
         "            connection.exec_driver_sql('ROLLBACK')\n",
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "a late response takes its messages back beside other claims",
@@ -117,7 +117,7 @@ MUTATIONS = (
         "ledger/claims.py",
         "[*known, *given_back]",
         "known",
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "claims whose commit raised stay unknown once they have lapsed",
@@ -183,14 +183,14 @@ MUTATIONS = (
         "ledger/holders.py",
         'state_at(bindparam("now"))',
         "request.c.state",
-        (HOLDERS, SENDER, SCHEDULES),
+        (HOLDERS, SENDER, ORDERS),
     ),
     Mutation(
         "PostgreSQL: a claim takes the row that is there",
         "ledger/postgres.py",
         '    "ON CONFLICT DO NOTHING"\n',
         '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "PostgreSQL does not wait for the disk",
@@ -242,14 +242,14 @@ MUTATIONS = (
         'AS new WHERE true "\n    "ON CONFLICT DO NOTHING"\n',
         'AS new WHERE true "\n'
         '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "SQLite: a claim replaces the row that is there",
         "ledger/sqlite.py",
         '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
         '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
         also=('    "ON CONFLICT DO NOTHING"\n', '    ""\n'),
     ),
     Mutation(
@@ -273,7 +273,7 @@ MUTATIONS = (
         "    for (request_id,) in connection.execute(select(request.c.id).where(which, lapsed(now))).all():\n"
         "        connection.execute(update(request).where(request.c.id == request_id).values(state=NOT_SENT))\n"
         "        release(connection, request_id)\n",
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "an unknown outcome releases its messages",
@@ -281,21 +281,21 @@ MUTATIONS = (
         "        _RECORD_UNKNOWN.run(connection, values_of(outcome, now))\n",
         "        _RECORD_UNKNOWN.run(connection, values_of(outcome, now))\n"
         "        release(connection, outcome.request_id)\n",
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "claims lapse at once, whatever their deadline",
         "ledger/transitions.py",
         "and_(request.c.state == CLAIMED, request.c.deadline < now)",
         "and_(request.c.state == CLAIMED)",
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "a late answer does not correct an unknown",
         "ledger/transitions.py",
         '_IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))\n',
         '_IS_OPEN = and_(request.c.state == bindparam("claimed"), bindparam("unknown") == UNKNOWN)\n',
-        (LEDGER, SENDER, SCHEDULES),
+        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "a late doubt overrules what a person said, and a resend",
@@ -484,7 +484,7 @@ MUTATIONS = (
         "messages/keys.py",
         "        key.update(each)\n",
         "        key.update(str(len(keys)).encode())\n",
-        (KEYS, SCHEDULES),
+        (KEYS, ORDERS),
     ),
     Mutation(
         "a second number in a cell is glued to the first",
@@ -501,7 +501,7 @@ MUTATIONS = (
         "        connection = self._idle_connection(exchange) or self._open(exchange)\n"
         "        write(connection.sock, request, exchange, self._timeout)\n"
         "        connection = self._open(exchange)\n",
-        (CLIENT, SCHEDULES),
+        (CLIENT, ORDERS),
     ),
     Mutation(
         "a connection is kept after an error",
@@ -523,14 +523,14 @@ MUTATIONS = (
         "service/errors.py",
         "<= status < HTTPStatus.INTERNAL_SERVER_ERROR",
         "<= status <= HTTPStatus.INTERNAL_SERVER_ERROR",
-        (CLIENT, SCHEDULES),
+        (CLIENT, ORDERS),
     ),
     Mutation(
         "any 503 is not processed",
         "service/errors.py",
         "(status == HTTPStatus.SERVICE_UNAVAILABLE and own)",
         "status == HTTPStatus.SERVICE_UNAVAILABLE",
-        ("tests/faults/test_statuses.py",),
+        (CLIENT,),
     ),
     Mutation(
         "an error code makes any error one of the service",
@@ -544,7 +544,7 @@ MUTATIONS = (
         "service/transport.py",
         "            if exchange.written:\n",
         "            if exchange.written and not isinstance(error, TimeoutError):\n",
-        (CLIENT, SCHEDULES),
+        (CLIENT, ORDERS),
     ),
     Mutation(
         "a request begins although it might outlast its claim",

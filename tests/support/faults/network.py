@@ -16,6 +16,7 @@ from support.faults.tries import attempt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from airflow_provider_sms.service.responses import SendResponse
     from support.faults.tries import Ended, Ledgers
     from support.faults.verdict import Figures
 
@@ -196,8 +197,13 @@ def one(arena: Arena, name: str, nth: int, concurrency: int = 1) -> Ended:
 def idle(arena: Arena, *, reset: bool) -> Ended:
     """Close the idle connection right before each request."""
     campaign = arena.campaign(4 * REQUESTS)
+
+    def dropped(post: Callable[[], SendResponse]) -> SendResponse:
+        proxy.drop_idle(reset=reset)
+        return post()
+
     with Proxy(campaign.base_url, 0, Exchange.pass_on) as proxy:
-        ended = attempt(campaign, base_url=proxy.base_url, before_post=partial(proxy.drop_idle, reset=reset))
+        ended = attempt(campaign, base_url=proxy.base_url, around=dropped)
     name = f"closed while idle by {'RST' if reset else 'FIN'}"
     arena.look(campaign, ended)
     arena.resume(name, campaign)

@@ -1,136 +1,82 @@
-"""An attempt in a separate process, which can be killed; it receives its job as JSON."""
+"""An attempt in a process of its own, which can be killed."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+import logging
+from contextlib import contextmanager
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.sending import sender
-from support.faults.sendings import POLL_SECONDS, Clock, Sending, open_by_url, quiet
+from support.faults.arena import POLL_SECONDS
+from support.faults.tries import attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from multiprocessing.connection import Connection
 
-TESTS = Path(__file__).parents[2]
-READY = "ready"
-GO = "go"
+    from support.faults.tries import Campaign
 
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """The job of a process.
-
-    :param store: the ledger's URL.
-    :param ahead: seconds by which the clock of the process is ahead.
-    :param tick: seconds by which the clock advances each time that the process checks the claims of others.
-    """
-
-    base_url: str
-    store: str
-    campaign: str
-    number: int
-    rows: Sequence[str]
-    chunk_size: int
-    concurrency: int
-    map_index: int = -1
-    ahead: float = 0.0
-    tick: float = 0.0
+SPAWN = get_context("spawn")
 
 
 class Started:
-    """A process that has opened the ledger and waits for the signal to begin."""
+    """A process that has loaded everything, and waits for the signal to begin.
 
-    def __init__(self, order: Order) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            cwd=TESTS,
-            # The process imports the package under test, wherever that is installed.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._say(json.dumps(asdict(order)))
+    :param options: of :func:`attempt`; ``ahead`` is a number of seconds.
+    """
 
-    def _say(self, line: str) -> None:
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
+    def __init__(self, campaign: Campaign, options: Mapping[str, Any]) -> None:
+        self._pipe, theirs = SPAWN.Pipe()
+        self._process = SPAWN.Process(target=_send, args=(theirs, campaign, options), daemon=True)
+        self._process.start()
+        theirs.close()
 
-    def _hear(self) -> str:
-        line = self._process.stdout.readline().strip()
-        if not line:
-            raise RuntimeError(f"the process ended with {self._process.wait()} and said nothing")
-        return line
-
-    def wait_until_ready(self) -> None:
+    def await_ready(self) -> None:
         """Return once the process is ready to begin."""
-        if (line := self._hear()) != READY:
-            raise RuntimeError(f"the process said {line!r}")
+        self._pipe.recv()
 
     def go(self) -> None:
         """Let the process begin."""
-        self._say(GO)
+        self._pipe.send("go")
 
-    def result(self) -> dict[str, Any]:
-        """Wait for the end of the process, and return its report."""
-        result: dict[str, Any] = json.loads(self._hear())
-        self._process.wait()
-        return result
+    def result(self) -> tuple[dict[str, int], str | None]:
+        """Wait for the end of the attempt, and return its summary and the name of its error."""
+        summary, error = self._pipe.recv()
+        self._process.join()
+        return summary, error
 
     @property
     def ended(self) -> bool:
-        return self._process.poll() is not None
+        return not self._process.is_alive()
 
     def kill(self) -> None:
         """Kill the process, unless it has ended."""
         self._process.kill()
-        self._process.wait()
-        self._process.stdin.close()
-        self._process.stdout.close()
+        self._process.join()
+        self._pipe.close()
 
 
 @contextmanager
-def started(orders: Sequence[Order]) -> Iterator[list[Started]]:
+def started(orders: Sequence[tuple[Campaign, Mapping[str, Any]]]) -> Iterator[list[Started]]:
     """Start processes that begin at a signal. Leaving the context ends all of them."""
     processes: list[Started] = []
     try:
-        for order in orders:
-            processes.append(Started(order))  # noqa: PERF401  # a process that cannot be started must not leave the earlier ones running
+        for campaign, options in orders:
+            processes.append(Started(campaign, options))  # where one cannot start, the others must end
         for process in processes:
-            process.wait_until_ready()
+            process.await_ready()
         yield processes
     finally:
         for process in processes:
             process.kill()
 
 
-def main() -> None:
-    """Read a job from the first line of the input, and send it at the second line."""
-    order = Order(**json.loads(sys.stdin.readline()))
+def _send(pipe: Connection, campaign: Campaign, options: Mapping[str, Any]) -> None:
+    logging.disable(logging.CRITICAL)
     sender.POLL_SECONDS = POLL_SECONDS
-    with quiet(), closing(open_by_url(order.store)) as store:
-        sending = Sending(
-            order.base_url,
-            store,
-            order.campaign,
-            order.number,
-            map_index=order.map_index,
-            clock=Clock(order.ahead),
-            tick=order.tick,
-            chunk_size=order.chunk_size,
-            concurrency=order.concurrency,
-        )
-        print(READY, flush=True)  # noqa: T201  # the parent reads this
-        if sys.stdin.readline().strip() == GO:
-            sending.run(order.rows)
-            print(json.dumps(sending.ended), flush=True)  # noqa: T201  # the parent reads this
-
-
-if __name__ == "__main__":
-    main()
+    ahead = options.get("ahead", 0.0)
+    pipe.send("ready")
+    pipe.recv()
+    ended = attempt(campaign, **{**options, "ahead": lambda: ahead})
+    pipe.send((ended.summary, None if ended.error is None else type(ended.error).__name__))

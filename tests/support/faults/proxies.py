@@ -33,8 +33,9 @@ from support.faults.varnish import Varnish
 from support.faults.verdict import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from airflow_provider_sms.service.responses import SendResponse
     from support.faults.intermediary import Intermediary, Setup
     from support.faults.tries import Ended, Ledgers
     from support.faults.verdict import Sent
@@ -198,12 +199,13 @@ def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
     campaign = arena.campaign(4 * REQUESTS)
     posts = itertools.count(1)
 
-    def before_post() -> None:
+    def around(post: Callable[[], SendResponse]) -> SendResponse:
         time.sleep(proxy.setup.pause)
         with scene.lock:
             origin.start()
             if case.before is not None and next(posts) == nth:
                 case.before(scene)
+        return post()
 
     if case.strike is not None:
         origin.arm(nth, lambda exchange: case.strike(exchange, scene))
@@ -213,7 +215,7 @@ def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
         base_url=proxy.url + origin.path,
         verify=str(proxy.certificate) if proxy.setup.tls else True,
         timeout=case.timeout,
-        before_post=before_post,
+        around=around,
         send_options=arena.number,
         backoff=BACKOFF,
     )

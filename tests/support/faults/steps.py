@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from support.faults.arena import Arena
@@ -12,9 +11,7 @@ from support.faults.saboteur import MANNERS, Manner, Saboteur, sabotage
 from support.faults.tries import attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.faults.tries import Ended, Ledgers
+    from support.faults.tries import Ledgers
     from support.faults.verdict import Figures
 
 STRIDE = 37
@@ -52,20 +49,18 @@ def sweep(
     lasting: bool,
     concurrency: int,
     only: str | None = None,
-    play: Callable[..., Ended] = attempt,
 ) -> Counter[str]:
     """Break one operation after the other, each in a campaign of its own, until there is none so late.
 
     :param steps: the operations to break.
     :param only: the only kind of operation to count; None counts all.
-    :param play: function that runs the attempt.
     :returns: how often which kind of operation was broken.
     """
     hits: Counter[str] = Counter()
     for at in steps:
-        campaign = replace(arena.campaign(), of_table=play is not attempt)
+        campaign = arena.campaign()
         with sabotage(Saboteur(at, manner, only=only, lasting=lasting)) as saboteur:
-            ended = play(campaign, concurrency=concurrency)
+            ended = attempt(campaign, concurrency=concurrency)
         length = "for good" if lasting else "once"
         name = f"operation {at} ({saboteur.hit}) {manner} {length}, {concurrency} at a time"
         arena.look(campaign, ended)

@@ -15,21 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from support.faults import (
-    airflow,
-    failover,
-    kills,
-    network,
-    outage,
-    parts,
-    proof,
-    proxies,
-    reconcile,
-    schedules,
-    sigkills,
-    statuses,
-    steps,
-)
+from support.faults import airflow, failover, network, proof, proxies, sigkills, steps
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
 
@@ -40,21 +26,15 @@ if TYPE_CHECKING:
 
 PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "steps": steps.run,
-    "kills": kills.run,
-    "parts": parts.run,
     "network": network.run,
-    "statuses": statuses.run,
-    "outage": outage.run,
     "proxies": proxies.run,
-    "schedules": schedules.run,
     "sigkills": sigkills.run,
     "failover": failover.run,
-    "reconcile": reconcile.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
 """Sections by name; each takes a function that opens a ledger, and whether the run is quick."""
 
-RECONCILING = ("steps", "kills", "parts", "network", "statuses", "outage")
+RECONCILING = ("steps", "network")
 """Parts of which some cases are run again, with lost requests closed by what the balance proves."""
 
 OF_NO_ROW = {f"{name}-reconcile" for name in RECONCILING}

@@ -25,11 +25,10 @@ from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
-from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
 from support.engine import Table, Text
-from support.faults.halts import NEVER, Halts
 from support.sending import claimant, people
 
 if TYPE_CHECKING:
@@ -73,10 +72,8 @@ class Ledgers:
         """The kind of database."""
         return self.url.get_backend_name()
 
-    def __call__(self, *, busy_seconds: float = 60.0) -> LedgerBackend:
-        if self.name == "sqlite":
-            return open_sqlite(Path(str(self.url.database)), busy_seconds=busy_seconds)
-        return open_postgres(self.url, busy_seconds=busy_seconds)
+    def __call__(self) -> LedgerBackend:
+        return open_sqlite(Path(str(self.url.database))) if self.name == "sqlite" else open_postgres(self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,6 @@ class Campaign:
     :param base_url: base URL of the service.
     :param start: the first one's number, less 27820000000.
     :param chunk_size: people a request.
-    :param of_table: whether messages have the keys that an operator gives them.
     :param reconciles_since: since when the clock runs :data:`PACE` times as fast, seconds since the epoch, of a
         campaign whose lost requests are closed by what the balance proves; None leaves them unknown.
     :param account: what identifies the account that is charged; None means an account of this campaign's own.
@@ -98,7 +94,6 @@ class Campaign:
     start: int
     count: int
     chunk_size: int = 4
-    of_table: bool = False
     reconciles_since: float | None = None
     account: str | None = None
 
@@ -116,13 +111,7 @@ class Campaign:
     @property
     def messages(self) -> list[Text]:
         """The messages to all recipients."""
-        messages = people(self.count, self.start)
-        if self.of_table:
-            from support.keys import message_keys
-
-            keys = message_keys([str(m.destination) for m in messages], [m.content for m in messages])
-            return [m._replace(key=key) for m, key in zip(messages, keys, strict=True)]
-        return messages
+        return people(self.count, self.start)
 
     @property
     def expected(self) -> dict[bytes, Sent]:
@@ -136,14 +125,10 @@ class Ended:
 
     :param summary: ``rows`` and the seven counts.
     :param error: reason for an early end; None without one.
-    :param halted: whether it ended early to wait.
-    :param whole: whether nobody else has sent anything: then all that was sent is in the summary, as this try's own.
     """
 
     summary: dict[str, Any]
     error: Exception | None = field(default=None)
-    halted: bool = False
-    whole: bool = False
 
 
 def attempt(
@@ -155,12 +140,11 @@ def attempt(
     base_url: str | None = None,
     timeout: float = 5.0,
     verify: bool | str = True,
-    busy_seconds: float = 60.0,
-    before_post: Callable[[], object] = lambda: None,
+    around: Callable[[Callable[[], SendResponse]], SendResponse] = lambda post: post(),
     send_options: Callable[[], dict[str, Any] | None] = lambda: None,
-    halts: Halts = NEVER,
     backoff: Backoff | None = None,
-    bold: bool = False,
+    map_index: int = -1,
+    patience: Patience | None = None,
 ) -> Ended:
     """Send to all recipients who may be texted, and return how the attempt ended; raise only what no attempt survives.
 
@@ -169,24 +153,20 @@ def attempt(
     :param base_url: of the service, where another way leads there.
     :param timeout: seconds to wait for a connection, and for an answer.
     :param verify: as the client takes it.
-    :param busy_seconds: how long to wait for others to release the ledger.
-    :param before_post: called before each request.
+    :param around: called with each post, in place of it.
     :param send_options: gives those of each request, once it may be posted.
-    :param halts: the point at which it ends early to wait.
     :param backoff: the waits between attempts of a request; None: hardly any.
-    :param bold: whether requests go at once from the first one on, though the campaign reconciles.
+    :param map_index: of the task; tasks with another one are others.
+    :param patience: with a ledger that is away; None: a little.
     """
     table = Table(campaign.messages)
     reconciled = 0
-    stop_conditions = halts.stop_conditions(campaign.count)
     reconciles, stop = campaign.reconciles_since is not None, StopFlag()
+    stop_conditions = StopConditions(caution=Caution(on=reconciles, calm=CALM_RESPONSES if reconciles else 1))
     error: Exception | None = None
-    if reconciles:
-        stop_conditions.caution = Caution(on=not bold, calm=CALM_RESPONSES)
 
     def post(messages: Outgoing) -> SendResponse:
-        before_post()
-        return client.send_bulk(messages, send_options=send_options())
+        return around(lambda: client.send_bulk(messages, send_options=send_options()))
 
     try:
         with (
@@ -198,10 +178,10 @@ def attempt(
                 verify=verify,
                 pool_size=concurrency,
             ) as client,
-            closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,
+            closing(campaign.ledgers()) as store,
         ):
             store.clock = clock = lambda: campaign.now() + ahead()
-            who = claimant(number)
+            who = claimant(number, map_index=map_index)
             claimant_id = register(store, who)
             context: Any = {"ti": SimpleNamespace(dag_id="dag", task_id="task")}
             notes = Progress(context, "sms_default", store, claimant_id, campaign.name)
@@ -221,7 +201,7 @@ def attempt(
             ledger.lapse()
             notes.begin(RowCounts(not_sent=campaign.count), campaign.count)
             pause: Callable[[float], None] = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
-            store.patience = Patience(3.0, stop, pause)
+            store.patience = patience or Patience(3.0, stop, pause)
             settle = Settle(ledger, reconciliation, "reconcile" if reconciles else "fail", stop, pause)
             sender = Sender(
                 ledger,
@@ -245,8 +225,7 @@ def attempt(
             except LedgerError as failure:
                 error = error or failure
                 table.count_without_ledger()
-            if stop_conditions.stop_reason is None:
-                notes.note("ended", table.summary(campaign.name, reconciled))
+            notes.note("ended", table.summary(campaign.name, reconciled))
     except SmsError as failure:
         error = failure
-    return Ended(table.summary(campaign.name, reconciled), error, halted=stop_conditions.stop_reason is not None)
+    return Ended(table.summary(campaign.name, reconciled), error)

@@ -25,7 +25,7 @@ ATTEMPTS = (
 SOMETIMES = (
     "a commit is called failed",
     "a commit is undone",
-    "a pause ended a send",
+    "a pause held a send back",
     "a purge forgot the campaign",
     "a response came when its message was free again, and free",
     "a response came when its message was free again, and accepted",

@@ -141,6 +141,7 @@ class Mail(list[Any]):
             schedule.step("collects", lambda: ("",) if self else ())
         if not self:
             self._world.now += timeout
+            self._world.await_resumption()
             raise queue.Empty
         return self.pop(0)
 
@@ -303,8 +304,6 @@ class World:
             table.count_without_ledger()
         if isinstance(error, (LedgerLostError, OutageError)):
             self.rare.add(f"a send ended with {type(error).__name__}")
-        if sender.stop_conditions.paused is not None:
-            self.rare.add("a pause ended a send")
         summary = table.summary(CAMPAIGN)
         counts = {name: summary[name] for name in ("rows", *COUNTS)}
         self.ended.append(Ended(counts, len({key for key, _ in self.taken}), error))
@@ -360,6 +359,15 @@ class World:
         rows = self.ledger.rows("SELECT id, state, deadline FROM sms_request ORDER BY id")
         lapsed = [each for each, state, deadline in rows if state == CLAIMED and deadline < self.now]
         return sorted([*lapsed, *(each for each, state, _ in rows if state == UNKNOWN)])
+
+    def await_resumption(self) -> None:
+        """Wait while the campaign is paused: a send that is held back looks again and again."""
+        if self.left["pauses"] < self.case.pauses and not self.is_free and self._is_paused():
+            self.rare.add("a pause held a send back")
+            self.schedule.step("is held back", lambda: () if self._is_paused() else ("",))
+
+    def _is_paused(self) -> bool:
+        return any(paused and not resumed for paused, resumed in self.ledger.rows(STATE[4]))
 
     # The service
 

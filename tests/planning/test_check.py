@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.composed import composed
+from support.keys import request_of
 from support.planning import checked, number, texted
+from support.sending import claimant, close, people
 
 from airflow_provider_sms.exceptions import StoppedError
-from airflow_provider_sms.ledger.holders import Held
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, Holder
+from airflow_provider_sms.ledger.holders import CampaignReader, Held
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Holder
 from airflow_provider_sms.messages import spool
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.messages.keys import key_list
@@ -19,14 +23,6 @@ from airflow_provider_sms.planning.check import CheckedTable
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.stop_flag import StopFlag
-
-
-def table_of(*destinations):
-    return pa.table({"destination": pa.array(destinations, pa.string())})
-
-
-def checked_numbers(*destinations):
-    return checked(table_of(*destinations), message="Hi")
 
 
 def statuses(table):
@@ -115,9 +111,9 @@ def test_only_what_this_attempt_has_sent_is_not_suppressed(status):
 
 def test_few_of_many_invalid_rows_are_kept():
     """A table without one good row costs no memory: only the first are remembered."""
-    table = checked_numbers(*["x"] * 30_000)
-    assert (table.invalid.total, len(table.invalid.examples)) == (30_000, 10)
-    first, *lines, more = table.invalid.in_words("Nothing was sent").splitlines()
+    invalid = checked(pa.table({"destination": ["x"] * 30_000}), message="Hi").invalid
+    assert (invalid.total, len(invalid.examples)) == (30_000, 10)
+    first, *lines, more = invalid.in_words("Nothing was sent").splitlines()
     assert first.startswith("30000 of 30000 rows cannot be texted: 30000 times ")
     assert first.endswith(". Nothing was sent. Rows count from 0:")
     assert [line.partition(":")[0] for line in lines] == [f"  row {row}, column destination" for row in range(10)]
@@ -132,20 +128,15 @@ def test_few_of_many_invalid_rows_are_kept():
         (pa.array([-27821234567]), " (2782*****67)"),
         (pa.array([27821234567.5]), " (2782*****75)"),
         (pa.array([float("nan")]), ": no number"),
-        (pa.array([None], pa.string()), ": no number"),
         (pa.array([12]), " (*****)"),
         (pa.array(["0821234567"]).dictionary_encode(), " (0821*****67)"),
     ],
     ids=lambda value: str(getattr(value, "type", "")),
 )
 def test_the_explanation_masks_numbers(column, end):
-    """The number of an invalid row shows its first four and last two digits, or nothing where there is none."""
+    """The number of an invalid row shows its first four and last two digits; none where another column is to blame."""
     table = checked(pa.table({"destination": column}), message="Hi")
     assert table.invalid.in_words().endswith(end)
-
-
-def test_a_fault_of_another_column_shows_no_number():
-    """The number is not to blame."""
     table = checked(pa.table({"destination": [number(1)], "text": pa.nulls(1, pa.string())}))
     assert table.invalid.examples == ["row 0, column text: no value"]
 
@@ -155,8 +146,29 @@ def test_a_check_can_be_stopped():
     stop, running = StopFlag(), StopFlag()
     stop.set()
     with pytest.raises(StoppedError, match="nothing was sent"):
-        CheckedTable(Composer("Hi", None), Prices()).read(open_source(table_of(number(1))), stop)
+        CheckedTable(Composer("Hi", None), Prices()).read(open_source(ROWS), stop)
     table = CheckedTable(Composer("Hi", None), Prices())
-    table.read(open_source(table_of(number(1))), running)
+    table.read(open_source(ROWS), running)
     with pytest.raises(StoppedError, match="nothing was sent"):
         table.decide(stop)
+
+
+ROWS = [{"destination": each.destination, "text": "Hi"} for each in people(5)]
+
+
+@pytest.mark.parametrize("resends", [False, True])
+def test_a_row_has_the_status_of_who_holds_its_message(store, enter, resends):
+    """What was sent, what may have been, and what is under way; of this campaign only.
+
+    Where unknown messages are resent, those of a request that is lost are to be sent, and no others.
+    """
+    keys = [key for rows in checked(ROWS).spool.batches() for key in rows.columns.column("key").to_pylist()]
+    for place, (campaign, state) in enumerate([("c", ACCEPTED), ("c", UNKNOWN), ("c", None), ("other", ACCEPTED)]):
+        ledger = enter(campaign=campaign, clock=time.time)
+        (claim,) = ledger.commit(chunks=[request_of([keys[place]], [None])], claim_seconds=60.0)
+        if state is not None:
+            close(ledger, claim.request_id, state)
+    table = checked(ROWS, campaign=CampaignReader(store, "c", claimant()), resends=resends)
+    lost = Status.AGAIN if resends else Status.UNKNOWN
+    assert statuses(table) == [Status.ALREADY_SENT, lost, Status.UNKNOWN, Status.FREE, Status.FREE]
+    assert len(table.held_by) == 2

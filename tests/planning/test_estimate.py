@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -39,27 +38,23 @@ def counts(estimate):
     return {chr(int(found["code"].removeprefix("U+"), 16)): found["messages"] for found in estimate.forcing()}
 
 
-def test_messages_parts_and_cost_add_up():
-    """Messages, parts and cost are sums over all batches, by encoding, at the price of each number."""
-    estimate = Estimate(Prices({"27": "0.1", "": 2}))
-    estimate.add(*messages([NUMBER, "447012345678", NUMBER], ["Hi", "a" * 161, "ç" * 200]))
-    estimate.add(*messages([NUMBER], ["Hi"], 3))
-    assert (7, Decimal("4.5")) == (estimate.parts, estimate.cost)
-    assert (estimate.ucs2_messages, estimate.ucs2_parts) == (1, 3)
+def test_the_figures_are_json_of_one_size():
+    """An XCom holds numbers and at most ten characters, the most frequent first, and those alike by their code.
 
-
-def test_no_figure_holds_a_nul():
-    """Airflow keeps XComs in PostgreSQL as jsonb, which takes no NUL: one in a text would fail the task."""
-    estimate = estimated(["Ann\0", "Bob\0\0"])
-    (character,) = estimate.as_json()["forcing"]
-    assert character == {"code": "U+0000", "name": "no name", "messages": 2}
-    assert "\\u0000" not in json.dumps(estimate.as_json())
-
-
-def test_the_most_frequent_come_first():
-    """Characters come by the number of their messages, and those with one number by their code."""
-    found = estimated(["b\u0431 \u0430", "\u0430", "\u0432", "\u0413"]).forcing()
-    assert [character["code"] for character in found] == ["U+0430", "U+0413", "U+0431", "U+0432"]
+    Airflow keeps XComs in PostgreSQL as jsonb, which takes no NUL: one in a text would fail the task.
+    """
+    texts = ["".join(map(chr, range(0x430, 0x43C))), "Hi \u2019\0", "\u0435\u2019\0", "Bob\0"]
+    figures = estimated(texts, prices=Prices(0.5)).as_json()
+    characters = figures.pop("forcing")
+    expected = {"ucs2_messages": 4, "ucs2_parts": 4, "most_parts": 1, "most_parts_row": 0}
+    assert expected == json.loads(json.dumps(figures))
+    assert [(each["code"], each["name"], each["messages"]) for each in characters[:4]] == [
+        ("U+0000", "no name", 3),
+        ("U+0435", "CYRILLIC SMALL LETTER IE", 2),
+        ("U+2019", "RIGHT SINGLE QUOTATION MARK", 2),
+        ("U+0430", "CYRILLIC SMALL LETTER A", 1),
+    ]
+    assert (len(characters), "\\u0000" in json.dumps(characters)) == (10, False)
 
 
 @given(st.lists(st.text(st.sampled_from("ab€[éç\u2019😀\n"), max_size=80), max_size=12), st.integers(1, 5))
@@ -75,14 +70,3 @@ def test_an_estimate_is_that_of_its_texts(contents, batch):
     assert (sum(parts), sum(parts)) == (estimate.parts, estimate.cost)
     assert sum(encoding(content) == "UCS-2" for content in contents) == estimate.ucs2_messages
     assert (parts.index(max(parts)) if parts else None) == estimate.most_parts_row
-
-
-def test_the_figures_are_json_of_one_size():
-    """An XCom holds numbers and at most ten characters."""
-    estimate = estimated(["".join(map(chr, range(0x430, 0x43C))), "Hi \u2019"], prices=Prices(0.5))
-    figures = estimate.as_json()
-    characters = figures.pop("forcing")
-    expected = {"ucs2_messages": 2, "ucs2_parts": 2, "most_parts": 1, "most_parts_row": 0}
-    assert expected == json.loads(json.dumps(figures))
-    first = {"code": "U+0430", "name": "CYRILLIC SMALL LETTER A", "messages": 1}
-    assert (first, 10) == (characters[0], len(characters))

@@ -44,31 +44,25 @@ def test_a_number_without_a_price_is_an_error(ask):
 
 
 @pytest.mark.parametrize(
-    "price", [-1, "-0.01", float("nan"), "NaN", float("inf"), "one", "", None, True, [1], {"27": -1}]
+    ("price", "words"),
+    [
+        *(
+            (price, r"^cost_per_part.*, 0 or more$")
+            for price in (-1, "-0.01", float("nan"), "NaN", float("inf"), "one", "", None, True, [1], {"27": -1})
+        ),
+        ({"27": 1, "44": -1}, r"^cost_per_part\['44'\] is -1"),
+        ({}, r"^cost_per_part has no price"),
+        *(
+            ({prefix: 1}, r"^cost_per_part: .* is not a prefix")
+            for prefix in ("ZA", "+", "0049", "2 7", "++27", "٢٧", 27, None)
+        ),
+        ({"27": 1, "+27": 2}, r"^cost_per_part has two prices for one prefix"),
+    ],
 )
-def test_a_price_is_a_number_of_credits(price):
-    """What is no number, or a negative one, is refused, and the error names the argument."""
-    with pytest.raises(InputError, match=r"^cost_per_part.*, 0 or more$"):
+def test_what_is_no_price_is_refused(price, words):
+    """A price is a number of credits, 0 or more; a prefix is text of digits, with a plus or without, and has one."""
+    with pytest.raises(InputError, match=words):
         Prices(price)
-
-
-def test_the_price_that_is_wrong_is_named():
-    """Among several prices, the error says which one is wrong."""
-    with pytest.raises(InputError, match=r"^cost_per_part\['44'\] is -1"):
-        Prices({"27": 1, "44": -1})
-
-
-def test_there_is_a_price():
-    """No prices at all are no way to say that it is free."""
-    with pytest.raises(InputError, match=r"^cost_per_part has no price"):
-        Prices({})
-
-
-@pytest.mark.parametrize("prefix", ["ZA", "+", "0049", "2 7", "++27", "٢٧", 27, None])
-def test_a_prefix_is_digits(prefix):
-    """A prefix is text of digits, with a plus or without; '+' alone is none."""
-    with pytest.raises(InputError, match=r"^cost_per_part: .* is not a prefix"):
-        Prices({prefix: 1})
 
 
 prefixes = st.text(st.sampled_from("123"), max_size=4)
@@ -83,9 +77,3 @@ def test_a_total_is_the_sum(prices, messages):
     numbers, parts = [number for number, _ in messages], [count for _, count in messages]
     expected = sum((Prices(prices).of(*message) for message in messages), Decimal(0))
     assert expected == Prices(prices).total(numbers, parts)
-
-
-def test_a_prefix_has_one_price():
-    """A prefix with a plus and the same one without cannot both have a price: the cost would be that of either."""
-    with pytest.raises(InputError, match=r"^cost_per_part has two prices for one prefix"):
-        Prices({"27": 1, "+27": 2})

@@ -5,14 +5,10 @@ from collections import Counter
 from decimal import Context, Decimal, localcontext
 
 import pytest
-from support.sending import failing, people
 
 from airflow_provider_sms.exceptions import UnknownOutcomeError
-from airflow_provider_sms.ledger.account import CHARGED, KeptEvidence
-from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, SentRequest
-from airflow_provider_sms.ledger.requests import unknown_requests
-from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
+from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 
 LOST = UnknownOutcomeError("lost")
@@ -52,12 +48,6 @@ def test_the_summary_has_the_documented_shape():
         "error_report": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0},
         "report": None,
     }
-
-
-def test_rows_are_the_sum_of_the_counts():
-    """Messages that the balance told of, or that the service left out, are in another count as well."""
-    summary = summed(RowCounts(1, 2, 3, 4, 5, 6, 7), Sums(left_out=1), reconciled=2)
-    assert [summary[name] for name in (*COUNTS, "rows", "reconciled", "left_out")] == [1, 2, 3, 4, 5, 6, 7, 28, 2, 1]
 
 
 @pytest.mark.parametrize("networks", [1, 10, 400])
@@ -143,58 +133,3 @@ def test_each_request_adds_what_is_known_of_it(request_, expected):
     found = add_up([request_])
     found.remaining_balance, found.error_report = None, Counter()
     assert found == expected
-
-
-# Of an attempt
-
-
-def counts(sending):
-    return {name: getattr(sending.counts, name) for name in COUNTS if getattr(sending.counts, name)}
-
-
-@pytest.fixture
-def process(sender, enter):
-    """Send as a process of the attempt: the first, or one after a wait."""
-
-    def process(*rows, try_number=1, **options):
-        who = {name: options.pop(name) for name in ("run_id",) if name in options}
-        sending = sender(enter(try_number, **who), concurrency=1, **options)
-        sending.run(rows)
-        assert sending.counts.rows == sum(map(len, rows))
-        return sending
-
-    return process
-
-
-def test_the_processes_of_an_attempt_add_up(process, service):
-    """What it sent before a wait is accepted, not sent already; its rows are there again, and so are their repeats."""
-    process(people(30))
-    found = process(people(50), people(5))
-    assert counts(found) == {"accepted": 50, "duplicate": 5}
-    assert (found.sums.requests, found.sums.cost) == (5, 75)
-    assert service.duplicates == 0
-
-
-def test_messages_whose_rows_are_gone_are_in_no_count(process, service):
-    """The counts are of the source as it is: they add up to its rows, whatever was sent of others."""
-    service.script = [failing(LOST), lambda service, messages, number: service.take(messages, number, 4)]
-    process(people(20))
-    assert counts(process(people(5))) == {"unknown": 5}
-    assert counts(process(people(10, 15))) == {"accepted": 10}
-
-
-@pytest.mark.parametrize("told", ["by a person", "by the balance"])
-def test_what_was_found_out_during_a_wait_is_accepted(process, service, store, told):
-    """Of a person's decision there is no cost; the balance tells it, and the parts."""
-    service.script = [failing(LOST)]
-    process(people(20))
-    (lost,) = unknown_requests(store)
-    if told == "by a person":
-        resolve(store, lost.request_id, ACCEPTED, "ann")
-    else:
-        evidence = KeptEvidence(CHARGED, "the balance fell", 0.0, amount="12.5")
-        close_by_balance(store, "c", {lost.request_id: (ACCEPTED, evidence)})
-    found = process(people(20))
-    assert (counts(found), found.sums.requests) == ({"accepted": 20}, 2)
-    expected = (10, 15) if told == "by a person" else (20, Decimal("27.5"))
-    assert (found.sums.parts, found.sums.cost) == expected

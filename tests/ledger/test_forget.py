@@ -1,25 +1,20 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
-from support.sending import chunk_of, people
+from support.sending import claim, close, people
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.forget import forget_number
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.requests import texted
 
 PERSON, *OTHERS = people(4)
 NUMBER = PERSON.destination
 
 
-def claim(ledger, messages):
-    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
-
-
 def send(ledger, people, state=ACCEPTED):
     request_id = claim(ledger, people)
-    ledger.commit(outcomes=[Outcome(request_id, state)])
+    close(ledger, request_id, state)
     return request_id
 
 
@@ -35,15 +30,6 @@ def forget(store):
     return forget
 
 
-@pytest.fixture
-def rows(store):
-    def rows(query):
-        with store.read() as connection:
-            return [tuple(row) for row in connection.execute(text(query))]
-
-    return rows
-
-
 def test_a_number_goes_out_of_messages(store, enter, forget, rows):
     """Everybody else stays as they are, and a second look finds nothing."""
     send(enter(), [PERSON, *OTHERS])
@@ -54,24 +40,17 @@ def test_a_number_goes_out_of_messages(store, enter, forget, rows):
     assert texted(store, NUMBER) == []
 
 
-@pytest.mark.parametrize("state", [None, ACCEPTED, UNKNOWN])
+@pytest.mark.parametrize("state", [None, ACCEPTED, UNKNOWN, NOT_SENT])
 def test_a_message_stays_claimed_without_its_number(enter, forget, state):
-    """The key alone keeps the message from going out twice, whatever its request's state."""
+    """The key alone keeps it from going out twice; an outcome that comes later is recorded and releases as before."""
     ledger = enter()
-    request_id = send(ledger, [PERSON], state) if state else claim(ledger, [PERSON])
+    request_id = send(ledger, [PERSON], state) if state in (ACCEPTED, UNKNOWN) else claim(ledger, [PERSON])
     forget()
-    again = enter(2)
-    assert claim(again, [PERSON]) is None
-    assert again.holders([PERSON.key])[PERSON.key].request_id == request_id
-
-
-def test_a_request_that_is_open_gets_its_outcome_as_before(enter, forget):
-    """Its process records it by the request's number; released, the message is free, and no row is left of it."""
-    ledger = enter()
-    first, second = claim(ledger, [PERSON]), claim(ledger, OTHERS)
-    forget()
-    ledger.commit(outcomes=[Outcome(first, NOT_SENT), Outcome(second, ACCEPTED)])
-    assert ledger.holders([PERSON.key]) == {}
+    assert claim(enter(2), [PERSON]) is None
+    if state == NOT_SENT:
+        close(ledger, request_id, NOT_SENT)
+    held = ledger.holders([PERSON.key])
+    assert [each.request_id for each in held.values()] == ([] if state == NOT_SENT else [request_id])
 
 
 @pytest.mark.parametrize("is_superseded", [True, False])
@@ -87,7 +66,7 @@ def test_a_number_goes_out_of_what_was_superseded_or_decided(store, enter, forge
     assert forget() == (2, 2)
     assert rows("SELECT request_id FROM sms_superseded WHERE destination = 0") == [(lost,)]
     assert rows("SELECT destination, request_id FROM sms_message") == [(0, again)]
-    ledger.commit(outcomes=[Outcome(lost, ACCEPTED)])
+    close(ledger, lost)
     assert ledger.holders([PERSON.key, OTHERS[0].key])[OTHERS[0].key].request_id == lost
     assert texted(store, NUMBER) == []
 

@@ -47,7 +47,7 @@ def away(store, monkeypatch):
     return away
 
 
-READS = {
+REPEATED = {
     "holders": lambda store, ledger: ledger.holders([people(1)[0].key]),
     "sums": lambda store, ledger: [row.submitted for row in ledger.sent_requests()],
     "requests": lambda store, ledger: ledger.states([1]),
@@ -55,55 +55,53 @@ READS = {
     "trace": lambda store, ledger: has_trace(store, claimant()),
     "events": lambda store, ledger: ledger.known_events({1: 5}),
     "earlier": lambda store, ledger: [len(halves) for halves, *_ in ledger.earlier()],
+    # Whether they were committed before the error or not.
+    "register": lambda store, ledger: register(store, claimant(2)) > 0,
+    "enter": lambda store, ledger: bool(type(ledger)(store, "d", claimant(), claimant_id=ledger._claimant_id)),
+    "lapse": lambda store, ledger: ledger.lapse(),
+    "supersede": lambda store, ledger: ledger.supersede([1]),
 }
 
 
-@pytest.mark.parametrize("read", READS)
-def test_a_read_is_tried_again_until_the_ledger_is_back(enter, patient, away, slept, caplog, read):
+@pytest.mark.parametrize("act", REPEATED)
+def test_what_may_be_repeated_is_tried_again_until_the_ledger_is_back(enter, patient, away, slept, caplog, act):
     """It returns what it would have returned, and the log says once what it waited for."""
     store, ledger = patient(), enter()
     ledger.commit(chunks=[chunk_of(people(1))], claim_seconds=60.0)
-    wanted = READS[read](store, ledger)
+    wanted = REPEATED[act](store, ledger)
     away(3)
-    assert READS[read](store, ledger) == wanted
+    assert REPEATED[act](store, ledger) == wanted
     assert (slept, [each.message.count("Trying again for up to 10 s") for each in caplog.records]) == (
         [RETRY_SECONDS] * 3,
         [1],
     )
 
 
-WRITES = {
-    "register": lambda store, ledger: register(store, claimant(2)),
-    "enter": lambda store, ledger: type(ledger)(store, "other", claimant(1), claimant_id=ledger._claimant_id),
-    "lapse": lambda store, ledger: ledger.lapse(),
-    "supersede": lambda store, ledger: ledger.supersede([1]),
+NOT_REPEATED = {
+    "claim": lambda store, ledger: ledger.commit(chunks=[chunk_of(people(1))], claim_seconds=60.0),
+    "decision of a person": lambda store, ledger: pause(store, "c", "ann"),
 }
 
 
-@pytest.mark.parametrize("write", WRITES)
-def test_a_write_that_may_be_repeated_is_tried_again(enter, patient, away, slept, write):
-    """Whether it was committed before the error or not."""
+@pytest.mark.parametrize("write", NOT_REPEATED)
+def test_a_claim_and_a_persons_decision_are_not_tried_again(enter, patient, away, slept, write):
+    """While the ledger is away nothing more is claimed, and a command says what failed."""
     store, ledger = patient(), enter()
-    away(2)
-    WRITES[write](store, ledger)
-    assert slept == [RETRY_SECONDS] * 2
-
-
-def test_a_claim_is_not_tried_again(enter, patient, away, slept):
-    """While the ledger is away nothing more is claimed."""
-    patient()
-    ledger = enter()
     away(1)
     with pytest.raises(LedgerAwayError):
-        ledger.commit(chunks=[chunk_of(people(1))], claim_seconds=60.0)
+        NOT_REPEATED[write](store, ledger)
     assert slept == []
+
+
+def closed_connection():
+    return OperationalError("", {}, Exception("server closed the connection unexpectedly"))
 
 
 def test_a_ledger_that_connects_and_never_responds_is_given_up(patient, slept):
     """A connection that is had is no response: the patience does not begin anew with each."""
 
     def fail(_):
-        raise OperationalError("", {}, Exception("server closed the connection unexpectedly"))
+        raise closed_connection()
 
     with pytest.raises(LedgerAwayError):
         patient().fetch(fail)
@@ -118,29 +116,24 @@ def test_a_read_begins_anew_where_the_ledger_goes_away_meanwhile(enter, patient,
         found = connection.execute(text("SELECT 1")).scalar()
         if failing:
             failing.pop()
-            raise OperationalError("", {}, Exception("server closed the connection unexpectedly"))
+            raise closed_connection()
         return found
 
     assert (store.fetch(read), slept) == (1, [RETRY_SECONDS])
 
 
 def test_all_reads_share_the_seconds_since_the_ledger_last_responded(patient, away, slept):
-    """A task whose ledger is gone ends after them, however many reads it still makes."""
-    store = patient(10.0)
-    away(1000)
-    for _ in range(5):
-        with pytest.raises(LedgerAwayError):
-            has_trace(store, claimant())
-    assert sum(slept) == 10.0
-
-
-def test_the_seconds_begin_anew_once_it_has_responded(patient, away, slept):
-    """Two outages are two waits."""
+    """A task whose ledger is gone ends after them, however many reads it still makes; two outages are two waits."""
     store = patient(2.0)
     for _ in range(2):
         away(3)
         assert not has_trace(store, claimant())
     assert sum(slept) == 6 * RETRY_SECONDS
+    away(1000)
+    for _ in range(5):
+        with pytest.raises(LedgerAwayError):
+            has_trace(store, claimant())
+    assert sum(slept) == 6 * RETRY_SECONDS + 2.0
 
 
 @pytest.mark.parametrize("stopped", [True, False])
@@ -165,12 +158,3 @@ def test_a_ledger_that_went_back_is_not_asked_again(patient, slept):
     with pytest.raises(LedgerLostError):
         patient().patience.again(lost, Exception)
     assert slept == []
-
-
-def test_a_decision_of_a_person_is_not_tried_again(enter, patient, away):
-    """The command says what failed."""
-    enter()
-    store = patient()
-    away(1)
-    with pytest.raises(LedgerAwayError):
-        pause(store, "c", "ann")

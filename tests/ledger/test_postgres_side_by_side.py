@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from sqlalchemy import create_engine, text
-from support.sending import chunk_of, claimant, people
+from support.sending import chunk_of, claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError
 from airflow_provider_sms.ledger.backend import Patience, campaign_lock
@@ -20,76 +21,62 @@ WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_da
 @pytest.fixture
 def another(postgres_url):
     """The ledger as another task sees it."""
-    store = open_postgres(postgres_url)
-    yield store
-    store.close()
+    with closing(open_postgres(postgres_url)) as store:
+        yield store
 
 
 @pytest.fixture
 def store(postgres_url):
     """A ledger that does not wait long for others."""
-    store = open_postgres(postgres_url, busy_seconds=0.3)
-    store.patience = Patience(0.0)
-    yield store
-    store.close()
+    with closing(open_postgres(postgres_url, busy_seconds=0.3)) as store:
+        store.patience = Patience(0.0)
+        yield store
 
 
-def chunk(first, last):
-    return chunk_of(people(last - first, first))
-
-
-def entered(store, **options):
-    return CampaignLedger(store, "spring", claimant(), **options)
-
-
-def claim(ledger, first, last):
-    return ledger.commit(chunks=[chunk(first, last)], claim_seconds=60.0)[0].request_id
+def entered(store):
+    return CampaignLedger(store, "spring", claimant())
 
 
 def test_claims_and_outcomes_of_one_campaign_go_side_by_side(store, another):
     """What writes no rows but those of its own requests waits for nobody who does the same."""
     ledger = entered(store)
-    accepted, unknown = claim(ledger, 0, 2), claim(ledger, 2, 4)
+    accepted, unknown = claim(ledger, people(2)), claim(ledger, people(2, 2))
     with another.write(LOCK, shared=True):
         outcomes = [Outcome(accepted, ACCEPTED, event_id=1, messages=2), Outcome(unknown, UNKNOWN)]
-        assert ledger.commit(outcomes=outcomes, chunks=[chunk(4, 6)], claim_seconds=60.0)[0].won == range(2)
+        assert ledger.commit(outcomes=outcomes, chunks=[chunk_of(people(2, 4))], claim_seconds=60.0)[0].won == range(2)
 
 
-def release(ledger, request_id):
-    ledger.commit(outcomes=[Outcome(request_id, NOT_SENT)])
-
-
-def supersede(ledger, request_id):
-    ledger.supersede([request_id])
-
-
-def come_late(ledger, request_id):
-    ledger.commit(outcomes=[Outcome(request_id, ACCEPTED, event_id=1, messages=2)])
+WRITES = {
+    "release": lambda ledger, request_id: close(ledger, request_id, NOT_SENT),
+    "supersede": lambda ledger, request_id: ledger.supersede([request_id]),
+    "come late": lambda ledger, request_id: close(ledger, request_id, event_id=1, messages=2),
+    "finish": lambda ledger, request_id: ledger.finish([Outcome(request_id, ACCEPTED, event_id=1, messages=2)]),
+}
 
 
 def finish(ledger, request_id):
     ledger.finish([Outcome(request_id, ACCEPTED, event_id=1, messages=2)])
 
 
-@pytest.mark.parametrize("write", [release, supersede, come_late, finish])
+@pytest.mark.parametrize("write", WRITES)
 def test_what_touches_rows_of_other_requests_goes_alone(store, another, write, monkeypatch):
     """Messages that are released, superseded or taken back are nobody else's to claim meanwhile."""
     monkeypatch.setattr("airflow_provider_sms.ledger.claims.FINISH_PATIENCE", 0.3)
     ledger = entered(store)
-    request_id = claim(ledger, 0, 2)
-    ledger.commit(outcomes=[Outcome(request_id, UNKNOWN)])
-    if write is come_late:
+    request_id = claim(ledger, people(2))
+    close(ledger, request_id, UNKNOWN)
+    if write == "come late":
         ledger.supersede([request_id])
     with another.write(LOCK, shared=True), pytest.raises(LedgerBusyError):
-        write(ledger, request_id)
-    write(ledger, request_id)
+        WRITES[write](ledger, request_id)
+    WRITES[write](ledger, request_id)
 
 
 def test_a_claim_waits_for_whoever_goes_alone(store, another):
     """A pause, a decision and a purge are never beside a claim; nor is a worker of an older version."""
     ledger = entered(store)
     with another.write(LOCK), pytest.raises(LedgerBusyError):
-        claim(ledger, 0, 2)
+        claim(ledger, people(2))
 
 
 def test_the_same_people_in_any_order_are_claimed_once(postgres_url, another):

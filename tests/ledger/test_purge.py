@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from contextlib import closing, suppress
 
 import pytest
 from sqlalchemy import text
-from support.sending import chunk_of, claimant, people
+from support.sending import claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger import purge as purging
@@ -14,7 +13,7 @@ from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.purge import kept_words, old_campaigns, purge
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
@@ -22,29 +21,20 @@ TABLES = ("sms_campaign", "sms_request", "sms_message", "sms_attempt", "sms_supe
 LATER = 2_000_000.0
 
 
-def claim(ledger, messages):
-    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
-
-
 def send(ledger, messages, state=ACCEPTED):
     request_id = claim(ledger, messages)
-    ledger.commit(outcomes=[Outcome(request_id, state)])
+    close(ledger, request_id, state)
     return request_id
 
 
 @pytest.fixture
-def counts(store):
+def counts(rows):
     """Count the rows of each table."""
-
-    def counts():
-        with store.read() as connection:
-            return tuple(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in TABLES)
-
-    return counts
+    return lambda: tuple(rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES)
 
 
 def test_an_old_campaign_is_forgotten_wholly(store, enter, counts):
-    """Messages, requests, decisions, the campaign itself, and the tries that only it referred to."""
+    """Messages, requests, decisions, the campaign itself, and the tries that only it referred to: it begins anew."""
     ledger = enter()
     send(ledger, people(3))
     resolve(store, send(ledger, people(2, 10), UNKNOWN), ACCEPTED, "ann")
@@ -57,12 +47,6 @@ def test_an_old_campaign_is_forgotten_wholly(store, enter, counts):
     purged = purge(store, [old], LATER)
     assert (purged.campaigns, purged.messages, purged.attempts) == (1, 5, 1)
     assert counts() == (0, 0, 0, 0, 0)
-
-
-def test_what_is_forgotten_may_be_sent_again(store, enter):
-    """A campaign that was forgotten begins anew: everybody is free."""
-    send(enter(), people(3))
-    purge(store, old_campaigns(store, LATER), LATER)
     assert enter(2).holders([m.key for m in people(3)]) == {}
 
 
@@ -77,18 +61,20 @@ def test_other_campaigns_stay_as_they_are(store, enter, counts, clock):
     assert counts()[:3] == (1, 1, 5)
 
 
-@pytest.mark.parametrize("late", ["claim", "outcome", "decision"])
+@pytest.mark.parametrize("late", ["claim", "outcome", "decision", "note"])
 def test_any_activity_keeps_a_campaign(store, enter, clock, late):
-    """A campaign is as old as the last thing that happened in it."""
+    """A campaign is as old as the last thing that happened in it, such as an attempt's note that all is sent."""
     ledger = enter()
     request_id = claim(ledger, people(1))
     if late != "outcome":
-        ledger.commit(outcomes=[Outcome(request_id, UNKNOWN)])
+        close(ledger, request_id, UNKNOWN)
     clock.now = LATER
     if late == "claim":
         claim(ledger, people(1, 10))
     elif late == "outcome":
-        ledger.commit(outcomes=[Outcome(request_id, ACCEPTED)])
+        close(ledger, request_id)
+    elif late == "note":
+        note_progress(store, "c", register(store, claimant(2)), "ended")
     else:
         resolve(store, request_id, ACCEPTED, "ann")
     assert old_campaigns(store, LATER) == []
@@ -100,54 +86,26 @@ def test_a_paused_campaign_is_kept(store, enter, counts):
     found = old_campaigns(store, LATER)
     pause(store, "c", "ann")
     assert [old.name for old in purge(store, found, LATER).in_use] == ["c"]
-    later = store.clock() + 1
-    paused = old_campaigns(store, later)
+    paused = old_campaigns(store, later := store.clock() + 1)
     assert kept_words(paused) == ["Kept: 1 campaign that somebody paused: c"]
     assert (purge(store, paused, later).campaigns, counts()[0]) == (0, 1)
     resume(store, "c", "ann")
     assert old_campaigns(store, LATER) == []
-    later = store.clock() + 1
-    purge(store, old_campaigns(store, later), later)
+    purge(store, old_campaigns(store, later := store.clock() + 1), later)
     assert counts()[0] == 0
 
 
-def test_a_note_of_how_a_try_goes_is_activity(store, enter, counts):
-    """Who has just found that all is sent counts on its being remembered; so does who waits, and has sent nothing."""
-    send(enter(campaign="sent"), people(1))
-    for campaign in ("sent", "waiting"):
-        note_progress(store, campaign, register(store, claimant(2)), "waiting for credit")
-    assert old_campaigns(store, LATER) == []
-    later = store.clock() + 1
-    found = old_campaigns(store, later, include_waiting=True)
-    assert [old.name for old in found] == ["sent", "waiting"]
-    purge(store, found, later)
-    assert counts()[0] == 0
-
-
-def test_the_notes_of_a_campaign_are_forgotten_with_it(store, counts):
-    """A try is kept as long as the note of it; those of another campaign stay."""
-    tried = [register(store, claimant(number), lambda: 1_000_000.0) for number in (1, 2)]
-    for who, campaign in zip(tried, ("first", "second"), strict=True):
+def test_attempts_are_forgotten_with_their_campaign(store, counts, rows):
+    """One is kept as long as the campaign of its note; one that has only begun has entered no campaign yet."""
+    tried = [register(store, claimant(number), lambda: 1_000_000.0) for number in (1, 2, 3)]
+    tried.append(register(store, claimant(4), lambda: LATER))
+    for who, campaign in zip(tried, ("first", "second"), strict=False):
         note_progress(store, campaign, who, "ended")
-    assert purge(store, [], LATER).attempts == 0
+    assert purge(store, [], LATER).attempts == 1
     later = store.clock() + 1
     first, _ = old_campaigns(store, later)
-    assert (purge(store, [first], later).attempts, counts()) == (1, (1, 0, 0, 1, 0))
-    with store.read() as connection:
-        assert connection.execute(text("SELECT id FROM sms_attempt")).scalars().all() == tried[1:]
-
-
-def test_a_campaign_whose_try_goes_on_is_kept(store, counts, monkeypatch):
-    """What a try notes during the purge's question counts, also where it has sent nothing yet."""
-    who = register(store, claimant())
-    monkeypatch.setattr(store, "clock", lambda: LATER - 1)
-    note_progress(store, "c", who, "failed")
-    found = old_campaigns(store, LATER)
-    monkeypatch.setattr(store, "clock", lambda: LATER)
-    note_progress(store, "c", who, "sending")
-    before = counts()
-    assert [old.name for old in purge(store, found, LATER).in_use] == ["c"]
-    assert counts() == before
+    assert (purge(store, [first], later).attempts, counts()) == (2, (1, 0, 0, 1, 0))
+    assert rows("SELECT id FROM sms_attempt") == [(tried[1],)]
 
 
 @pytest.mark.parametrize("state", DEFERRED)
@@ -177,7 +135,7 @@ def test_a_campaign_with_an_open_request_is_to_be_kept(store, enter, counts, sta
     send(ledger, people(2))
     request_id = claim(ledger, people(1, 10))
     if state:
-        ledger.commit(outcomes=[Outcome(request_id, state)])
+        close(ledger, request_id, state)
     before, found = counts(), old_campaigns(store, LATER)
     assert [old.keep for old in found] == ["open"]
     assert (purge(store, found, LATER).campaigns, counts()) == (0, before)
@@ -197,57 +155,23 @@ def test_a_superseded_request_keeps_no_campaign_and_is_forgotten_with_its_record
     assert (*counts()[:3], counts()[4]) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("state", [ACCEPTED, NOT_SENT, None])
-def test_a_campaign_that_is_used_again_is_kept(store, enter, counts, state):
-    """What happens between the question and the answer counts: the rest of the campaign stays."""
-    ledger = enter()
-    send(ledger, people(2))
+@pytest.mark.parametrize("again", [ACCEPTED, NOT_SENT, None, "note"])
+def test_a_campaign_that_is_used_again_is_kept(store, enter, counts, monkeypatch, again):
+    """What happens between the question and the answer counts, also of an attempt that sends nothing yet."""
+    monkeypatch.setattr(store, "clock", lambda: LATER)
+    send(enter(), people(2))
     (old,) = old_campaigns(store, LATER)
-    again = enter(2)
-    request_id = claim(again, people(1, 10))
-    if state:
-        again.commit(outcomes=[Outcome(request_id, state)])
+    other = enter(2)
+    if again == "note":
+        note_progress(store, "c", other._claimant_id, "sending")
+    else:
+        request_id = claim(other, people(1, 10))
+        if again:
+            close(other, request_id, again)
     before = counts()
     in_use = purge(store, [old], LATER).in_use
     assert kept_words(in_use) == ["Kept: 1 campaign used again meanwhile: c"]
     assert counts() == before
-
-
-def test_a_campaign_goes_in_portions(store, enter, counts, monkeypatch):
-    """Each transaction forgets few requests, so that sends that run wait for none of them long."""
-    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 2)
-    ledger = enter()
-    for start in range(0, 50, 10):
-        send(ledger, people(1, start))
-    (old,) = old_campaigns(store, LATER)
-    transactions = 0
-    write = store.write
-
-    def counting(lock, **how):
-        nonlocal transactions
-        transactions += 1
-        return write(lock, **how)
-
-    monkeypatch.setattr(store, "write", counting)
-    messages = purge(store, [old], LATER).messages
-    # The last two are those of attempts and balances.
-    assert (messages, transactions, counts()[:3]) == (5, 4 + 2, (0, 0, 0))
-
-
-def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
-    """What is forgotten by halves is old still: the next purge finds it and forgets the rest."""
-    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
-    ledger, messages = enter(), people(1)
-    lost = send(ledger, messages, UNKNOWN)
-    ledger.supersede([lost])
-    send(enter(2), messages)
-    ledger.commit(outcomes=[Outcome(lost, ACCEPTED)])
-    send(ledger, people(2, 10))
-    (old,) = old_campaigns(store, LATER)
-    asked = iter([False, True, True])
-    purge(store, [old], LATER, should_stop=lambda: next(asked))
-    (rest,) = old_campaigns(store, LATER)
-    assert (purge(store, [rest], LATER).messages, counts()[:3]) == (rest.messages, (0, 0, 0))
 
 
 def test_a_campaign_that_another_purge_has_forgotten_is_gone(store, enter, counts):
@@ -260,50 +184,14 @@ def test_a_campaign_that_another_purge_has_forgotten_is_gone(store, enter, count
     assert (purge(store, [old], LATER).messages, counts()) == (0, before)
 
 
-def test_a_send_that_runs_meanwhile_goes_on(open_store, enter, counts, monkeypatch):
-    """A purge of one campaign and claims in another, at the same time, wait for each other and both succeed."""
-    monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
-    ledger = enter()
-    for start in range(0, 300, 10):
-        send(ledger, people(1, start))
-    sending = enter(campaign="running", into=open_store(), clock=lambda: LATER)
-    other = open_store()
-    (old,) = old_campaigns(other, LATER)
-    forgotten = []
-    thread = threading.Thread(target=lambda: forgotten.append(purge(other, [old], LATER).messages))
-    thread.start()
-    for start in range(0, 300, 10):
-        send(sending, people(1, start))
-    thread.join()
-    assert (forgotten, counts()[:3]) == ([30], (1, 30, 30))
-
-
-def test_tries_that_are_young_or_of_a_campaign_stay(store, enter, counts):
-    """A try that has only begun has entered no campaign yet; one that has goes with its campaign."""
-    enter(1)
-    register(store, claimant(3), lambda: 1_000_000.0)
-    register(store, claimant(4), lambda: LATER)
-    assert purge(store, [], LATER).attempts == 1
-    with store.read() as connection:
-        left = connection.execute(text("SELECT try_number FROM sms_attempt ORDER BY try_number")).scalars().all()
-    assert left == [1, 4]
-
-
-def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):
-    """Whoever entered a campaign before it was forgotten cannot claim in it any more: its claim is refused."""
+@pytest.mark.parametrize("is_new", [False, True])
+def test_an_attempt_whose_campaign_was_forgotten_sends_nothing(store, enter, is_new):
+    """Its claim is refused, also where a file gives the campaign's id to the next new one, which is another one."""
     ledger = enter()
     purge(store, old_campaigns(store, LATER), LATER)
-    with pytest.raises(LedgerError):
-        claim(ledger, people(1))
-
-
-def test_a_campaign_with_the_id_of_a_forgotten_one_is_another_one(store, enter):
-    """A file gives the id to the next new campaign: whoever had entered the old one neither claims nor reads there."""
-    ledger = enter()
-    purge(store, old_campaigns(store, LATER), LATER)
-    others = people(1)
-    send(enter(campaign="new", clock=lambda: 1_000_001.0), others)
-    held = {}
+    others, held = people(1), {}
+    if is_new:
+        send(enter(campaign="new", clock=lambda: 1_000_001.0), others)
     with suppress(LedgerError):
         held = ledger.holders([m.key for m in others])
     assert held == {}
@@ -313,17 +201,25 @@ def test_a_campaign_with_the_id_of_a_forgotten_one_is_another_one(store, enter):
 
 
 def test_a_purge_that_is_told_to_stop_ends_between_two_transactions(store, enter, counts, monkeypatch):
-    """The transaction that runs is committed, no other one begins, and the next purge goes on from there."""
+    """The transaction that runs is committed, no other one begins, and the next purge goes on from there.
+
+    What a late response took back, and another request has too, is forgotten with either of them.
+    """
     monkeypatch.setattr(purging, "REQUESTS_AT_ONCE", 1)
-    ledger = enter()
-    for start in (0, 10, 20):
-        send(ledger, people(1, start))
+    ledger, messages = enter(), people(1)
+    lost = send(ledger, messages, UNKNOWN)
+    ledger.supersede([lost])
+    send(enter(2), messages)
+    close(ledger, lost)
+    send(ledger, people(2, 10))
     (old,) = old_campaigns(store, LATER)
     asked = iter([False, True, True])
     stopped = purge(store, [old], LATER, should_stop=lambda: next(asked))
-    assert (stopped.campaigns, stopped.messages, counts()[:3]) == (0, 1, (1, 2, 2))
-    again = purge(store, [old], LATER)
-    assert (again.campaigns, again.messages, counts()[:3]) == (1, 2, (0, 0, 0))
+    assert (stopped.campaigns, counts()[:2]) == (0, (1, 2))
+    (rest,) = old_campaigns(store, LATER)
+    again = purge(store, [rest], LATER)
+    assert (again.campaigns, again.messages, stopped.messages + again.messages) == (1, rest.messages, old.messages)
+    assert counts()[:3] == (0, 0, 0)
 
 
 def test_numbers_are_overwritten_in_the_file(tmp_path, clock):

@@ -12,6 +12,7 @@ from support.told import tell
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
 
@@ -65,17 +66,8 @@ def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
         assert ledger.clock() == pytest.approx(store.clock(), abs=60)
 
 
-@pytest.mark.parametrize("version", [99, 0])
-def test_a_ledger_of_another_version_is_refused_in_words(store, open_reader, version):
-    """A page that would read the wrong tables says so, and changes nothing."""
-    with store.write(1) as connection:
-        connection.execute(text(f"UPDATE sms_version SET version = {version}"))
-    with pytest.raises(LedgerVersionError, match=f"The ledger has version {version}"):
-        open_reader()
-
-
 def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
-    """A page makes no tables."""
+    """A page makes neither tables nor a file."""
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE t (x)")
@@ -83,13 +75,9 @@ def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
         open_sqlite(path, create=False)
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
-
-
-def test_no_file_is_made_by_looking(tmp_path):
-    """A file that is not there stays so."""
     with pytest.raises(LedgerError):
         open_sqlite(tmp_path / "none.db", create=False)
-    assert not list(tmp_path.iterdir())
+    assert [each.name for each in tmp_path.iterdir()] == ["other.db"]
 
 
 def test_a_statement_that_takes_too_long_is_ended_in_words(store, open_reader, monkeypatch):
@@ -103,3 +91,21 @@ def test_a_statement_that_takes_too_long_is_ended_in_words(store, open_reader, m
     with pytest.raises(LedgerError, match="cannot be read in time"), open_reader(0.05).read() as connection:
         connection.execute(text(endless))
     assert time.monotonic() - began < 10
+
+
+def test_a_new_ledger_records_its_version_once(open_store):
+    """Opening it again changes nothing."""
+    open_store()
+    with open_store().read() as connection:
+        assert connection.execute(text("SELECT version FROM sms_version")).scalars().all() == [SCHEMA_VERSION]
+
+
+@pytest.mark.parametrize("version", [99, 0])
+def test_a_ledger_of_another_version_is_left_as_it_is(open_store, open_reader, version):
+    """Neither a task nor a page creates or changes anything in it, and the error says what to do."""
+    with open_store().write(1) as connection:
+        connection.execute(text("DROP TABLE sms_balance"))
+        connection.execute(text(f"UPDATE sms_version SET version = {version}"))
+    for opens in (open_store, open_reader, open_store):
+        with pytest.raises(LedgerVersionError, match=f"has version {version}, .* Install the one that wrote it"):
+            opens()

@@ -43,33 +43,41 @@ def claim(store, numbers):
         ledger.commit(chunks=[request_of(keys, some)], claim_seconds=60.0)
 
 
-@pytest.mark.slow
-def test_deleted_numbers_are_in_no_file_of_the_ledger(file_store, path):
-    """Rows that have moved to another page before left no copy behind, and the log is emptied at once."""
+@pytest.fixture
+def numbers(file_store):
+    """Numbers of a ledger that are spread over many pages of its file."""
     numbers = [str(27821000000 + 7919 * n) for n in range(4000)]
     claim(file_store, numbers)
+    return numbers
+
+
+def in_files(path, numbers):
+    """Return the numbers that whoever reads the bytes of the ledger's files finds."""
+    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    return {number for number in numbers if int(number).to_bytes(6, "big") in content}
+
+
+@pytest.mark.slow
+def test_deleted_numbers_are_in_no_file_of_the_ledger(file_store, path, numbers):
+    """Rows that have moved to another page before left no copy behind, and the log is emptied at once."""
     with file_store.write(1) as connection:
         connection.exec_driver_sql("DELETE FROM sms_message")
     assert file_store.remove_remains().is_gone
-    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    assert [number for number in numbers if int(number).to_bytes(6, "big") in content] == []
+    assert in_files(path, numbers) == set()
 
 
-def test_a_number_that_is_taken_out_of_its_row_leaves_no_copy(file_store, path):
+def test_a_number_that_is_taken_out_of_its_row_leaves_no_copy(file_store, path, numbers):
     """The pages stay in use, so nothing else would ever overwrite a copy in one of them."""
-    numbers = [str(27821000000 + 7919 * n) for n in range(4000)]
-    claim(file_store, numbers)
-    taken = set(numbers[::40])
+    taken = numbers[::40]
     with file_store.write(1) as connection:
         for number in taken:
             connection.exec_driver_sql("UPDATE sms_message SET destination = 0 WHERE destination = ?", (int(number),))
     assert file_store.remove_remains().is_gone
-    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    assert {number for number in taken if int(number).to_bytes(6, "big") in content} == set()
+    assert in_files(path, taken) == set()
 
 
 def test_a_reader_keeps_the_log_from_being_emptied_and_that_is_told(file_store, path, monkeypatch):
-    """The words tell what to do; once the reader has gone, another try succeeds."""
+    """The words tell what to do; once the reader has gone, another try succeeds, and claims wait as long as before."""
     monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
     claim(file_store, [NUMBER])
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -81,12 +89,6 @@ def test_a_reader_keeps_the_log_from_being_emptied_and_that_is_told(file_store, 
         assert (left.is_gone, "Run the command again when nothing sends" in left.words) == (False, True)
     assert file_store.remove_remains().is_gone
     assert path.with_name("own.db-wal").stat().st_size == 0
-
-
-def test_a_claim_after_the_log_was_emptied_waits_for_others_as_before(file_store, monkeypatch):
-    """The connection is used again, and the short wait for the log is not left behind in it."""
-    monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
-    file_store.remove_remains()
     with file_store.write(0) as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
 

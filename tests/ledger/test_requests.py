@@ -4,14 +4,16 @@ import time
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import text
 from support.keys import request_of
-from support.reported import counts
+from support.pages import ROOT, blocks
 from support.sending import EVENT, accept, claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.account import Account
+from airflow_provider_sms.ledger.account import Account, KeptEvidence, sentences
+from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.requests import named_requests, texted, unknown_requests
 from airflow_provider_sms.planning.prices import Prices
 
@@ -28,27 +30,44 @@ def test_a_campaign_that_is_not_there_is_an_error(store):
         unknown_requests(store, "sprign")
 
 
-def test_unknown_requests_say_who_when_and_why(store, enter):
-    """All that a person needs to ask the service about them, of one campaign or of all."""
+def test_unknown_requests_say_who_why_and_what_the_balance_tells(store, enter, open_reader):
+    """All that a person needs to ask the service about them, of one campaign or of all; lapsed claims are among them.
+
+    Requests that may still be under way are not, and most requests were never judged.
+    """
+    lapsed = claim(enter(clock=lambda: 1_000.0), people(5, 20))
     ledger = enter(2, map_index=7)
     accept(ledger, people(1))
     request_id = claim(ledger, people(3, 10))
     close(ledger, request_id, UNKNOWN, reason="read timeout")
+    claim(ledger, people(1, 30))
     close(other := enter(campaign="other"), claim(other, people(2)), UNKNOWN)
-    (row,) = unknown_requests(store, "c")
+    evidence = KeptEvidence("not_charged", f"Request {request_id} was not charged for.", 1_700_000_000.0)
+    note_evidence(store, "c", {request_id: evidence})
+    first, row = unknown_requests(open_reader(), "c")
+    assert (first.request_id, first.messages, first.reason, first.evidence) == (lapsed, 5, LAPSED, None)
     assert (row.request_id, row.campaign, row.messages, row.reason) == (request_id, "c", 3, "read timeout")
     assert (row.dag_id, row.task_id, row.run_id, row.map_index, row.try_number) == ("d", "t", "r", 7, 2)
-    assert [each.campaign for each in unknown_requests(store)] == ["c", "other"]
+    assert row.evidence == evidence
+    assert [each.campaign for each in unknown_requests(store)] == ["c", "c", "other"]
 
 
 def test_requests_are_found_by_their_numbers(store, enter):
-    """Each once, in order; one that is not there is named."""
+    """Each once, in order, in its state of now, with all digits of its event id; one that is missing is named."""
     ledger = enter()
-    first, second = (accept(ledger, people(1, start)) for start in (0, 10))
-    assert [row.request_id for row in named_requests(store, [second, first, second])] == [first, second]
+    lapsed, refused = claim(enter(clock=lambda: 1_000.0), people(1)), claim(ledger, people(1, 1))
+    close(ledger, refused, NOT_SENT)
+    sent, open_ = accept(ledger, people(1, 10)), claim(ledger, people(1, 20))
+    found = named_requests(store, [open_, sent, refused, lapsed, sent])
+    assert [(row.request_id, row.state, row.event_id) for row in found] == [
+        (lapsed, UNKNOWN, None),
+        (refused, NOT_SENT, None),
+        (sent, ACCEPTED, EVENT),
+        (open_, CLAIMED, None),
+    ]
     for other in (4711, 0, -5, 2**63, 10**30):
         with pytest.raises(InputError, match=f"no request {other}$"):
-            named_requests(store, [first, other])
+            named_requests(store, [sent, other])
 
 
 def test_more_requests_are_found_than_fit_in_one_question(store, enter):
@@ -60,16 +79,16 @@ def test_more_requests_are_found_than_fit_in_one_question(store, enter):
 
 
 def test_a_number_is_found_in_every_campaign(store, enter):
-    """What texted a number, in order, with what became of it; others' requests do not show."""
+    """What texted a number, in order, with what became of it; neither others' requests, nor what was not sent."""
     first = accept(enter(), people(3))
     accept(enter(), people(3, 50))
     second = claim(enter(campaign="other", dag_id="d2"), people(2))
+    close(third := enter(campaign="third"), claim(third, people(1)), NOT_SENT)
     rows = texted(store, people(1)[0].destination)
-    assert [(row.request_id, row.campaign, row.state, row.messages) for row in rows] == [
-        (first, "c", ACCEPTED, 1),
-        (second, "other", CLAIMED, 1),
+    assert [(row.request_id, row.campaign, row.state, row.messages, row.event_id) for row in rows] == [
+        (first, "c", ACCEPTED, 1, EVENT),
+        (second, "other", CLAIMED, 1, None),
     ]
-    assert (rows[0].event_id, rows[1].event_id) == (EVENT, None)
 
 
 def test_a_message_that_was_sent_anew_may_have_gone_out_twice(store, enter):
@@ -85,51 +104,19 @@ def test_a_message_that_was_sent_anew_may_have_gone_out_twice(store, enter):
     ]
 
 
-def test_what_was_not_sent_texted_nobody(store, enter):
-    """A request that was surely not sent is no trace of a number."""
-    ledger = enter()
-    close(ledger, claim(ledger, people(1)), NOT_SENT)
-    assert texted(store, people(1)[0].destination) == []
-
-
-def test_looking_changes_nothing(open_store, enter):
-    """No question writes: a claim whose deadline has passed is called unknown, and stays as it is."""
-    request_id = claim(enter(clock=lambda: 1_000_000.0), people(1))
-    store = open_store()
-    for ask in (
-        lambda: counts(store),
-        lambda: unknown_requests(store),
-        lambda: named_requests(store, [request_id]),
-    ):
-        ask()
-    with store.read() as connection:
-        assert connection.exec_driver_sql("SELECT state FROM sms_request").scalar() == CLAIMED
-
-
 def answered(ledger, messages, response):
-    """Claim messages as one request, and record the answer to it."""
-    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
-    claim = ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
-    ledger.commit(outcomes=[Outcome(claim.request_id, ACCEPTED, response=response)])
+    """Claim messages as one request, and record the response to it."""
+    close(ledger, claim(ledger, messages), response=response)
 
 
 def test_responses_are_those_of_this_task_in_request_order(enter):
-    """A retry sees the answers of earlier tries of its task, and of no other task."""
-    first, other, retry = enter(1), enter(1, task_id="other"), enter(2)
-    for start, ledger in enumerate([first, other, first]):
+    """A retry sees those of earlier tries of its task, and of no other task or mapped copy."""
+    first, other, copy, retry = enter(1), enter(1, task_id="other"), enter(1, map_index=1), enter(2)
+    for start, ledger in enumerate([first, other, first, copy]):
         answered(ledger, people(1, start), f'{{"EventId": {start}}}')
     assert retry.responses(10) == ['{"EventId": 0}', '{"EventId": 2}']
     assert retry.responses(1) == ['{"EventId": 0}']
-    assert retry.count_responses() == 2
-
-
-def test_mapped_tasks_have_their_own_answers(enter):
-    """Each of a mapped task's instances sees the answers to its own requests only."""
-    mapped = [enter(1, map_index=index) for index in range(2)]
-    for index, ledger in enumerate(mapped):
-        answered(ledger, people(1, index), f'{{"EventId": {index}}}')
-    assert [ledger.responses(10) for ledger in mapped] == [['{"EventId": 0}'], ['{"EventId": 1}']]
-    assert [ledger.count_responses() for ledger in mapped] == [1, 1]
+    assert (retry.count_responses(), copy.responses(10)) == (2, ['{"EventId": 3}'])
 
 
 def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
@@ -196,3 +183,28 @@ def test_what_a_task_sent_after_a_plan_is_added_up(store, enter, resends, expect
     accept(enter(task_id="other"), people(1, 40))
     second.supersede([sent(second, people(1, 50), UNKNOWN)])
     assert enter(3).sent_after(plan, resends=resends) == expected
+
+
+def test_requests_that_were_judged_together_share_a_sentence():
+    """It is written once, at the place of the first of them."""
+    both = KeptEvidence("charged", "Requests 1 and 3 were taken.", 0.0)
+    other = KeptEvidence("undecided", "Request 2: no balance is known before it.", 0.0)
+    assert sentences([both, None, other, both._replace(read_at=9.0), other._replace(words="")]) == [
+        both.words,
+        other.words,
+    ]
+
+
+def test_the_pages_query_lists_whom_a_campaign_texted(store, enter):
+    """Each message is there with its request's state and its task, and no other campaign's."""
+    for campaign in ("reminders", "offers"):
+        ledger = enter(campaign=campaign)
+        accept(ledger, people(1))
+        sent(ledger, people(1, 1), UNKNOWN)
+    (query,) = (block.code for block in blocks(ROOT / "docs" / "ledger.md", "sql") if "sms_superseded" in block.code)
+    with store.read() as connection:
+        rows = connection.execute(text(query)).all()
+    assert sorted((row.destination, row.state, row.event_id, row.dag_id, row.task_id) for row in rows) == [
+        (int(people(1)[0].destination), ACCEPTED, EVENT, "d", "t"),
+        (int(people(1, 1)[0].destination), UNKNOWN, None, "d", "t"),
+    ]

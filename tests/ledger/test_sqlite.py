@@ -4,12 +4,14 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import event
 
 from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
+from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import mounts_of_this_machine, open_sqlite, settle_path
@@ -25,116 +27,95 @@ def sql(path, statement):
     return rows
 
 
-def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def open_it(path):
+    """Open the ledger as one more process."""
+    with ExitStack() as opened:
+        yield lambda place=path, **options: opened.enter_context(closing(open_sqlite(place, **options)))
+
+
+@pytest.fixture
+def lock(path):
+    """Take the lock of the ledger as another process does; what is returned gives it back when it is closed."""
+    with ExitStack() as opened:
+
+        def lock():
+            other = opened.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
+            other.execute("BEGIN IMMEDIATE")
+            return other
+
+        yield lock
+
+
+def test_a_commit_is_on_the_disk_before_it_returns(open_it):
     """The write-ahead log is synced at every commit: a claim must survive the machine."""
-    store = open_sqlite(tmp_path / "ledger.db")
-    with store.write(0) as connection:
+    with open_it().write(0) as connection:
         modes = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
-    store.close()
     assert modes == ["wal", 2]
 
 
-def test_a_new_file_has_large_pages_and_an_existing_one_keeps_its_own(tmp_path):
+def test_a_new_file_has_large_pages_and_an_existing_one_keeps_its_own(open_it, tmp_path):
     """A ledger of an earlier version stays as it is, and the log holds as many bytes with either size."""
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     sql(old, "PRAGMA page_size=4096")
     sql(old, "PRAGMA journal_mode=WAL")
-    for path, page_bytes in ((old, 4096), (new, 16384)):
-        for _ in range(2):
-            store = open_sqlite(path)
-            with store.read() as connection:
-                pages = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in LOG_PRAGMAS]
-            store.close()
-            assert (pages[0], pages[0] * pages[1]) == (page_bytes, 32 * 1024 * 1024)
+    for place, page_bytes in ((old, 4096), (new, 16384), (old, 4096), (new, 16384)):
+        with open_it(place).read() as connection:
+            pages = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in LOG_PRAGMAS]
+        assert (pages[0], pages[0] * pages[1]) == (page_bytes, 32 * 1024 * 1024)
 
 
-def test_one_look_is_at_one_state(tmp_path):
-    """What another process commits between two statements of a look is not seen by the second: counts add up."""
-    store = open_sqlite(tmp_path / "ledger.db")
-    with store.read() as connection:
-        count = "SELECT count(*) FROM sms_campaign"
-        before = connection.exec_driver_sql(count).scalar()
-        sql(tmp_path / "ledger.db", "INSERT INTO sms_campaign (name, created_at) VALUES ('spring', 0)")
-        assert connection.exec_driver_sql(count).scalar() == before == 0
-    store.close()
+def test_a_place_that_cannot_be_a_ledger_is_named(tmp_path, path):
+    """A file that is no database, a missing folder, a folder, and a file that nobody can make: nothing is sent."""
+    path.write_text("not a database, but long enough to be one" * 10)
+    for place, words in (
+        (path, "not a database"),
+        (tmp_path / "nowhere" / "ledger.db", "nowhere does not exist: make it, or set"),
+        (tmp_path, r"is a folder: set .* ledger_path to a file in it"),
+        (Path("/proc/ledger.db"), r"The ledger /proc/ledger.db cannot be made: .*Set \[sms\] ledger_path"),
+    ):
+        with pytest.raises(LedgerError, match=words):
+            open_sqlite(place)
 
 
-def test_no_request_is_of_a_campaign_that_is_not_there(tmp_path):
-    """References are checked: SQLite does not unless each connection asks for it."""
-    store = open_sqlite(tmp_path / "ledger.db")
-    claim = {"campaign_id": 12345, "attempt_id": 1, "kind": "bulk", "state": "claimed", "claimed_at": 0, "deadline": 1}
-    with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
-        store.insert_requests(connection, {**claim, "account": None}, [(100, None, None)])
-    store.close()
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    """A ledger that cannot be opened raises, so that nothing is sent."""
-    (tmp_path / "ledger.db").write_text("not a database, but long enough to be one" * 10)
-    with pytest.raises(LedgerError):
-        open_sqlite(tmp_path / "ledger.db")
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    """The error for a folder that is not there names it and the setting."""
-    with pytest.raises(LedgerError, match="nowhere does not exist: make it, or set"):
-        open_sqlite(tmp_path / "nowhere" / "ledger.db")
-
-
-def test_a_writer_waits_for_another_one_only_so_long(tmp_path):
-    """A ledger that stays locked raises, and nothing is relied on."""
-    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
-    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerBusyError, match=r"kept its lock for 0.05 seconds, and nothing"), store.write(0):
+@pytest.mark.parametrize(("busy_seconds", "patience"), [(0.05, None), (60.0, 0.05)])
+def test_a_writer_waits_for_another_one_only_so_long(open_it, lock, busy_seconds, patience):
+    """A ledger that stays locked raises, sooner where a write can be done without, and the next waits as ever."""
+    store = open_it(busy_seconds=busy_seconds)
+    other = lock()
+    with (
+        pytest.raises(LedgerBusyError, match=r"kept its lock for 0.05 seconds, and nothing"),
+        store.write(0, patience=patience),
+    ):
         pass
+    with store.read() as connection:
+        assert connection.exec_driver_sql("SELECT version FROM sms_version").scalar() == SCHEMA_VERSION
     other.close()
-    store.close()
+    with store.write(0) as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == busy_seconds * 1000
 
 
-def test_the_opening_of_a_locked_file_is_tried_once(tmp_path, monkeypatch):
+def test_the_opening_of_a_locked_file_is_tried_once(path, lock, monkeypatch):
     """Whoever opens a ledger decides how long to try again: a command does not wait for as long as a task."""
-    open_sqlite(tmp_path / "ledger.db").close()
+    open_sqlite(path).close()
+    lock()
     monkeypatch.setattr(Patience, "again", lambda *_: pytest.fail("The opening is tried again"))
-    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerBusyError, match=r"for 0.05 seconds"):
-        open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
-    other.close()
+        open_sqlite(path, busy_seconds=0.05)
 
 
-def test_a_file_that_cannot_be_written_is_no_busy_one(tmp_path):
+def test_a_file_that_cannot_be_written_is_no_busy_one(open_it):
     """Only another writer is waited for again."""
-    store = open_sqlite(tmp_path / "ledger.db")
+    store = open_it()
     event.listen(store._engine, "checkout", lambda connection, *_: connection.execute("BEGIN"))
     with pytest.raises(LedgerError, match="within a transaction") as caught, store.write(0):
         pass
     assert not isinstance(caught.value, LedgerBusyError)
-    store.close()
-
-
-def test_what_can_be_done_without_waits_less(tmp_path):
-    """Whoever writes next with the same connection waits as long as ever."""
-    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=60.0)
-    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerBusyError, match=r"for 0.05 seconds"), store.write(0, patience=0.05):
-        pass
-    other.close()
-    with store.write(0) as connection:
-        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
-    store.close()
-
-
-def test_reading_waits_for_no_writer(tmp_path):
-    """A reader sees the last commit while another process writes."""
-    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
-    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with store.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM sms_version").scalar() == SCHEMA_VERSION
-    other.close()
-    store.close()
 
 
 def test_processes_that_make_the_ledger_at_once_all_open_it(tmp_path):
@@ -153,81 +134,33 @@ def test_processes_that_make_the_ledger_at_once_all_open_it(tmp_path):
 
 @pytest.mark.parametrize("create", [False, True], ids=["by a person", "by a task"])
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_ledger_that_is_deleted_in_use_is_not_written_to(tmp_path, replaced, create):
+def test_a_ledger_that_is_deleted_in_use_is_not_written_to(open_it, path, replaced, create):
     """Writing to a file that is gone would succeed, and be seen by nobody; a person may have only read it before."""
-    open_sqlite(tmp_path / "ledger.db").close()
-    store = open_sqlite(tmp_path / "ledger.db", create=create)
-    (tmp_path / "ledger.db").unlink()
+    open_sqlite(path).close()
+    store = open_it(create=create)
+    path.unlink()
     if replaced:
-        open_sqlite(tmp_path / "ledger.db").close()
+        open_sqlite(path).close()
     with pytest.raises(LedgerError, match="deleted or replaced"), store.write(0):
         pass
-    store.close()
 
 
-def test_a_ledger_that_is_gone_is_not_made_anew_by_whoever_has_it_open(tmp_path):
+def test_a_ledger_that_is_gone_is_not_made_anew_by_whoever_has_it_open(open_it, path):
     """A connection that is made later in a send finds no file, and makes none."""
-    store = open_sqlite(tmp_path / "ledger.db")
+    store = open_it()
     store.close()
-    (tmp_path / "ledger.db").unlink()
+    path.unlink()
     with pytest.raises(LedgerError), store.write(0):
         pass
-    assert not (tmp_path / "ledger.db").exists()
-    store.close()
+    assert not path.exists()
 
 
-def test_a_ledger_behind_a_link_is_that_file(tmp_path):
-    """A link leads to the ledger that is there, and its name changes nothing."""
-    (tmp_path / "disk").mkdir()
-    open_sqlite(tmp_path / "disk" / "ledger.db").close()
-    (tmp_path / "link.db").symlink_to(tmp_path / "disk" / "ledger.db")
-    store, other = open_sqlite(tmp_path / "link.db"), open_sqlite(tmp_path / "disk" / "ledger.db")
-    with store.write(0) as connection:
-        connection.exec_driver_sql("INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
-    with other.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM sms_campaign").scalar() == 1
-    store.close()
-    other.close()
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["disk", "link.db"]
-
-
-def test_a_place_where_no_file_can_be_is_named(tmp_path):
-    """Neither a folder, nor a file that nobody can make."""
-    with pytest.raises(LedgerError, match=r"is a folder: set .* ledger_path to a file in it"):
-        open_sqlite(tmp_path)
-    with pytest.raises(LedgerError, match=r"The ledger /proc/ledger.db cannot be made: .*Set \[sms\] ledger_path"):
-        open_sqlite(Path("/proc/ledger.db"))
-
-
-def test_a_file_that_a_container_has_mounted_by_itself_is_refused(tmp_path):
-    """Its write-ahead log would be in the container's own folder, and no other container's."""
-    host, container = tmp_path / "host", tmp_path / "container"
-    for folder in (host, container):
-        folder.mkdir()
-    open_sqlite(host / "ledger.db").close()
-    (container / "ledger.db").touch()
-    code = (
-        "import sys, pathlib, subprocess; from airflow_provider_sms.ledger.sqlite import open_sqlite;"
-        "subprocess.run(['mount', '--bind', *sys.argv[1:]], check=True);"
-        "open_sqlite(pathlib.Path(sys.argv[2])).close()"
-    )
-    own_mounts, files = (
-        ["unshare", "--mount", "--map-root-user"],
-        [str(host / "ledger.db"), str(container / "ledger.db")],
-    )
-    try:
-        subprocess.run([*own_mounts, "mount", "--bind", *files], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("nothing can be mounted here")
-    ran = subprocess.run([*own_mounts, sys.executable, "-c", code, *files], check=False, capture_output=True, text=True)
-    assert "is mounted as a single file" in ran.stderr
-    assert "Mount the folder" in ran.stderr
-
-
-def test_only_its_owner_reads_a_new_ledger(tmp_path):
+def test_only_its_owner_reads_a_new_ledger(open_it, path):
     """The ledger holds everybody's number."""
-    open_sqlite(tmp_path / "ledger.db").close()
-    assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600
+    open_it()
+    assert {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == dict.fromkeys(
+        ["ledger.db", "ledger.db-shm", "ledger.db-wal"], 0o600
+    )
 
 
 @pytest.mark.parametrize("name", ["ledger.db-wal", "ledger.db-shm", "ledger.db-journal"])
@@ -253,33 +186,30 @@ def refused(path, mounts):
 
 
 def test_a_path_is_on_what_is_mounted_nearest(tmp_path):
-    """The longest mount point that holds a path says what it is on, and what was mounted last at one."""
+    """The longest mount point that holds a path says what it is on, and what was mounted last at one.
+
+    A link is followed first, be it a file or a folder; where nothing is known of mounts, SQLite itself has to find out.
+    """
     names = ("share", "share/local", "shares", "hidden")
     for name in names:
         (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "share")
+    (tmp_path / "link.db").symlink_to(tmp_path / "share" / "ledger.db")
     mounts = [(Path("/"), "overlay"), (tmp_path / "share", "nfs4"), (tmp_path / "share/local", "ext4")]
     mounts += [(tmp_path / "hidden", "nfs4"), (tmp_path / "hidden", "xfs")]
     assert [refused(tmp_path / name / "x.db", mounts) for name in names] == ["nfs4", None, None, None]
-
-
-def test_a_system_that_says_nothing_is_trusted(tmp_path):
-    """Where nothing is known of mounts, SQLite itself has to find out."""
+    assert [refused(tmp_path / name, mounts) for name in ("link/x.db", "link.db")] == ["nfs4", "nfs4"]
     assert refused(tmp_path / "x.db", []) is None
 
 
 SHARED = ["virtiofs", "gpfs", "9p", "vboxsf", "ocfs2", "gfs2", "fuse", "fuse.s3fs", "nfs", "cifs", "lustre"]
+LOCAL = ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "fuseblk"]
 
 
-@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("kind", [*SHARED, *LOCAL])
 def test_what_machines_share_is_known(tmp_path, kind):
-    """A file system of several machines, or of a virtual one and its host, is none of this machine."""
-    assert refused(tmp_path / "x.db", [(tmp_path, kind)]) == kind
-
-
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "fuseblk"])
-def test_what_is_of_this_machine_is_known(tmp_path, kind):
-    """A disk of the machine may hold the ledger."""
-    assert refused(tmp_path / "x.db", [(tmp_path, kind)]) is None
+    """A file system of several machines, or of a virtual one and its host, is none of this machine; a disk is."""
+    assert refused(tmp_path / "x.db", [(tmp_path, kind)]) == (kind if kind in SHARED else None)
 
 
 def test_the_mounts_of_this_machine_are_known(monkeypatch):
@@ -295,41 +225,13 @@ def test_the_mounts_of_this_machine_are_known(monkeypatch):
     assert mounts_of_this_machine() == []
 
 
-def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path):
-    """By whatever name it is reached; a folder that is mounted is as it should be."""
-    (tmp_path / "ledger.db").touch()
-    (tmp_path / "link.db").symlink_to(tmp_path / "ledger.db")
-    for name in ("ledger.db", "link.db"):
+def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path, path, monkeypatch):
+    """A container's log of it would be in a folder of its own; a file has one path, and a folder may be mounted."""
+    path.touch()
+    file = path.resolve()
+    (tmp_path / "link.db").symlink_to(path)
+    for name in (path, tmp_path / "link.db", tmp_path / ".." / tmp_path.name / "ledger.db"):
+        assert settle_path(name, [(tmp_path.resolve(), "ext4")]) == file
+        monkeypatch.setattr(sqlite, "mounts_of_this_machine", lambda: [(file, "ext4")])
         with pytest.raises(LedgerError, match=r"is mounted as a single file.*Mount the folder"):
-            settle_path(tmp_path / name, [((tmp_path / "ledger.db").resolve(), "ext4")])
-    file = (tmp_path / "ledger.db").resolve()
-    assert settle_path(tmp_path / "ledger.db", [(tmp_path.resolve(), "ext4")]) == file
-
-
-def test_a_link_is_followed_before_its_file_system_is_looked_at(tmp_path):
-    """A link on a disk of this machine may lead to a share."""
-    share, link = tmp_path / "share", tmp_path / "ledger.db"
-    share.mkdir()
-    (share / "ledger.db").touch()
-    link.symlink_to(share / "ledger.db")
-    mounts = [(Path("/"), "ext4"), (share, "nfs4")]
-    with pytest.raises(LedgerError, match=r"network file system \(nfs4\)"):
-        settle_path(link, mounts)
-
-
-def test_a_folder_that_is_a_link_is_followed_too(tmp_path):
-    """The file need not be there yet."""
-    share, link = tmp_path / "share", tmp_path / "airflow"
-    share.mkdir()
-    link.symlink_to(share)
-    with pytest.raises(LedgerError, match="network file system"):
-        settle_path(link / "ledger.db", [(share, "nfs4")])
-
-
-def test_a_file_has_one_path(tmp_path):
-    """Whatever name leads to it, a ledger is the file that it is."""
-    file, link = tmp_path / "ledger.db", tmp_path / "link.db"
-    file.touch()
-    link.symlink_to(file)
-    names = [file, link, tmp_path / ".." / tmp_path.name / "ledger.db"]
-    assert {settle_path(name, []) for name in names} == {file.resolve()}
+            open_sqlite(name)

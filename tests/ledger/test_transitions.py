@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import select, true
 from support.keys import request_of, sent_again
-from support.sending import chunk_of, outgoing, people
+from support.sending import chunk_of, claim, close, outgoing, people
 
 from airflow_provider_sms.ledger import claims
 from airflow_provider_sms.ledger.decisions import resolve
@@ -16,7 +16,6 @@ from airflow_provider_sms.ledger.model import (
     NOT_SENT,
     SUPERSEDED,
     UNKNOWN,
-    Outcome,
     TextedTwice,
 )
 from airflow_provider_sms.ledger.requests import named_requests, texted
@@ -86,12 +85,10 @@ PEOPLE = people(3)
 FIRST, *REST = PEOPLE
 
 
-def claim(ledger, messages=PEOPLE):
-    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
-
-
-def close(ledger, request_id, state=ACCEPTED):
-    ledger.commit(outcomes=[Outcome(request_id, state)])
+def lose(ledger, messages=PEOPLE):
+    """Claim messages, and lose the response to their request."""
+    request_id = claim(ledger, messages)
+    close(ledger, request_id, UNKNOWN)
     return request_id
 
 
@@ -103,7 +100,7 @@ def ledger(enter):
 @pytest.fixture
 def lost(ledger):
     """A request of three messages whose outcome is unknown."""
-    return close(ledger, claim(ledger), UNKNOWN)
+    return lose(ledger)
 
 
 @pytest.fixture
@@ -165,25 +162,11 @@ def test_what_an_accepted_request_had_returns_to_it(ledger, enter, store, lost, 
     """Nobody whom it texted is texted again, whatever became of the request that had claimed them since."""
     ledger.supersede([lost])
     other = enter(2)
-    taken = close(other, claim(other, [FIRST]), UNKNOWN)
+    taken = lose(other, [FIRST])
     close(ledger, lost)
     gives_back(other, store, taken)
     assert rows() == ({lost: 3}, {} if gives_back is refuse else {taken: 1})
-    assert (ledger.texted_twice(), claim(enter(3))) == ([], None)
-
-
-@pytest.mark.parametrize("late", [(0, 1), (1, 0), (0,), (1,)])
-def test_of_several_requests_that_were_accepted_late_one_gets_the_messages(ledger, store, rows, late):
-    """A person who was texted by either is texted by no third one."""
-    both = []
-    for _ in range(2):
-        both.append(close(ledger, claim(ledger), UNKNOWN))
-        ledger.supersede(both[-1:])
-    for place in late:
-        close(ledger, both[place])
-    (held, _) = rows()
-    assert held == {both[late[0]]: 3}
-    assert [each[:3] for each in ledger.texted_twice()] == ([(both[late[1]], both[late[0]], True)] if late[1:] else [])
+    assert (ledger.texted_twice(), claim(enter(3), PEOPLE)) == ([], None)
 
 
 @pytest.mark.parametrize("gives_back", [decide, supersede])
@@ -199,7 +182,7 @@ def test_a_late_refusal_of_a_superseded_request_leaves_nothing(ledger, enter, st
 @pytest.mark.parametrize(("state", "freed"), [(None, 0), (ACCEPTED, 0), (NOT_SENT, 0), (UNKNOWN, 3), (LAPSED, 3)])
 def test_only_unknown_requests_are_superseded_and_once(ledger, clock, state, freed):
     """A live claim may be posted yet; a lapsed one is unknown, whether or not that is written down."""
-    request_id = claim(ledger)
+    request_id = claim(ledger, PEOPLE)
     if state == LAPSED:
         clock.now += 61
     elif state is not None:
@@ -221,7 +204,7 @@ def test_a_late_doubt_leaves_a_superseded_request_as_it_is(ledger, lost, rows, o
 def test_many_requests_are_superseded_in_pieces(ledger, monkeypatch):
     """Others of the campaign wait for a fraction of a second."""
     monkeypatch.setattr(claims, "REQUESTS_AT_ONCE", 2)
-    ids = [close(ledger, claim(ledger, [each]), UNKNOWN) for each in PEOPLE]
+    ids = [lose(ledger, [each]) for each in PEOPLE]
     assert ledger.supersede(ids) == 3
     assert {each.state for each in ledger.states(ids).values()} == {SUPERSEDED}
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from support.accounts import Account, Setting, main
 
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, BilledRequest, Reading
 from airflow_provider_sms.sending.evidence import Verdict, judge, late_charges
@@ -100,17 +101,20 @@ def test_sums_that_differ_by_noise_are_equal():
     assert outcomes([read(0, 1000), read(70, "1000.0002")], lost(1, 10)) == [UNDECIDED]
 
 
-def test_a_top_up_decides_nothing():
-    """It may hide a charge."""
-    (verdict,) = judge([read(0, 1000), read(70, 1400)], [lost(1, 10)]).values()
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ([read(0, 1000), read(70, 1400)], "rose by 400"),
+        ([read(0, 1000), read(70, 858)], "fell by 142 more than the responses account for, and somebody else spent"),
+        ([read(70, 1000), read(80, 1000)], ""),
+    ],
+    ids=["a top-up may hide a charge", "somebody else spent", "no balance from before"],
+)
+def test_what_decides_nothing_is_waited_for_no_longer(readings, words):
+    """No later balance will tell."""
+    (verdict,) = judge(readings, [lost(1, 10)]).values()
     assert (verdict.outcome, verdict.settles_at) == (UNDECIDED, None)
-    assert "rose by 400" in verdict.words
-
-
-def test_no_balance_from_before_decides_nothing():
-    """No later one will: nothing is waited for."""
-    (verdict,) = judge([read(70, 1000), read(80, 1000)], [lost(1, 10)]).values()
-    assert (verdict.outcome, verdict.settles_at) == (UNDECIDED, None)
+    assert words in verdict.words
 
 
 def test_a_first_balance_beside_a_lost_request_is_not_quiet():
@@ -197,3 +201,43 @@ def test_a_request_under_way_may_explain_the_sum():
     requests = lost(1, 10), lost(2, 40)
     assert outcomes([read(0, 1000), read(56, 900)], *requests) == [UNDECIDED, UNDECIDED]
     assert outcomes([read(0, 1000), read(56, 900)], requests[0], answered(2, 40)) == [NOT_CHARGED]
+
+
+# On accounts whose truth is known
+
+
+APART = {"tasks": ((20, 1),), "silent": 0.0}
+
+
+def test_no_verdict_is_wrong():
+    """Within the assumptions, whatever is lost, whenever it is charged for, and whoever dies."""
+    found = [Account(Setting.at_random(seed), seed).found() for seed in range(150)]
+    assert sum(wrong for _, _, wrong in found) == 0
+    assert 0 < sum(undecided for _, undecided, _ in found) < sum(lost for lost, _, _ in found) / 4
+
+
+@pytest.mark.parametrize("prices", ["one", "sizes", "exact", "bounds"])
+def test_what_is_lost_apart_is_decided(prices):
+    """One request at a time, on an account that nobody else uses."""
+    for seed in range(10):
+        lost, undecided, wrong = Account(Setting(**APART, prices=prices, left_out=0.4), seed).found()
+        assert (lost > 0, undecided, wrong) == (True, 0, 0)
+
+
+@pytest.mark.parametrize("spent", [(30, 300), (30, -300), (10, 1)], ids=["much", "top-ups", "little"])
+def test_what_others_spend_makes_no_verdict_wrong(spent):
+    """Sums that no request costs, larger or smaller, leave it undecided."""
+    found = [Account(Setting(others=(spent,)), seed).found() for seed in range(20)]
+    assert sum(wrong for _, _, wrong in found) == 0
+
+
+def test_a_sum_like_that_of_a_request_deceives():
+    """The assumption is needed, and the simulator notices."""
+    found = [Account(Setting(tasks=((10, 1),), taken=0.0, others=((60, 100),)), seed).found() for seed in range(20)]
+    assert sum(wrong for _, _, wrong in found) > 0
+
+
+def test_the_command_says_what_it_found(capsys):
+    """How many were lost, undecided and wrong; the status is 0 where none was wrong."""
+    assert main(3) == 0
+    assert "3 accounts: " in capsys.readouterr().out

@@ -34,6 +34,9 @@ def end(result, *, claiming=True, **tries):
         (answer(1, 10), ACCEPTED, False, False),
         (answer(1, 4), ACCEPTED, False, False),
         (answer(1, 0), NOT_SENT, False, False),
+        pytest.param(
+            replace(answer(1, 4), messages=0), UNKNOWN, False, False, id="nobody was taken, and it was charged"
+        ),
         (REFUSED, NOT_SENT, True, False),
         (ThrottledError("429", status=429, retry_after=5.0), NOT_SENT, True, False),
         (RefusedError("no", status=400), NOT_SENT, False, True),

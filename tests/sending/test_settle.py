@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 from types import SimpleNamespace
@@ -13,21 +11,18 @@ import pytest
 from sqlalchemy import select
 from support.engine import by_request
 from support.keys import request_of
-from support.sending import KEY, Service, answer, chunk_of, claimant, counted, failing, people
+from support.sending import KEY, Service, chunk_of, claim, claimant, close, counted, failing, people
 
 from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
-from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, Account, KeptEvidence
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, Account, KeptEvidence
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
-from airflow_provider_sms.ledger.schema import balance
 from airflow_provider_sms.ledger.schema import request as request_table
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.sending import settle
-from airflow_provider_sms.sending.evidence import Verdict
 from airflow_provider_sms.sending.settle import MAX_WAIT_SECONDS, Reconciliation, Settle, weigh
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.service.responses import Balance
@@ -49,12 +44,10 @@ class Prepaid(Service):
         self.is_away = False
         self.post_paid = False
 
-    def take(self, messages, number=0, left_out=0):
+    def take(self, messages, number=0):
         with self.lock:
-            self.taken.update(messages.destinations[left_out:])
-            self.balance -= PRICE * (len(messages) - left_out)
-            response = answer(9_007_199_254_740_993 + number, len(messages) - left_out, left_out)
-            return replace(response, remaining_balance=self.balance)
+            self.balance -= PRICE * len(messages)
+        return replace(super().take(messages, number), remaining_balance=self.balance)
 
     def get_balance(self):
         self.read += 1
@@ -78,9 +71,9 @@ def service(monkeypatch):
 def ledger(store):
     """Enter the campaign as another attempt of a task of the account."""
 
-    def ledger(try_number=1, campaign="c", **changes):
+    def ledger(try_number=1, campaign="c", key=KEY, **changes):
         who = claimant(try_number, **changes)
-        return CampaignLedger(store, campaign, who, account=Account(KEY, Prices(PRICE).total))
+        return CampaignLedger(store, campaign, who, account=Account(key, Prices(PRICE).total))
 
     return ledger
 
@@ -88,34 +81,28 @@ def ledger(store):
 @pytest.fixture
 def reconciliation(store, service):
     """What reads the service's balance."""
-
-    def reconciliation(campaign="c", read_balance=service.get_balance):
-        return Reconciliation(store, campaign, KEY, read_balance)
-
-    return reconciliation
+    return lambda read_balance=service.get_balance: Reconciliation(store, "c", KEY, read_balance)
 
 
 @pytest.fixture
-def send(sender, service, ledger, reconciliation):
+def send(run, service, ledger, reconciliation):
     """Send as a task does that reconciles: it reads the balance, and posts one request at a time."""
 
-    def send(count, *, caution=None, into=None, sums=None, campaign="c", **options):
-        sums = sums or reconciliation(campaign)
+    def send(count, *, caution=None, into=None, sums=None, **options):
+        sums = sums or reconciliation()
         if not service.is_away:
             sums.observe()
-        caution = caution or Caution(on=True, calm=CALM_RESPONSES)
-        sending = sender(
+        return run(
+            people(count),
             into or ledger(),
             reconciliation=sums,
             post_seconds=0.3,
             ask=sums.observe,
             on_unknown="reconcile",
-            stop_conditions=StopConditions(caution=caution),
+            stop_conditions=StopConditions(caution=caution or Caution(on=True, calm=CALM_RESPONSES)),
             monotonic=time.monotonic,
             **{"concurrency": 4, **options},
         )
-        sending.run([people(count)])
-        return sending
 
     return send
 
@@ -123,10 +110,6 @@ def send(sender, service, ledger, reconciliation):
 def counts(sending):
     reconciled = sending.settle._reconciliation.reconciled
     return {**counted(sending), **({"reconciled": reconciled} if reconciled else {})}
-
-
-def verdicts(store, *ids):
-    return [row.evidence and row.evidence.verdict for row in named_requests(store, ids)]
 
 
 def decisions(store):
@@ -137,120 +120,18 @@ def decisions(store):
         return [tuple(row) for row in connection.execute(query)]
 
 
-def test_a_request_that_was_charged_for_is_accepted(send, service, store):
-    """The balance shows that a request was taken whose response was lost: nobody is texted again."""
-    service.script = [ok, TAKEN, ok]
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_the_balance_decides_about_a_request_whose_response_was_lost(send, service, store, is_taken):
+    """What it was charged for is accepted, with its cost; else this attempt posts its messages under a new claim."""
+    service.script = [ok, TAKEN if is_taken else NOT_TAKEN, ok]
     sender = send(30)
     assert (counts(sender), sender.error) == ({"accepted": 30, "reconciled": 10}, None)
     assert set(service.taken.values()) == {1}
     (row,) = named_requests(store, [2])
-    assert (row.state, row.evidence.verdict) == (ACCEPTED, CHARGED)
-    assert row.reason == row.evidence.words
-    assert decisions(store) == [(2, "accepted", "balance")]
-
-
-def test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt(send, service, store):
-    """The balance shows that a request was not taken: its messages are given back, and posted under a new claim."""
-    service.script = [ok, NOT_TAKEN, ok]
-    sender = send(30)
-    assert (counts(sender), sender.error) == ({"accepted": 30, "reconciled": 10}, None)
-    assert set(service.taken.values()) == {1}
-    assert [row.state for row in named_requests(store, [2])] == [NOT_SENT]
-    assert decisions(store) == [(2, "not_sent", "balance")]
-    assert sender.sums.requests == 3
-
-
-def test_a_request_that_was_taken_in_part_is_accepted_and_said_so(send, service, store):
-    """It is closed once it is settled, since more may be charged for; and the words say that people may be left out."""
-
-    def taken_in_part(service, messages, number):
-        service.take(messages, number, left_out=2)
-        raise LOST
-
-    service.script = [ok, taken_in_part]
-    sender = send(20)
-    assert counts(sender) == {"accepted": 20, "reconciled": 10}
-    assert sender.sums.cost == PRICE * 18
-    (row,) = named_requests(store, [2])
-    assert (row.state, row.evidence.amount, row.reason) == (ACCEPTED, "12", row.evidence.words)
-    assert "perhaps left some people out" in row.evidence.words
-
-
-def test_costs_and_parts_of_a_charged_request_are_counted(send, service):
-    """The summary's cost has what the balance shows, though no response told it."""
-    service.script = [ok, TAKEN]
-    sender = send(20)
-    assert (sender.sums.cost, sender.sums.parts, sender.sums.requests) == (PRICE * 20, 20, 2)
-
-
-@pytest.mark.parametrize("losses", list(itertools.combinations(range(10), 3))[::8])
-def test_three_of_ten_responses_lost_leave_nothing_unknown(send, service, losses):
-    """In whatever places they are, and taken or not in turn: nobody is unknown, lost or texted twice."""
-    script = {place: (TAKEN, NOT_TAKEN)[number % 2] for number, place in enumerate(losses)}
-    service.script = [script.get(place, ok) for place in range(10)]
-    sender = send(100, sums=None)
-    attempts = 1
-    while sender.error is not None and attempts < 3:
-        attempts += 1
-        sender = send(100)
-    assert counts(sender).get("unknown", 0) == 0
-    assert sorted(service.taken.values()) == [1] * 100
-
-
-def test_requests_lost_together_are_closed_when_all_or_none_were_taken(send, service):
-    """Several lost at once share a sum: it tells of each only where it leaves no choice."""
-    service.script = [TAKEN, TAKEN, TAKEN]
-    sender = send(60, caution=Caution(), concurrency=3)
-    assert (counts(sender), sender.error) == ({"accepted": 60, "reconciled": 30}, None)
-    assert set(service.taken.values()) == {1}
-
-
-def test_what_no_sum_decides_stays_unknown_and_the_rest_is_sent(send, service, store):
-    """One of two that were lost at once was taken: nothing tells which, so neither is sent again."""
-    service.script = [TAKEN, NOT_TAKEN]
-    sender = send(50, caution=Caution(), concurrency=2)
-    assert counts(sender) == {"accepted": 30, "unknown": 20}
-    assert set(service.taken.values()) == {1}
-    assert verdicts(store, 1, 2) == [UNDECIDED, UNDECIDED]
-    assert sender.counts.unsettled == {1: 10, 2: 10}
-
-
-def test_somebody_else_who_spends_makes_it_undecided(send, service, store):
-    """The balance falls by more than a request can cost: nothing is guessed, and the words have the amount."""
-
-    def spend(service, messages, number):
-        service.balance -= 42
-        raise LOST
-
-    service.script = [ok, spend]
-    sender = send(30)
-    assert counts(sender) == {"accepted": 20, "unknown": 10}
-    (row,) = named_requests(store, [2])
-    assert "fell by 42 more than the responses account for, and somebody else spent" in row.evidence.words
-
-
-def test_nothing_is_taken_for_not_charged_before_it_is_settled(send, service, store, reconciliation):
-    """The service may charge late: a request that it charges for within the time counts as taken."""
-    sums = reconciliation()
-
-    def late(service, messages, number):
-        service.taken.update(messages.destinations)
-        due.append((time.monotonic() + 0.1, PRICE * len(messages)))
-        raise LOST
-
-    due = []
-    read_now = service.get_balance
-
-    def get_balance():
-        while due and due[0][0] <= time.monotonic():
-            service.balance -= due.pop(0)[1]
-        return read_now()
-
-    sums._read_balance = get_balance  # the service's own clock would take a server
-    service.script = [ok, late]
-    sender = send(20, sums=sums)
-    assert counts(sender) == {"accepted": 20, "reconciled": 10}
-    assert set(service.taken.values()) == {1}
+    state, verdict = (ACCEPTED, CHARGED) if is_taken else (NOT_SENT, NOT_CHARGED)
+    assert (row.state, row.evidence.verdict, row.reason) == (state, verdict, row.evidence.words)
+    assert decisions(store) == [(2, state, "balance")]
+    assert (sender.sums.cost, sender.sums.parts, sender.sums.requests) == (PRICE * 30, 30, 3)
 
 
 @pytest.mark.parametrize("is_back", [True, False])
@@ -275,29 +156,24 @@ def test_nothing_is_posted_while_the_balance_cannot_be_read(send, service, recon
         assert isinstance(sender.error, OutageError)
 
 
-def test_a_post_paid_account_proves_nothing(send, service, store):
-    """Its balance is always the same, so a lost request stays unknown."""
+def test_a_post_paid_account_proves_nothing(send, service, store, reconciliation):
+    """Its balance is always the same, so a lost request stays unknown, and no balance is waited for."""
     service.post_paid = True
     service.script = [NOT_TAKEN]
     sender = send(20)
     assert counts(sender) == {"accepted": 10, "unknown": 10}
     assert "post-paid" in named_requests(store, [1])[0].evidence.words
+    assert reconciliation().in_doubt() is None
 
 
-def test_an_outage_still_ends_the_send(send, service):
-    """Requests that are lost one after the other, and not charged for, are no reason to go on."""
-    service.script = [ok, NOT_TAKEN, NOT_TAKEN]
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_lost_responses_of_a_service_that_takes_requests_are_no_outage(send, service, is_taken):
+    """The send goes on without a wait while the balance shows that each is taken; else it ends as in any outage."""
+    service.script = [ok, *[TAKEN if is_taken else NOT_TAKEN] * 5]
     sender = send(60)
-    assert isinstance(sender.error, OutageError)
-    assert counts(sender) == {"accepted": 10, "not_sent": 50, "reconciled": 20}
-    assert set(service.taken.values()) == {1}
-
-
-def test_lost_responses_of_a_service_that_takes_requests_are_no_outage(send, service):
-    """As long as the balance shows that each is taken, the send goes on without a wait."""
-    service.script = [ok, *[TAKEN] * 5]
-    sender = send(60, sums=None)
-    assert (counts(sender), sender.error) == ({"accepted": 60, "reconciled": 50}, None)
+    assert isinstance(sender.error, type(None) if is_taken else OutageError)
+    expected = {"accepted": 60, "reconciled": 50} if is_taken else {"accepted": 10, "not_sent": 50, "reconciled": 20}
+    assert (counts(sender), set(service.taken.values())) == (expected, {1})
 
 
 def test_a_send_that_is_stopped_waits_for_no_verdict(send, service, reconciliation, store):
@@ -318,7 +194,8 @@ def test_a_send_that_fails_closes_what_was_lost_before_it_ends(send, service, st
     refused = RefusedError("no", status=400)
     service.script = [TAKEN, failing(refused)]
     sender = send(50, caution=Caution(), concurrency=2)
-    assert (sender.error, verdicts(store, 1)) == (refused, [CHARGED])
+    (row,) = named_requests(store, [1])
+    assert (sender.error, row.evidence.verdict) == (refused, CHARGED)
     assert counts(sender) == {"accepted": 10, "not_sent": 40, "reconciled": 10}
 
 
@@ -345,23 +222,15 @@ def test_the_balance_is_not_read_while_a_request_is_in_flight(send, service):
     assert read == [1]
 
 
-def test_a_request_of_a_killed_attempt_is_closed_once_it_has_lapsed(send, service, store, ledger, reconciliation):
-    """A retry meets a claim without an outcome: it waits for it as ever, then the balance tells, and it goes on."""
-    reconciliation().observe()
-    killed = ledger(1)
-    ten = people(10)
-    killed.commit(chunks=[chunk_of(ten, [1] * 10)], claim_seconds=0.3)
-    service.take(next(by_request(ten)))
-    sender = send(30, into=ledger(2))
-    assert counts(sender) == {"accepted": 20, "already_sent": 10, "reconciled": 10}
-    assert set(service.taken.values()) == {1}
-
-
-def test_a_request_of_a_killed_attempt_that_was_not_posted_is_given_back(send, service, ledger, reconciliation):
-    """The balance shows that it was not charged for: the attempt sends what was held when it checked."""
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_request_of_a_killed_attempt_is_closed_once_it_has_lapsed(send, service, ledger, reconciliation, is_taken):
+    """A retry waits for a claim without an outcome as ever, then the balance tells, and what was not taken is sent."""
     reconciliation().observe()
     ledger(1).commit(chunks=[chunk_of(people(10), [1] * 10)], claim_seconds=0.3)
-    assert counts(send(30, into=ledger(2))) == {"accepted": 30, "reconciled": 10}
+    if is_taken:
+        service.take(next(by_request(people(10))))
+    found = counts(send(30, into=ledger(2)))
+    assert found == {**({"accepted": 20, "already_sent": 10} if is_taken else {"accepted": 30}), "reconciled": 10}
     assert Counter(service.taken.values()) == {1: 30}
 
 
@@ -377,7 +246,8 @@ def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, 
     with localcontext(Context(prec=6)):
         reconciliation().close([1])
     assert counts(send(2, into=ledger(2))) == {"already_sent": 2}
-    assert (verdicts(store, 1), set(service.taken.values())) == ([CHARGED], {1})
+    (row,) = named_requests(store, [1])
+    assert (row.evidence.verdict, set(service.taken.values())) == (CHARGED, {1})
 
 
 @pytest.fixture
@@ -449,14 +319,6 @@ def test_what_another_task_lost_is_waited_for(send, service, other, reconciliati
     assert set(seen) == {CHARGED if is_taken else NOT_CHARGED}
 
 
-def test_two_tasks_that_lose_responses_decide_both(send, service, ledger, store):
-    """Each waits for the other to be quiet, and neither for ever."""
-    service.script = [ok, TAKEN, TAKEN, ok]
-    with ThreadPoolExecutor(2) as pool:
-        senders = [pool.submit(send, 20, into=ledger(1, task_id=name, campaign=name), campaign=name) for name in "ab"]
-    assert [counts(each.result()).get("unknown", 0) for each in senders] == [0, 0]
-
-
 def test_a_person_who_was_faster_is_obeyed(send, service, store, reconciliation):
     """A request that a person has closed meanwhile keeps that outcome."""
     sums = reconciliation()
@@ -479,42 +341,12 @@ def test_a_person_who_was_faster_is_obeyed(send, service, store, reconciliation)
 # What a balance tells
 
 
-def lose(store, account=None):
-    """Lose the response to a request."""
-    ledger = CampaignLedger(store, "c", claimant(), account=account)
-    (claim,) = ledger.commit(chunks=[chunk_of(people(1))], claim_seconds=60.0)
-    ledger.finish([Outcome(claim.request_id, UNKNOWN, reason="lost")])
-    return claim.request_id
-
-
-def test_a_balance_that_is_read_is_recorded(reconciliation, store):
-    """Whoever reads it, since a reading from before a request tells as much as one from after it."""
-    reconciliation().observe()
-    reconciliation().weigh([1])
-    with store.read() as connection:
-        assert list(connection.execute(select(balance.c.amount)).scalars()) == ["1000", "1000"]
-
-
-def test_the_balance_of_a_post_paid_account_holds_no_claims(reconciliation, service, store):
-    """It is always the same, whatever was taken: no balance is waited for."""
-    service.post_paid = True
-    request, sums = lose(store, Account(KEY, Prices().total)), reconciliation()
-    (verdict,) = sums.weigh([request]).values()
-    assert (verdict.outcome, verdict.settles_at, sums.in_doubt()) == (UNDECIDED, None, None)
-
-
-def test_a_request_that_has_an_outcome_by_then_is_not_told_of(reconciliation, monkeypatch):
-    """The ledger closed nothing, since a person or a late response was faster."""
-    monkeypatch.setattr(settle, "weigh", lambda *_: {1: Verdict(CHARGED, "")})
-    monkeypatch.setattr(settle, "close_by_balance", lambda *_: {})
-    assert reconciliation().close([1]) == {}
-
-
 @pytest.mark.parametrize("post_paid", [False, True], ids=["pre-paid", "post-paid"])
-def test_another_account_takes_back_nothing_that_the_balance_told(reconciliation, service, store, post_paid):
+def test_another_account_takes_back_nothing_that_the_balance_told(reconciliation, service, store, ledger, post_paid):
     """A task with another connection, or a new token, knows nothing: the words that warn a person stay."""
     service.post_paid = post_paid
-    request = lose(store, Account("1" * 32, Prices().total))
+    request = claim(its := ledger(key="1" * 32), people(1))
+    close(its, request, UNKNOWN, reason="lost")
     told = KeptEvidence(CHARGED, "It was taken.", 1.0)
     note_evidence(store, "c", {request: told})
     reconciliation().show([request])

@@ -9,20 +9,6 @@ import pytest
 from airflow_provider_sms.sending.workers import WorkerPool, run_uninterrupted
 
 
-def test_as_many_work_at_once_as_there_are_threads():
-    """Three threads meet at a barrier of three."""
-    barrier, met = threading.Barrier(3), []
-
-    def work(number):
-        barrier.wait(10)
-        met.append(number)
-
-    with WorkerPool(3, work) as workers:
-        for number in range(3):
-            workers.submit(number)
-    assert sorted(met) == [0, 1, 2]
-
-
 def test_leaving_waits_for_what_was_given():
     """Nothing that was given is dropped, and no thread is left."""
     done = []
@@ -65,11 +51,18 @@ def raise_soon():
     signal.signal(signal.SIGALRM, before)
 
 
-def test_work_that_nothing_interrupts_ends_without_an_interruption():
-    """It has run, and there is nothing to raise."""
-    done = []
-    assert run_uninterrupted(lambda: done.append(7), on_interrupt=lambda: None, heartbeat=lambda: None) is None
-    assert done == [7]
+def test_work_runs_while_the_heart_beats_in_the_callers_thread():
+    """Airflow's logs and calls belong to the main thread; there is nothing to raise where nothing interrupts."""
+    done, beats = [], []
+
+    def work():
+        time.sleep(0.1)
+        done.append(threading.current_thread())
+
+    heartbeat = lambda: beats.append(threading.current_thread())  # noqa: E731
+    assert run_uninterrupted(work, on_interrupt=lambda: None, heartbeat=heartbeat, every=0.01) is None
+    assert (len(done), set(beats)) == (1, {threading.main_thread()})
+    assert done[0] not in beats
 
 
 def test_what_work_raises_is_raised():
@@ -91,15 +84,3 @@ def test_an_interruption_asks_the_work_to_stop_and_waits_for_it(raise_soon):
 
     interruption = run_uninterrupted(work, on_interrupt=stop.set, heartbeat=lambda: None)
     assert (type(interruption), done) == (Interrupted, ["recorded"])
-
-
-def test_the_heart_beats_in_the_callers_thread():
-    """Airflow's logs and calls belong to the main thread, so the heartbeat runs there."""
-    beats = []
-    run_uninterrupted(
-        lambda: time.sleep(0.1),
-        on_interrupt=lambda: None,
-        heartbeat=lambda: beats.append(threading.current_thread()),
-        every=0.01,
-    )
-    assert set(beats) == {threading.main_thread()}

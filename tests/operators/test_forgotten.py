@@ -12,12 +12,10 @@ from support.task_fixtures import numbers
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.ledger.forget import forget_number
 from airflow_provider_sms.ledger.requests import texted
 from airflow_provider_sms.reporting.summary import COUNTS
 
-FIRST, *OTHERS = numbers(5)
-UNANSWERED = [{"kind": "status", "status": 500, "accepted": True}]
+FIRST = numbers(1)[0]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"], autouse=True)
@@ -30,8 +28,8 @@ def ledger(request, ledger_path, airflow_home, monkeypatch):
         monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
 
 
-def forget(number=FIRST):
-    main(["forget", number, "--yes"])
+def forget():
+    main(["forget", FIRST, "--yes"])
 
 
 def counts(ran):
@@ -53,7 +51,7 @@ def test_a_campaign_texts_a_forgotten_person_once(send, people, witnessed, tmp_p
 @pytest.mark.parametrize(("policy", "texts"), [("fail", 1), ("resend", 2)])
 def test_an_unknown_message_to_a_forgotten_person_follows_the_policy(send, people, sandbox, witnessed, policy, texts):
     """It is sent again where everybody else's is, and nowhere else; only then the ledger has the number again."""
-    sandbox.state.set_faults(UNANSWERED)
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "accepted": True}])
     lost = send(people(5), campaign="spring")
     assert (lost.state, counts(lost)) == ("failed", {"unknown": 5})
     forget()
@@ -62,30 +60,3 @@ def test_an_unknown_message_to_a_forgotten_person_follows_the_policy(send, peopl
     assert set(witnessed().values()) == {texts}
     with closing(open_ledger(None)) as store:
         assert bool(texted(store, FIRST)) is (policy == "resend")
-
-
-def test_a_retry_texts_nobody_again(send, people, sandbox, witnessed):
-    """Forgotten between two attempts of a task: the second one compares its table with the first one's, by key."""
-
-    def forget_two(_):
-        with closing(open_ledger(None)) as store:
-            for number in (FIRST, OTHERS[0]):
-                forget_number(store, number, [row.campaign for row in texted(store, number)])
-
-    sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 503, "retry_after": "0", "times": 3}])
-    how = {"chunk_size": 1, "concurrency": 1, "on_unknown": "resend"}
-    ran = send(people(5), retries=1, on_retry_callback=forget_two, **how)
-    assert (ran.state, ran.tries, counts(ran)) == ("success", 2, {"accepted": 4, "already_sent": 1})
-    assert set(witnessed().values()) == {1}
-
-
-@pytest.mark.slow
-def test_released_as_not_sent_the_person_is_texted_like_everybody(send, people, sandbox, witnessed):
-    """A decision frees the message, key and all: who must not be texted has to be out of the table."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500}])
-    send(people(5), campaign="spring")
-    forget()
-    main(["resolve", "--campaign", "spring", "--as", "not-sent", "--yes"])
-    again = send(people(5), campaign="spring", suppress=[{"destination": FIRST}])
-    assert counts(again) == {"accepted": 4, "suppressed": 1}
-    assert sorted(number for number, _ in witnessed()) == OTHERS

@@ -50,3 +50,14 @@ def test_defaults_of_other_mapped_tasks_count(airflow_home):
         "timeout": 5,
     }
     assert not {"timeout", "limits"} & group.partial_kwargs.keys()
+
+
+def test_rows_in_memory_are_not_a_label(sms_default, ledger_path):
+    """Airflow shows the labels of mapped tasks to whoever sees the task: rows are only counted."""
+
+    def make():
+        mapped = BulkSmsOperator.partial(task_id="send", message="Hi", map_index_template="{{ task.source }}")
+        mapped.expand(source=[[{"destination": number} for number in PEOPLE]])
+
+    (ti,) = run_task(make, only=None).get_task_instances()
+    assert (str(ti.state), ti.rendered_map_index) == ("success", "list of 2 rows")

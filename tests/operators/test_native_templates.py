@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from support.airflow import run_task
-from support.versions import AIRFLOW
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.service.client import SmsClient
@@ -76,12 +75,3 @@ def test_a_value_that_lost_its_text_is_refused(sms_default, ledger_path, sandbox
     ran = native(make, value=1e5)
     assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
     assert "must be text, not float. A value from another task, or from a template with" in ran.log
-
-
-@pytest.mark.skipif(AIRFLOW < (3, 3), reason="a task of its own may ask for objects from Airflow 3.3 on")
-def test_a_task_may_ask_for_objects_by_itself(sms_default, ledger_path, sandbox, posted):
-    """In a DAG that renders to text."""
-    make = group(groups="{{ params.groups }}", message="1e5", render_template_as_native_obj=True)
-    run_task(make, params={"groups": ["staff"]})
-    assert posted == [(["staff"], None)]
-    assert {each.content for each in sandbox.state.accepted} == {"1e5"}

@@ -48,20 +48,6 @@ def test_an_attempt_renders_its_own_query():
         assert (rendered.sql, rendered.parameters) == (f"SELECT '{day}' AS destination", {"day": day})
 
 
-def test_a_query_in_a_file(tmp_path, witnessed):
-    """It is looked up where Airflow looks for templates, and rendered."""
-    (tmp_path / "due.sql").write_text(SELECT + " WHERE first_name = '{{ params.name }}'")
-    source = SqlSource("people_db", "{% include params.file + '.sql' %}")
-    ran = run_task(
-        lambda: BulkSmsOperator(task_id="send", source=source, message="Hi {first_name}"),
-        template_searchpath=str(tmp_path),
-        params={"name": "Name1", "file": "due"},
-    )
-    assert ran.summary["accepted"] == 1
-    assert ran.rendered["source"].endswith("WHERE first_name = 'Name1'")
-    assert set(witnessed()) == {("27820000001", "Hi Name1")}
-
-
 def test_numbers_of_a_query_are_not_texted(send, people):
     """A list of numbers that are not texted may be a query as well."""
     ran = send(people(4), suppress=SqlSource("people_db", "SELECT destination FROM people"))
@@ -119,44 +105,19 @@ def test_a_function_may_return_a_query(witnessed):
     assert "Name1" not in str(ran.rendered)
 
 
-def test_the_sensor_prices_a_query(sandbox):
-    """The balance sensor reads a query as the operator does."""
-    ran = run_task(
-        lambda: BalanceSensor(
-            task_id="wait", source=SqlSource("people_db", "{{ params.sql }}"), message="Hi {first_name}"
-        ),
-        params={"sql": SELECT},
-    )
-    assert ran.state == "success"
-    assert "3 messages cost about 3 credits" in ran.log
-
-
-def test_a_query_that_cannot_be_read_is_not_retried(send, sandbox):
-    """A statement without rows fails the task before anything is sent, in words that show no parameter."""
-    made = "CREATE TABLE others AS SELECT * FROM people WHERE first_name = ?"
-    ran = send(SqlSource("people_db", made, ["Name1"]), retries=1)
-    assert (ran.state, ran.tries) == ("failed", 1)
-    assert "source: the query of connection people_db returns no rows: a SqlSource takes a SELECT" in ran.log
-    assert "Name1" not in ran.log
-    assert sandbox.state.accepted == []
-
-
-@pytest.mark.parametrize(
-    ("connection", "sql", "tries"),
-    [
-        ("absent_db", SELECT, 2),
-        ("people_db", "SELECT nothing FROM people", 1),
-        ("people_db", "DELETE FROM people", 1),
-    ],
-)
-def test_the_sensor_retries_what_may_pass(connection, sql, tries, tmp_path, monkeypatch):
-    """An error that may be the database's is worth a retry, and a wrong statement is not."""
+def test_the_sensor_prices_a_query_and_retries_what_may_pass(tmp_path, monkeypatch):
+    """It reads a query as the operator does; an error that may be the database's is worth a retry, a typo is not."""
     absent = {"conn_type": "sqlite", "host": str(tmp_path / "absent" / "people.db")}
     monkeypatch.setenv("AIRFLOW_CONN_ABSENT_DB", json.dumps(absent))
-    source = SqlSource(connection, "{{ params.sql }}")
-    ran = run_task(
-        lambda: BalanceSensor(task_id="wait", source=source, message="Hi {first_name}"),
-        params={"sql": sql},
-        retries=1,
-    )
-    assert (ran.state, ran.tries) == ("failed", tries)
+
+    def priced(connection, sql):
+        source = SqlSource(connection, "{{ params.sql }}")
+        return run_task(
+            lambda: BalanceSensor(task_id="wait", source=source, message="Hi {first_name}"),
+            params={"sql": sql},
+            retries=1,
+        )
+
+    ran = priced("people_db", SELECT)
+    assert (ran.state, "3 messages cost about 3 credits" in ran.log) == ("success", True)
+    assert [priced(*each).tries for each in (("absent_db", SELECT), ("people_db", "DELETE FROM people"))] == [2, 1]

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from decimal import Decimal
+from itertools import product
 
 import pytest
+from airflow.providers.common.compat.sdk import task as airflow_task
+from airflow.providers.common.compat.sdk import task_group
 from support.airflow import run_task
 
-from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.sms import BulkSmsOperator, Limits
 
@@ -81,18 +81,14 @@ NO_NUMBERS = ["", "None", "many", "1e3", "1_000", "1,5", "-1", "nan", "inf", "0x
 NO_NUMBERS += [True, [5], float("nan"), Decimal("Infinity"), -1]
 
 
-@pytest.mark.parametrize("name", LIMITS)
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*product(LIMITS, NO_NUMBERS), ("max_rows", "1.0"), ("max_repeats", 1.0), ("max_invalid", "1.0")],
+    ids=repr,
+)
 def test_every_other_number_is_refused(name, value):
-    """A limit that cannot be read is not taken for none."""
+    """A limit that cannot be read is not taken for none; a count has no point."""
     with pytest.raises(InputError, match=f"^limits: {name} must be a .*, not "):
-        read(name, value)
-
-
-@pytest.mark.parametrize(("name", "value"), [("max_rows", "1.0"), ("max_repeats", 1.0), ("max_invalid", "1.0")])
-def test_a_count_is_a_whole_number(name, value):
-    """It has no point."""
-    with pytest.raises(InputError, match=f"^limits: {name} must be a whole number"):
         read(name, value)
 
 
@@ -117,30 +113,6 @@ def test_an_error_shows_no_number():
         task(dry_run=["27820000001"])
 
 
-@pytest.mark.parametrize(
-    "argument",
-    [{"dry_run": "nope"}, {"dry_run": None}, {"limits": {"max_rows": 1.5}}, {"limits": {"max_cost": "-3"}}],
-    ids=str,
-)
-def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(argument):
-    """Not at nine in the morning."""
-    with pytest.raises(InputError, match=next(iter(argument))):
-        task(**argument)
-    with pytest.raises(InputError, match=next(iter(argument))):
-        bulk_sms_task(task_id="t", message="m", **argument)(lambda: ROWS)()
-
-
-def test_what_is_rendered_later_is_left_alone_when_the_dag_is_loaded():
-    """Templates, and other tasks' results, which Airflow puts in their place."""
-    from airflow.providers.common.compat.sdk import DAG
-    from airflow.providers.common.compat.sdk import task as airflow_task
-
-    with DAG("d", schedule=None) as dag:
-        limit = airflow_task(task_id="limit")(lambda: 5)()
-        made = task(dry_run="{{ params.dry }}", limits={"max_cost": "{% if 1 %}5{% endif %}", "max_rows": limit})
-    assert (made.dry_run, dag.get_task("t").upstream_task_ids) == ("{{ params.dry }}", {"limit"})
-
-
 @pytest.mark.parametrize("limits", [Limits(max_rows="{{ 5 }}", max_cost=7), {"max_rows": "{{ 5 }}", "max_cost": 7}])
 def test_limits_are_an_object_or_a_dict(limits):
     """Airflow renders the templates in both; what holds none is checked at once, and a misspelt limit is refused."""
@@ -160,6 +132,10 @@ def test_limits_are_an_object_or_a_dict(limits):
 PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
 
 
+def send(**arguments):
+    return BulkSmsOperator(task_id="send", source=ROWS, message="Hi", **arguments)
+
+
 @pytest.mark.parametrize("native", [False, True], ids=["as text", "as objects"])
 @pytest.mark.parametrize(
     ("argument", "says"),
@@ -176,78 +152,53 @@ PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
 )
 def test_rendered_values_do_what_they_say(sms_default, ledger_path, sandbox, native, argument, says):
     """With and without native objects: a send that is no dry run texts everybody, and an error spends no retry."""
-    ran = run_with_params(argument, native=native)
+    ran = run_task(lambda: send(**argument), retries=2, params=PARAMS, render_template_as_native_obj=native)
     failed = says is not None and not says.startswith("Nothing")
     assert (ran.state, ran.tries) == ("failed" if failed else "success", 1)
     assert len(sandbox.state.accepted) == (2 if says is None else 0)
     assert (says or "") in ran.log
 
 
-def run_with_params(argument, *, native):
-    return run_task(
-        lambda: BulkSmsOperator(task_id="send", source=ROWS, message="Hi", **argument),
-        retries=2,
-        params=PARAMS,
-        render_template_as_native_obj=native,
-    )
+def states_of(make):
+    """Run mapped copies of a task, and give the state and the tries of each."""
+    run = run_task(make, only=None, retries=2, params=PARAMS)
+    copies = sorted((ti for ti in run.get_task_instances() if ti.map_index >= 0), key=lambda ti: ti.map_index)
+    return [(str(ti.state), ti.try_number) for ti in copies]
 
 
-def test_a_value_that_is_refused_leaves_a_trace_in_the_ledger(sms_default, ledger_path):
-    """Else the next attempt would be refused as one whose ledger is lost."""
-    ran = run_with_params({"dry_run": "{{ params.nothing }}"}, native=False)
-    with closing(sqlite3.connect(ledger_path)) as ledger:
-        tries = ledger.execute("SELECT try_number FROM sms_attempt").fetchall()
-    assert (ran.state, tries) == ("failed", [(1,)])
+def mapped(**arguments):
+    return BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", **arguments)
 
 
 def test_mapped_tasks_read_their_own(sms_default, ledger_path, sandbox):
     """``partial`` and ``expand``: each copy has its value, and a wrong one fails its copy alone, without a retry."""
-
-    def make():
-        mapped = BulkSmsOperator.partial(
-            task_id="send", source=ROWS, message="Hi", limits=Limits(max_rows="{{ params.enough }}")
-        )
-        return mapped.expand(dry_run=[True, "False", "nope"])
-
-    run = run_task(make, only=None, retries=2, params=PARAMS)
-    copies = sorted((ti.map_index, str(ti.state), ti.try_number) for ti in run.get_task_instances())
-    assert copies == [(0, "success", 1), (1, "success", 1), (2, "failed", 1)]
+    limits = Limits(max_rows="{{ params.enough }}")
+    copies = states_of(lambda: mapped(limits=limits).expand(dry_run=[True, "False", "nope"]))
+    assert copies == [("success", 1), ("success", 1), ("failed", 1)]
     assert len(sandbox.state.accepted) == 2
 
 
-def test_mapped_tasks_may_have_no_limit(sms_default, ledger_path, sandbox):
-    """``None`` in a list says so, whether the list stands in the DAG or another task returns it."""
-    from airflow.providers.common.compat.sdk import task as airflow_task
-
-    def literal():
-        mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", campaign="{{ ti.map_index }}")
-        return mapped.expand(limits=[None, {"max_rows": 2}, {"max_rows": 1}])
-
-    def returned():
-        limits = airflow_task(task_id="limits")(lambda: [None, {"max_rows": 2}, {"max_rows": 1}])()
-        mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", campaign="r{{ ti.map_index }}")
-        return mapped.expand(limits=limits)
-
-    for make in (literal, returned):
-        run = run_task(make, only=None)
-        copies = [ti for ti in run.get_task_instances() if ti.task_id == "send"]
-        assert sorted((ti.map_index, str(ti.state)) for ti in copies) == [(0, "success"), (1, "success"), (2, "failed")]
-    assert len(sandbox.state.accepted) == 8
+LISTED = [None, {"max_rows": 2}, {"max_rows": 1}]
 
 
-def test_a_mapped_group_of_tasks_may_have_no_limit(sms_default, ledger_path, sandbox):
-    """The argument of a mapped task group is a value of a list as well."""
-    from airflow.providers.common.compat.sdk import task_group
+def literal():
+    mapped(campaign="{{ ti.map_index }}").expand(limits=LISTED)
 
-    def make():
-        @task_group
-        def texts(limit):
-            BulkSmsOperator(
-                task_id="send", source=ROWS, message="Hi", limits={"max_rows": limit}, campaign="g{{ ti.map_index }}"
-            )
 
-        texts.expand(limit=[None, 1])
+def returned():
+    mapped(campaign="{{ ti.map_index }}").expand(limits=airflow_task(task_id="limits")(lambda: LISTED)())
 
-    run = run_task(make, only=None)
-    states = sorted((ti.map_index, str(ti.state)) for ti in run.get_task_instances())
-    assert states == [(0, "success"), (1, "failed")]
+
+def of_a_group():
+    @task_group
+    def texts(limit):
+        send(limits={"max_rows": limit}, campaign="{{ ti.map_index }}")
+
+    texts.expand(limit=[None, 2, 1])
+
+
+@pytest.mark.parametrize("make", [literal, returned, of_a_group])
+def test_mapped_tasks_may_have_no_limit(sms_default, ledger_path, sandbox, make):
+    """``None`` in a list says so, in the DAG, in what another task returns, and in the argument of a task group."""
+    assert states_of(make) == [("success", 1), ("success", 1), ("failed", 1)]
+    assert len(sandbox.state.accepted) == 4

@@ -107,19 +107,47 @@ def unknown(held, awaited=()):
 
 
 TWICE = [TextedTwice(4, 12, is_sure=True, messages=3)]
+HELD = RowCounts(unknown=1, not_sent=1, unsettled={5: 1}, awaited=frozenset({5}))
+
+
+LOST = "{} messages in the ledger's {} may have been sent: the service's response was lost, or the"
+
+
+@pytest.mark.parametrize(
+    ("counts", "given", "transient", "words"),
+    [
+        # What is unknown needs a person, unless the next attempt sends it again.
+        (unknown({5: 3, 3: 4}), {}, False, LOST.format(7, "requests 3, 5")),
+        (unknown({5: 3, 3: 4}), {"on_unknown": "reconcile"}, False, LOST.format(7, "requests 3, 5")),
+        (unknown({5: 3, 3: 4}), {"on_unknown": "resend"}, True, "The next attempt sends these again, at the risk of"),
+        # What another process holds, or gave back, is left to the next attempt, beside what is lost.
+        (unknown({4: 2, 5: 1}, {5}), {}, False, LOST.format(2, "request 4")),
+        (unknown({4: 2, 5: 1}, {5}), {}, False, "1 message in the ledger's request 5 may have been sent: claimed by"),
+        (RowCounts(accepted=9, not_sent=2), {}, True, "another process gave back 2 messages that it held. The next"),
+        # What the service took nothing of, or twice, is for a person at once: a retry would hide it.
+        (
+            HELD,
+            {"sums": Sums(none_taken=1)},
+            False,
+            "1 message not sent, since the service took nothing of a request (",
+        ),
+        (HELD, {"twice": TWICE}, False, "request 4, texted twice: 3 of its messages went out with request 12, too"),
+        # An error says whether a retry helps; one that is not ours is named, not quoted. A stop is none.
+        (unknown({3: 7}), {"error": NotSentError("no route")}, True, "no route"),
+        (unknown({3: 7}), {"error": NotSentError("no route")}, True, LOST.format(7, "request 3")),
+        (None, {"error": ValueError("27821234567")}, True, "Sending ended early: ValueError (see the log above)"),
+        (RowCounts(not_sent=1), {"stopped": True}, True, "Sending was stopped; the requests in flight are recorded"),
+    ],
+)
+def test_what_went_wrong_is_said_and_whether_a_retry_helps(counts, given, transient, words):
+    """The end of a send says all that is wrong with it, and quotes nobody."""
+    found = failed(counts, **given)
+    assert (found.transient, words in str(found), "27821234567" in str(found)) == (transient, True, False)
 
 
 def test_a_send_that_went_well_does_not_fail():
     """Neither sent messages nor those that the service left out make a task fail."""
     assert failed(RowCounts(accepted=9), sums=Sums(left_out=3)) is None
-
-
-@pytest.mark.parametrize(("on_unknown", "permanent"), [("fail", True), ("reconcile", True), ("resend", False)])
-def test_unknown_messages_fail_for_good_unless_they_are_resent(on_unknown, permanent):
-    """No retry can make known what is unknown; one that resends can get it through."""
-    found = failed(unknown({5: 3, 3: 4}), on_unknown=on_unknown)
-    assert found.transient is not permanent
-    assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -143,15 +171,6 @@ def test_the_error_for_unknown_messages_names_the_commands_and_the_page(options,
     assert ("on_unknown='reconcile'" in words) is (options.get("on_unknown") != "reconcile")
 
 
-def test_one_message_is_said_in_the_singular():
-    """Whatever became of it."""
-    refused = str(failed(RowCounts(not_sent=1), sums=Sums(none_taken=1)))
-    assert "1 message not sent, since the service took nothing of a request (" in refused
-    lost = str(failed(unknown({3: 1}), on_unknown="resend"))
-    assert "1 message in the ledger's request 3 may have been sent" in lost
-    assert "It is not sent again" in str(failed(unknown({3: 1})))
-
-
 def test_what_another_task_has_not_recorded_is_worth_a_retry():
     """The error names the requests, and does not say that a response was lost, which nobody knows."""
     found = failed(unknown({5: 3, 3: 2, 9: 2}, {3, 5, 9}))
@@ -161,52 +180,6 @@ def test_what_another_task_has_not_recorded_is_worth_a_retry():
         "that has recorded no outcome. The next attempt finds the outcome, or treats requests without one by then as "
         "unknown"
     )
-
-
-def test_what_is_lost_and_what_is_unrecorded_are_told_apart():
-    """Each with its own count; what is lost needs a person, whatever the other's outcome will be."""
-    found = failed(unknown({4: 2, 5: 1}, {5}))
-    assert found.transient is False
-    assert "2 messages in the ledger's request 4 may have been sent: the service's response was lost, or" in str(found)
-    assert "1 message in the ledger's request 5 may have been sent: claimed by another process that" in str(found)
-
-
-@pytest.mark.parametrize("needs", [{"sums": Sums(none_taken=1)}, {"twice": TWICE}], ids=["none taken", "twice"])
-def test_what_needs_a_person_needs_one_at_once(needs):
-    """A retry would hide it, or be wasted."""
-    counts = RowCounts(unknown=1, not_sent=1, unsettled={5: 1}, awaited=frozenset({5}))
-    assert failed(counts, **needs).transient is False
-
-
-def test_messages_that_another_process_gave_back_are_left_to_the_next_attempt():
-    """They were not free when the table was checked, so this attempt did not send them."""
-    found = failed(RowCounts(accepted=9, not_sent=2))
-    assert found.transient is True
-    assert "another process gave back 2 messages that it held. The next attempt sends the rest" in str(found)
-
-
-def test_an_error_and_unknown_messages_are_both_said():
-    """The end of a send says all that is wrong with it."""
-    found = failed(unknown({3: 7}), error=NotSentError("no route"))
-    assert (found.transient, "no route" in str(found), "7 messages" in str(found)) == (True, True, True)
-
-
-def test_a_stopped_send_can_be_retried():
-    """A task that was told to stop goes on in its next try."""
-    assert failed(RowCounts(not_sent=1), stopped=True).transient is True
-
-
-def test_an_error_that_is_not_ours_is_named_not_quoted():
-    """The words of a foreign error may hold a number."""
-    found = failed(error=ValueError("27821234567"))
-    assert ("27821234567" in str(found), "ValueError" in str(found)) == (False, True)
-
-
-def test_people_who_were_texted_twice_fail_the_task_by_request():
-    """It is the one thing that never passes in silence."""
-    found = failed(RowCounts(accepted=9), twice=TWICE)
-    assert found.transient is False
-    assert "request 4, texted twice: 3 of its messages went out with request 12, too" in str(found)
 
 
 def test_the_failure_says_what_the_balance_says():

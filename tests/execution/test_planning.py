@@ -3,19 +3,24 @@ from __future__ import annotations
 import json
 import re
 from contextlib import closing, suppress
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from support.airflow import run_task
 
-from airflow_provider_sms.exceptions import InputError, LedgerBusyError
+from airflow_provider_sms.exceptions import LedgerBusyError
+from airflow_provider_sms.execution import bulk
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import NOT_SENT
 from airflow_provider_sms.ledger.requests import unknown_requests
-from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
 SENDS = ("bulk", "group")
@@ -63,20 +68,6 @@ def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
     assert plan["cost"] == ran.summary["cost"]
 
 
-@pytest.mark.slow
-def test_people_who_may_have_been_texted_stay_unknown_if_nothing_is_sent_again(send, people, sandbox, tmp_path):
-    """The service took them; the attempt that would send again ends before that, and a person with two rows is one."""
-    sandbox.state.set_faults([{"kind": "drop_after"}])
-    report, frame = tmp_path / "report.parquet", pd.read_parquet(people(120))
-    assert counts(send(frame.head(100), campaign="c", concurrency=1)) == {"unknown": 100}
-    sandbox.state.set_balance(10)
-    rows = pd.concat([frame, frame.head(1)])
-    ran = send(rows, campaign="c", on_unknown="resend", report=str(report), on_low_balance="fail")
-    assert (ran.state, counts(ran)) == ("failed", {"unknown": 100, "not_sent": 20, "duplicate": 1})
-    statuses = pd.read_parquet(report)["status"].value_counts()
-    assert statuses.to_dict() == counts(ran)
-
-
 def test_a_dry_run_plans_beside_rows_that_cannot_be_texted(send, people, sandbox):
     """The plan of the other rows comes first, and counts those; then the task fails on them, as a send does."""
     numbers = [str(27_820_000_000 + n) for n in range(29)]
@@ -89,16 +80,6 @@ def test_a_dry_run_plans_beside_rows_that_cannot_be_texted(send, people, sandbox
     assert counts(ran) == {"invalid": 1, "not_sent": 29}
 
 
-def test_a_dry_run_knows_what_was_sent(send, people, sandbox):
-    """It looks into the ledger, and leaves no trace in it."""
-    path = people(120)
-    send(path, campaign="c")
-    before = len(sent(sandbox))
-    ran = send(path, campaign="c", dry_run=True)
-    assert (ran.xcoms["plan"]["already_sent"], ran.xcoms["plan"]["to_send"]) == (120, 0)
-    assert len(sent(sandbox)) == before
-
-
 def test_a_dry_run_needs_neither_ledger_nor_service(send, people, sandbox, ledger_path):
     """Without them the plan says less, and why is in the log."""
     ran = send(people(3), dry_run=True, sms_conn_id="nowhere")
@@ -108,12 +89,14 @@ def test_a_dry_run_needs_neither_ledger_nor_service(send, people, sandbox, ledge
 
 
 def test_the_plan_holds_no_number_and_no_text(send, people):
-    """Neither the XCom nor the log quotes anybody; the text's template is in what a person reads before a send."""
-    ran = send(people(5), "Secret words for {first_name}")
-    plan = ran.xcoms["plan"]
-    assert "Secret words for {first_name}" in plan.pop("markdown")
+    """No XCom and no log quotes anybody; a person reads figures and the template, and what others wrote is code."""
+    ran = send(people(5), "Secret words for {first_name} **now**", campaign="a | b")
+    shown = ran.xcoms["plan"].pop("markdown")
+    assert "    Secret words for {first_name} **now**" in shown
+    assert re.search("^      to send +5 messages in 1 request$", shown, re.MULTILINE)
+    assert "of campaign a | b" in shown
     told = json.dumps(ran.xcoms) + ran.log
-    assert ["27820000" in told, "Name0" in told, "Secret" in told] == [False] * 3
+    assert ["27820000" in shown + told, "Name0" in shown + told, "Secret" in told] == [False] * 3
 
 
 @pytest.mark.parametrize(
@@ -127,15 +110,22 @@ def test_the_plan_holds_no_number_and_no_text(send, people):
     ],
     ids=["rows", "cost", "cost by prefix", "parts", "invalid"],
 )
-def test_a_plan_beyond_a_limit_sends_nothing(send, people, sandbox, limit, words):
-    """The task fails before the first text and without retries; the counts and the plan are there all the same."""
+def test_a_plan_beyond_a_limit_sends_nothing(send, people, sandbox, tmp_path, limit, words):
+    """The task fails before the first text and without retries; counts, plan and report are there all the same."""
     frame = pd.read_parquet(people(100))
     if "on_invalid" in limit:
         frame.loc[100] = ["x", "bad"]
-    ran = send(frame, retries=2, **limit)
+    path = tmp_path / "report.parquet"
+    ran = send(frame, retries=2, report=str(path), **limit)
     assert (ran.state, ran.tries, sent(sandbox)) == ("failed", 1, [])
     assert words in ran.log
-    assert ran.xcoms == {} if "max_rows" in limit.get("limits", {}) else ran.summary["not_sent"] == 100
+    if "max_rows" in limit["limits"]:
+        assert (ran.xcoms, path.exists()) == ({}, False)
+        return
+    assert ran.summary["not_sent"] == 100
+    report = pd.read_parquet(path)
+    assert report["status"].value_counts().to_dict() == counts(ran)
+    assert "on_invalid" in limit or words in report["reason"][0]
 
 
 WARNED = "100 people have had another text of campaign spring, and one more is in the plan"
@@ -176,19 +166,8 @@ def test_another_wording_may_be_refused(send, people, sandbox):
     assert (ran.state, counts(ran)) == ("success", {"accepted": 150})
 
 
-def test_a_refused_plan_is_reported_row_by_row(send, people, tmp_path):
-    """The report says of each row that it was not sent, and why."""
-    path = str(tmp_path / "report.parquet")
-    ran = send(people(30), limits={"max_cost": 29}, report=path)
-    report = pd.read_parquet(path)
-    assert (ran.state, set(report.status), len(report)) == ("failed", {"not_sent"}, 30)
-    assert "more than max_cost=29" in report.reason[0]
-
-
 def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_path, monkeypatch):
     """Where the plan finds nothing left to send, the source is not read again, and the counts are the plan's."""
-    from airflow_provider_sms.execution import bulk
-
     frame = pd.read_parquet(people(120))
     rows = [*frame.to_dict("records"), {"destination": "x", "first_name": "y"}]
     arguments = {"campaign": "c", "on_invalid": "skip", "suppress": [{"destination": frame.destination[0]}]}
@@ -217,7 +196,7 @@ def test_a_suppressed_number_that_cannot_be_read_stops_the_task(send, people, sa
     listed = [{"destination": "27820000001"}, {"destination": "2782-abc-99"}]
     ran = send(people(3), suppress=listed)
     assert (ran.state, sent(sandbox)) == ("failed", [])
-    assert "1 of 2 rows of suppress cannot be read" in ran.log
+    assert ("1 of 2 rows of suppress cannot be read" in ran.log, "2782-abc-99" in ran.log) == (True, False)
     ran = send(people(3), suppress=listed, on_invalid="skip")
     assert counts(ran) == {"accepted": 2, "suppressed": 1}
 
@@ -324,18 +303,66 @@ def test_the_attempts_of_a_task_send_no_more_than_was_approved(send, people, san
     assert (again.state, len(witnessed())) == ("success", 20)
 
 
-@pytest.mark.parametrize("given", ["", "None", "{{ none }}", "0123456789ab", 5], ids=repr)
-def test_what_is_no_id_of_a_plan_sends_nothing(send, people, sandbox, given):
-    """As a template that found no XCom; the error names the argument."""
-    with suppress(InputError):
-        ran = send(people(5), campaign="c", approved_plan=given)
-        assert (ran.state, "approved_plan" in ran.log) == ("failed", True)
-    assert sandbox.state.accepted == []
+# A campaign that has another name at each try
 
 
-def test_a_plan_is_shown_to_a_person_without_number_or_text(send, people):
-    """Its figures and the template; what others wrote in it is code."""
-    shown = send(people(3), "Hi {first_name} **now**", campaign="a | b", dry_run=True).xcoms["plan"]["markdown"]
-    assert "    Hi {first_name} **now**" in shown
-    assert re.search("^      to send +3 messages in 1 request$", shown, re.MULTILINE)
-    assert ("of campaign a | b" in shown, "27820000000" in shown, "Hi Name0" in shown) == (True, False, False)
+REFUSED = "messages to recipients that an earlier attempt of this task claimed in this run have another text"
+
+
+class FailsOnce(BulkSmsOperator):
+    """Sends, and fails when its first try has sent everything."""
+
+    def execute(self, context):
+        super().execute(context)
+        if context["ti"].try_number == 1:
+            raise AirflowException("after everything was sent")
+
+
+class GroupFailsOnce(GroupSmsOperator):
+    """Sends, and fails when its first try has sent everything."""
+
+    def execute(self, context):
+        super().execute(context)
+        if context["ti"].try_number == 1:
+            raise AirflowException("after everything was sent")
+
+
+def test_a_campaign_that_has_another_name_at_each_try_texts_nobody_twice(sms_default, ledger_path, people, witnessed):
+    """A name with the time in it makes every try a campaign of its own: the second one refuses."""
+    source = people(300)
+    ran = run_task(
+        lambda: FailsOnce(task_id="send", source=source, message="Hi", campaign="sale-{{ ti.try_number }}"), retries=3
+    )
+    assert (ran.state, ran.tries, len(witnessed()), set(witnessed().values())) == ("failed", 2, 300, {1})
+    assert f"300 {REFUSED}" in ran.log
+
+
+def test_a_group_is_not_texted_again_under_another_name(sms_default, ledger_path, sandbox):
+    """The same holds for groups."""
+    ran = run_task(
+        lambda: GroupFailsOnce(task_id="send", groups=["staff"], message="Hi", campaign="sale-{{ ti.try_number }}"),
+        retries=3,
+    )
+    posts = [request for request in sandbox.state.requests if request.operation == "group"]
+    assert (ran.state, ran.tries, len(posts)) == ("failed", 2, 1)
+
+
+# The plan for a person
+
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+ACTIVE = "`|\\![](){}<>*_~#&;:/@.+-=^\"' \t\n\r\u2028\u2029\u0085\u202e\u2066\x00\x1b"
+TEXTS = st.text(st.one_of(st.sampled_from(ACTIVE), st.characters(exclude_categories=("Cs",))), max_size=40)
+
+
+def shown(text):
+    """Return a plan for a person, whose message has this template."""
+    return bulk._in_markdown(SimpleNamespace(table=lambda: "the plan"), SimpleNamespace(message=text or "-"))
+
+
+@given(TEXTS)
+def test_any_text_stays_in_its_block(text):
+    """A plan is one block of code, whatever its message holds: no image is fetched, and nothing becomes a link."""
+    tokens = PARSER.parse(f"{shown(text)}\n\nafter")
+    assert [each.type for each in tokens] == ["code_block", "paragraph_open", "inline", "paragraph_close"]
+    assert [each.content for each in tokens if each.type == "inline"] == ["after"]

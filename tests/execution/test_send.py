@@ -4,7 +4,6 @@ from contextlib import closing
 
 import pytest
 from sqlalchemy import text
-from support.airflow import run_task
 from support.keys import message_keys, request_of
 from support.sending import claimant
 
@@ -12,7 +11,6 @@ from airflow_provider_sms.hooks import ledger as opening
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 
 
 def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, people, ledger_path, monkeypatch):
@@ -52,16 +50,6 @@ def met(ledger_path, monkeypatch):
     return claimed
 
 
-@pytest.mark.slow
-def test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good(send, people, met):
-    """Its first attempt may pass by itself; the next one takes the request for unknown, which no retry makes known."""
-    ran = send(people(5), campaign="spring", retries=5, on_retry_callback=lambda _: met.clear())
-    assert (ran.state, ran.tries, ran.summary["unknown"], ran.summary["already_sent"]) == ("failed", 2, 3, 2)
-    assert "request 1 may have been sent: claimed by another process that has recorded no outcome" in ran.log
-    lost = "3 messages in the ledger's request 1 may have been sent: the service's response was lost, or the"
-    assert lost in ran.log
-
-
 def test_an_outcome_that_comes_in_time_is_found(send, people, met, ledger_path, monkeypatch):
     """The task ends well, and nobody is texted twice."""
     lapse = CampaignLedger.lapse
@@ -88,13 +76,3 @@ def test_a_killed_process_leaves_messages_and_not_rows(send, ledger_path):
     assert (ran.state, ran.summary["unknown"]) == ("failed", 4)
     lost = "4 messages in the ledger's request 1 may have been sent: the service's response was lost, or the"
     assert lost in ran.log
-
-
-@pytest.mark.parametrize("kind", [BulkSmsOperator, GroupSmsOperator])
-def test_the_log_says_what_the_default_campaign_means(sms_default, ledger_path, kind):
-    """And nothing of a campaign that has a name."""
-    people = {"source": [{"destination": "27820000001"}]} if kind is BulkSmsOperator else {"groups": "staff"}
-    ran = run_task(lambda: kind(task_id="send", message="Hi", **people))
-    assert f"/send/{ran.run_id} (one per DAG run: name it to text each person once, ever), remembered in" in ran.log
-    ran = run_task(lambda: kind(task_id="send", message="Hi", campaign="reminders", **people))
-    assert "Campaign reminders, remembered in" in ran.log

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections import Counter
 from contextlib import closing
-from datetime import timedelta
 from unittest.mock import Mock
 
 import pandas as pd
@@ -17,8 +15,8 @@ from support.later import later
 from support.sending import claimant
 from support.windows import Closes, OpensLater
 
-from airflow_provider_sms.exceptions import LedgerError, NotSentError
-from airflow_provider_sms.execution import bulk, enter
+from airflow_provider_sms.exceptions import NotSentError
+from airflow_provider_sms.execution import bulk
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Outcome
@@ -127,89 +125,43 @@ def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_
     assert (ran.state, ran.tries) == ("success", 2)
 
 
-def test_a_post_paid_account_passes(send, people, sandbox):
-    """Its balance says nothing about what may be sent."""
-    sandbox.state.set_post_paid(True)
-    ran = send(people(100), on_low_balance="wait", cost_per_part=10**9)
-    assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
-
-
 def test_a_task_waits_for_credit_before_the_first_text(send, people, sandbox, witnessed):
-    """It gives up its slot, and goes on once there is enough."""
+    """It gives up its slot, and goes on once there is enough; meanwhile its summary is what is left to be sent."""
     sandbox.state.set_balance(99)
-    with later(lambda: sandbox.state.set_balance(100), lambda: len(sandbox.state.requests) > 2):
+    seen = []
+
+    def look():
+        seen.append(latest("return_value"))
+        sandbox.state.set_balance(100)
+
+    with later(look, lambda: len(sandbox.state.requests) > 2):
         ran = send(people(100), on_low_balance="wait")
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 100})
     assert "Waiting for credit: the balance has to be at least 100" in ran.log
+    assert [summary["not_sent"] for summary in seen] == [100]
     assert set(witnessed().values()) == {1}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("balance", "cost_per_part", "spent"), [(600, 1, True), (350, 0.5, False)], ids=["foreseen", "said by the service"]
-)
-def test_credit_that_runs_out_in_the_middle_is_waited_for(
-    send, people, sandbox, witnessed, balance, cost_per_part, spent
-):
-    """The task goes on where it stopped: nothing is sent twice, nothing is lost, and the counts are of the whole."""
-    sandbox.state.set_balance(balance)
-
-    def spend():
-        if spent:
-            sandbox.state.set_balance(150)
-
-    def top_up():
-        sandbox.state.set_balance(1000)
-
-    with later(spend, lambda: sandbox.state.accepted), later(top_up, lambda: looks(sandbox) > 1):
-        ran = send(
-            people(600),
-            on_low_balance="wait",
-            cost_per_part=cost_per_part,
-            concurrency=2,
-            max_requests_per_second=10,
-        )
-    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 600})
-    assert (len(witnessed()), set(witnessed().values())) == (600, {1})
-    assert ran.summary["cost"] == 600
-    assert "Waiting for credit" in ran.log
-
-
 def test_the_counts_are_of_the_whole_try(send, people, sandbox):
-    """Repeats, unknown and rejected rows of both parts, each once, and one metric and one summary of them."""
+    """Repeats, unknown and rejected rows of both parts, each once; the summary says so while the task waits, too."""
     sandbox.state.set_balance(250)
     sandbox.state.set_faults([{"kind": "drop_after"}])
-    frame = pd.read_parquet(people(400))
+    frame, seen = pd.read_parquet(people(400)), {}
     rows = pd.concat([frame, frame.head(50), pd.DataFrame({"destination": ["x"], "first_name": ["y"]})])
-    with later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 1):
+
+    def look():
+        try:
+            seen.update({key: latest(key) for key in ("return_value", "responses")})
+        finally:
+            # Else a task that pushed none of them would wait for ever.
+            sandbox.state.set_balance(1000)
+
+    with later(look, lambda: is_out_of_credit(sandbox)):
         ran = send(rows, **WAITS_IN_THE_MIDDLE, on_invalid="skip")
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100, "duplicate": 50, "invalid": 1})
     assert ran.summary["requests"] == 4
-
-
-def test_a_person_who_opts_out_after_the_text_counts_as_texted(send, people, sandbox, tmp_path):
-    """A task that waits reads the list anew: the people whom it texted before the wait were not left out."""
-    sandbox.state.set_balance(250)
-    frame = pd.read_parquet(people(400))
-    opted_out, report = tmp_path / "opted-out.parquet", tmp_path / "report.parquet"
-    frame.head(0).to_parquet(opted_out)
-
-    def opt_out():
-        # Ten of the people texted, one of them in two rows, and ten of the people to be texted.
-        pd.concat([frame.head(10), frame.tail(10)]).to_parquet(opted_out)
-        sandbox.state.set_balance(1000)
-
-    rows = pd.concat([frame, frame.head(1)])
-    with later(opt_out, lambda: looks(sandbox) > 1):
-        ran = send(
-            rows,
-            **WAITS_IN_THE_MIDDLE,
-            suppress=str(opted_out),
-            report=str(report),
-        )
-    assert (ran.state, counts(ran)) == ("success", {"accepted": 390, "duplicate": 1, "suppressed": 10})
-    statuses = pd.read_parquet(report).sort_values("row")["status"].tolist()
-    assert statuses == ["accepted"] * 390 + ["suppressed"] * 10 + ["duplicate"]
+    before = seen["return_value"]
+    assert (before["accepted"], before["unknown"], before["not_sent"], len(seen["responses"])) == (100, 100, 200, 1)
 
 
 @pytest.mark.slow
@@ -236,33 +188,6 @@ def test_rows_that_are_gone_hide_no_unknown_message(send, people, sandbox, tmp_p
 
 
 @pytest.mark.slow
-def test_a_check_that_fails_after_a_wait_hides_no_unknown_message(send, people, sandbox, tmp_path):
-    """The summary and the report are of the whole attempt: they say who may have been texted before the wait."""
-    sandbox.state.set_balance(250)
-    sandbox.state.set_faults([{"kind": "drop_after"}])
-    path, report = people(400), tmp_path / "report.parquet"
-    frame = pd.read_parquet(path)
-
-    def change():
-        pd.concat([frame, pd.DataFrame({"destination": ["x"], "first_name": ["y"]})]).to_parquet(path)
-        sandbox.state.set_balance(1000)
-
-    with later(change, lambda: len(sends(sandbox)) >= 3 and looks(sandbox) > 3):
-        ran = send(path, **WAITS_IN_THE_MIDDLE, report=str(report))
-    expected = {"accepted": 100, "unknown": 100, "not_sent": 200, "invalid": 1}
-    assert (ran.state, counts(ran)) == ("failed", expected)
-    assert pd.read_parquet(report)["status"].value_counts().to_dict() == expected
-
-
-@pytest.mark.slow
-def test_metrics_count_each_message_once_whatever_waits(send, people, sandbox, metrics):
-    """The leg after a wait counts what it sends itself, and the rest once the attempt ends."""
-    window = Closes(sandbox)
-    ran = send(people(400), concurrency=1, send_window=window)
-    assert (ran.state, metrics.counts()) == ("success", {"sms.accepted": 400})
-
-
-@pytest.mark.slow
 def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_up(
     send, people, sandbox, ledger_path, monkeypatch
 ):
@@ -284,22 +209,6 @@ def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_u
     ran = send(path, concurrency=1, send_window=Closes(sandbox, change))
     assert ran.state == "success"
     assert sum(counts(ran).values()) == 200
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pushes", [True, False])
-def test_a_leg_that_cannot_read_its_ledger_does_not_say_that_nothing_was_sent(
-    send, people, sandbox, monkeypatch, pushes
-):
-    """The leg before it has sent something, or may have."""
-
-    def lose_ledger():
-        lost = LedgerError("The ledger has gone back. Nothing was sent, and this attempt sent nothing")
-        monkeypatch.setattr(enter, "open_ledger", Mock(side_effect=lost))
-
-    ran = send(people(300), send_window=Closes(sandbox, lose_ledger), concurrency=1, do_xcom_push=pushes)
-    assert (ran.state, len(sandbox.state.accepted)) == ("failed", 200)
-    assert "this attempt sent nothing. This is about the time since the attempt's last wait: what it sent" in ran.log
 
 
 def test_resend_posts_once_more_in_one_attempt(send, people, sandbox, witnessed):
@@ -335,26 +244,6 @@ def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, 
     assert "the service accepted requests whose messages others had claimed meanwhile" in ran.log
 
 
-def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, people, sandbox):
-    """What was sent before the wait is recorded, and in the XComs, before the task gives up its slot."""
-    sandbox.state.set_balance(250)
-    seen = {}
-
-    def look():
-        try:
-            for key in ("return_value", "responses"):
-                seen[key] = latest(key)
-        finally:
-            # Else a task that pushed none of them would wait for ever.
-            sandbox.state.set_balance(1000)
-
-    with later(look, lambda: looks(sandbox) > 2):
-        ran = send(people(400), **WAITS_IN_THE_MIDDLE)
-    assert (ran.state, counts(ran)) == ("success", {"accepted": 400})
-    assert (seen["return_value"]["accepted"], seen["return_value"]["not_sent"]) == (200, 200)
-    assert len(seen["responses"]) == 2
-
-
 def add_an_invalid_row(path, ledger_path):
     frame = pd.read_parquet(path)
     pd.concat([frame, pd.DataFrame({"destination": ["x"], "first_name": ["y"]})]).to_parquet(path)
@@ -367,121 +256,45 @@ def upgrade_the_ledger(path, ledger_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("change", "options", "error"),
+    ("change", "options", "error", "invalid"),
     [
-        (
-            add_an_invalid_row,
-            {"limits": {"max_rows": 400}},
-            "has more rows than max_rows=400. Nothing was sent. Is it",
-        ),
-        (add_an_invalid_row, {}, "Nothing was sent. Correct the rows, or set on_invalid='skip'"),
-        (upgrade_the_ledger, {}, "Nothing was sent. Install the one that wrote it"),
+        (add_an_invalid_row, {"limits": {"max_rows": 400}}, "has more rows than max_rows=400. Nothing was sent", {}),
+        (add_an_invalid_row, {}, "Nothing was sent. Correct the rows, or set on_invalid='skip'", {"invalid": 1}),
+        (upgrade_the_ledger, {}, "Nothing was sent. Install the one that wrote it", {}),
     ],
     ids=["limit", "invalid rows", "ledger"],
 )
 def test_an_error_after_a_wait_in_the_middle_denies_nothing_that_was_sent(
-    send, people, sandbox, tmp_path, ledger_path, change, options, error
+    send, people, sandbox, tmp_path, ledger_path, change, options, error, invalid
 ):
-    """People were texted before it: neither error nor summary nor report may deny that; unread, they are unknown."""
+    """People were texted before it, or may have been: neither error nor summary nor report may deny that."""
     sandbox.state.set_balance(250)
+    sandbox.state.set_faults([{"kind": "drop_after"}])
     path, report = people(400), tmp_path / "report.parquet"
 
     def go_on():
         change(path, ledger_path)
         sandbox.state.set_balance(1000)
 
-    with later(go_on, lambda: looks(sandbox) > 2 and len(sandbox.state.accepted) >= 200):
+    with later(go_on, lambda: is_out_of_credit(sandbox)):
         ran = send(path, report=str(report), **WAITS_IN_THE_MIDDLE, **options)
-    assert (ran.state, len(sandbox.state.accepted), counts(ran).get("not_sent", 0) <= 200) == ("failed", 200, True)
+    assert (ran.state, len(sandbox.state.accepted)) == ("failed", 200)
+    assert counts(ran) == {"accepted": 100, "unknown": 100, "not_sent": 200, **invalid}
     assert error in ran.log
     assert "This is about the time since the attempt's last wait: what it sent before is in its summary" in ran.log
-    assert not pd.read_parquet(report)["reason"].str.contains("othing was sent").any()
+    found = pd.read_parquet(report)
+    assert found["status"].value_counts().to_dict() == counts(ran)
+    assert not found["reason"].str.contains("othing was sent").any()
 
 
 @pytest.mark.slow
-def test_a_stop_after_a_wait_does_not_say_that_nothing_was_sent(send, people, sandbox, monkeypatch):
-    """The leg after the wait is told to stop while it compares texts: 200 people were texted before."""
-    real, stops = bulk.refuse_changed_texts, []
-
-    def slow(messages, earlier, stop):
-        stops.append(stop)
-        if len(stops) == 2:
-            stop.set()
-            time.sleep(1)
-        return real(messages, earlier, stop)
-
-    monkeypatch.setattr(bulk, "refuse_changed_texts", slow)
-    window = Closes(sandbox)
-    ran = send(people(400), concurrency=1, max_requests_per_second=20, send_window=window)
-    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 200})
-    assert "Told to stop, so nothing was sent. This is about the time since the attempt's last wait" in ran.log
-
-
-@pytest.mark.slow
-def test_two_rows_of_an_unknown_message_are_one_message(send, people, sandbox):
-    """The error and the log name the people who may have been texted before the wait, each once."""
-    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
-    frame = pd.read_parquet(people(10_000))
-    rows = pd.concat([frame, frame.iloc[100:200]])
-    window = Closes(sandbox)
-    ran = send(rows, concurrency=1, send_window=window)
-    assert counts(ran) == {"accepted": 9_900, "unknown": 100, "duplicate": 100}
-    assert ("100 messages" in ran.log, "200 messages" in ran.log) == (True, False)
-
-
-def test_a_task_waits_for_its_hours(send, people, sandbox, witnessed):
-    """Before they begin nothing is claimed."""
-    hours = OpensLater(seconds=3)
-    ran = send(people(100), send_window=hours)
-    assert (ran.state, counts(ran), set(witnessed().values())) == ("success", {"accepted": 100}, {1})
-    assert sends(sandbox)[0].at >= hours.opening.replace(microsecond=0)
-    assert "Outside of the sending hours: waiting until" in ran.log
-
-
-@pytest.mark.slow
-def test_hours_that_end_in_the_middle_are_waited_for(send, people, sandbox, witnessed):
-    """What is under way ends, the rest goes out when they begin again."""
+def test_hours_that_end_in_the_middle_are_waited_for(send, people, sandbox, witnessed, metrics):
+    """What is under way ends, the rest goes out when they begin again; metrics count each message once."""
     ran = send(people(300), send_window=Closes(sandbox), concurrency=1)
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 300})
     assert (len(witnessed()), set(witnessed().values())) == (300, {1})
     assert "Outside of the sending hours" in ran.log
-
-
-class Zones:
-    """Hours that have begun for some, and for the others begin two seconds after the first look."""
-
-    recipient_time_zone = True
-
-    def __init__(self):
-        self._until = None
-
-    def closed_until(self, now, destination=None):
-        self._until = self._until or now + timedelta(seconds=2)
-        return self._until if int(destination) % 3 and now < self._until else None
-
-
-@pytest.mark.slow
-def test_people_are_texted_in_the_hours_of_their_own_zone(send, people, sandbox, witnessed):
-    """Whose hours it is now is texted at once; the others stay for theirs, and the task with them."""
-    ran = send(people(300), send_window=Zones(), chunk_size=50)
-    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 300})
-    assert (len(witnessed()), set(witnessed().values())) == (300, {1})
-    early = [int(message.destination) % 3 for message in sandbox.state.accepted[:100]]
-    assert set(early) == {0}
-
-
-def test_while_it_waits_the_summary_is_the_plan(send, people, sandbox):
-    """Who looks at a task that waits sees what is left to be sent, and nothing that was lost."""
-    sandbox.state.set_balance(99)
-    seen = []
-
-    def look():
-        seen.append(latest("return_value"))
-        sandbox.state.set_balance(100)
-
-    with later(look, lambda: len(sandbox.state.requests) > 2):
-        send(people(100), on_low_balance="wait")
-    assert [summary["not_sent"] for summary in seen] == [100]
+    assert metrics.counts() == {"sms.accepted": 300}
 
 
 @pytest.mark.parametrize(("status", "body"), [(401, None), (403, '{"errorCode": "Account.Deactivated"}')])
@@ -494,54 +307,9 @@ def test_a_balance_that_is_refused_ends_no_task_that_does_not_need_it(send, peop
     assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
 
 
-def test_a_refused_look_at_the_balance_ends_no_task_that_has_nothing_to_send(send, people, sandbox):
-    """A campaign that is sent already ends well, whatever the token."""
-    send(people(100), campaign="sent")
-    sandbox.state.add_faults([Fault("status", on="balance", status=401, persistent=True)])
-    ran = send(people(100), campaign="sent")
-    assert (ran.state, counts(ran)) == ("success", {"already_sent": 100})
-
-
 def test_a_403_that_speaks_of_credit_says_nothing_of_the_token(send, people, sandbox):
     """The service may refuse the balance for the want of credit: the messages are posted, and it decides."""
     body = '{"errorCode": "InsufficientCredits", "errorMessage": "no credit"}'
     sandbox.state.add_faults([Fault("status", on="balance", status=403, body=body)])
     ran = send(people(100))
     assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
-
-
-# An outage
-
-
-def test_an_outage_costs_a_handful_of_requests_and_a_retry_sends_the_rest(send, people, sandbox, witnessed):
-    """Where the gateway answers 502 to everything, few people are unknown; once it is well, the next try texts all."""
-    sandbox.state.add_faults([Fault("status", status=502, persistent=True), Fault("status", on="balance", status=502)])
-
-    def well_again():
-        posted = len(sends(sandbox))
-        if posted >= 3:
-            sandbox.state.set_faults([])
-        return posted >= 3
-
-    with later(lambda: None, well_again):
-        ran = send(people(5000), retries=2, concurrency=2)
-    assert ran.state == "failed"  # for what is unknown
-    found = counts(ran)
-    assert (found["unknown"] <= 600, found["unknown"] + found.get("accepted", 0) + found.get("already_sent", 0)) == (
-        True,
-        5000,
-    )
-    assert set(witnessed().values()) == {1}
-
-
-@pytest.mark.slow
-def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox):
-    """A 200 with ``Messages: 0`` fails the task with the service's reasons, and the next run sends these messages."""
-    body = {"Cost": 0, "RemainingBalance": 900, "EventId": 5, "Messages": 0, "Parts": 0}
-    report = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 100, "Faults": []}
-    sandbox.state.add_faults([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
-    ran = send(people(100), campaign="nobody")
-    assert (ran.state, counts(ran)) == ("failed", {"not_sent": 100})
-    assert "the service took nothing of a request (OptedOuts 100 in its error reports)" in ran.log
-    again = send(people(100), campaign="nobody")
-    assert (again.state, counts(again)) == ("success", {"accepted": 100})

@@ -21,11 +21,13 @@ class Events(dict):
         return super().__getitem__(asset.uri)
 
 
-def test_other_outlets_are_passed_over(caplog):
-    """An alias has no event of its own, and what is no asset has none at all."""
-    context = {"task": types.SimpleNamespace(outlets=[AssetAlias("a"), "file"]), "outlet_events": {}}
+def test_facts_are_added_to_what_is_there(caplog):
+    """What the DAG's author put on the event stays; an alias, and what is no asset, are passed over."""
+    event = types.SimpleNamespace(extra={"by": "author"})
+    outlets = [AssetAlias("a"), "file", TEXTED]
+    context = {"task": types.SimpleNamespace(outlets=outlets), "outlet_events": Events({TEXTED.uri: event})}
     describe_on_assets(context, {"accepted": 1})
-    assert caplog.text == ""
+    assert (event.extra, caplog.text) == ({"by": "author", "accepted": 1}, "")
 
 
 def test_an_event_that_airflow_refuses_is_no_failure(caplog):
@@ -33,14 +35,6 @@ def test_an_event_that_airflow_refuses_is_no_failure(caplog):
     context = {"task": types.SimpleNamespace(outlets=[TEXTED]), "outlet_events": Events()}
     describe_on_assets(context, {"accepted": 1})
     assert "emitted without facts: KeyError" in caplog.text
-
-
-def test_facts_are_added_to_what_is_there():
-    """What the DAG's author put on the event stays."""
-    event = types.SimpleNamespace(extra={"by": "author"})
-    context = {"task": types.SimpleNamespace(outlets=[TEXTED]), "outlet_events": Events({TEXTED.uri: event})}
-    describe_on_assets(context, {"accepted": 1})
-    assert event.extra == {"by": "author", "accepted": 1}
 
 
 # In a real Airflow

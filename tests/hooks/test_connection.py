@@ -76,12 +76,6 @@ def test_the_form_has_the_fields_of_the_model():
     assert {**Extra().model_dump(), "verify": None} == defaults
 
 
-def test_a_login_makes_the_password_an_api_secret():
-    """With a client id, a token is fetched."""
-    given = settings(login="client", password="secret-secret")
-    assert (given.token, given.client_id, given.client_secret) == (None, "client", "secret-secret")
-
-
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
@@ -89,6 +83,7 @@ def test_a_login_makes_the_password_an_api_secret():
         ({"password": None}, "'sms_default' has no password: put the bearer token there"),
         ({"password": None, "login": "client"}, "'sms_default' has no password: put the API secret there"),
         ({"schema": "v1"}, "put the whole base URL"),
+        ({"schema": "http"}, "'sms_default': host is an http:// address of another machine"),
         ({"extra": {"timeout": "soon"}}, "extra timeout must be a number of seconds above 0"),
         ({"extra": {"timeout": 0}}, "extra timeout must be a number of seconds above 0"),
         ({"extra": {"timeout": True}}, "extra timeout must be a number of seconds above 0"),
@@ -124,9 +119,8 @@ def test_wrong_fields_are_named(fields, says):
 )
 def test_what_only_the_client_refuses_names_the_connection(fields, says):
     """A task with two connections says which of them is wrong."""
-    given = settings(**fields)
     with pytest.raises(InputError, match=f"^Connection 'sms_default': {says}"):
-        given.client()
+        settings(**fields).client()
 
 
 @pytest.mark.parametrize(
@@ -152,36 +146,11 @@ def test_http_to_another_machine_is_refused(host):
         settings(extra={"balance_url": host})
 
 
-def test_a_scheme_in_its_own_field_is_refused_as_well():
-    """Airflow's ``schema`` replaces the scheme of the host."""
-    with pytest.raises(InputError, match="host is an http:// address"):
-        settings(schema="http")
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1:8025", "127.255.0.1", "localhost", "LOCALHOST:8025", "[::1]:8025"])
 def test_http_to_this_machine_is_taken(host):
     """The sandbox and proxies on this machine need no certificate."""
     given = settings(host=f"http://{host}/v1", extra={"balance_url": f"http://{host}/api/v1"})
     assert (given.base_url, given.balance_url) == (f"http://{host}/v1", f"http://{host}/api/v1")
-
-
-@pytest.mark.parametrize("allowed", [True, "true", "True"])
-def test_http_to_another_machine_is_taken_where_the_connection_says_so(allowed):
-    """``allow_http`` holds for both URLs."""
-    given = settings(host="http://sms.internal/v1", extra={"allow_http": allowed, "balance_url": "http://sms.internal"})
-    assert (given.base_url, given.balance_url) == ("http://sms.internal/v1", "http://sms.internal")
-
-
-@pytest.mark.parametrize("allowed", [False, "false", "False", "", None])
-def test_http_is_refused_where_the_connection_does_not_allow_it(allowed):
-    """The default of the form, in each way that Airflow stores it."""
-    with pytest.raises(InputError, match="http:// address"):
-        settings(host="http://sms.internal/v1", extra={"allow_http": allowed})
-
-
-def test_a_balance_elsewhere_over_https_is_taken():
-    """The token goes to whichever host the connection names, encrypted."""
-    assert settings(extra={"balance_url": "https://balance.example.com"}).balance_url == "https://balance.example.com"
 
 
 def test_secrets_are_not_in_the_repr():
@@ -190,24 +159,38 @@ def test_secrets_are_not_in_the_repr():
     assert ("secret-secret" in shown, "client-id-1" in shown) == (False, False)
 
 
+ALLOWED = [True, "true", "True"]
+
+
+@pytest.mark.parametrize("allowed", [*ALLOWED, False, "false", "False", "", None])
+def test_http_to_another_machine_is_taken_where_the_connection_says_so(allowed):
+    """``allow_http`` holds for both URLs; its default is refused in each way that Airflow stores it."""
+    fields = {"host": "http://sms.internal/v1", "extra": {"allow_http": allowed, "balance_url": "http://sms.internal"}}
+    if allowed not in ALLOWED:
+        with pytest.raises(InputError, match="http:// address"):
+            settings(**fields)
+        return
+    given = settings(**fields)
+    assert (given.base_url, given.balance_url) == ("http://sms.internal/v1", "http://sms.internal")
+
+
 @pytest.mark.parametrize(
-    "fields", [{"host": "HTTPS://REST.example.com/v1/"}, {"extra": {"timeout": 5, "billing": "prepaid"}}], ids=str
+    ("fields", "is_same"),
+    [
+        ({"host": "HTTPS://REST.example.com/v1/"}, True),
+        ({"extra": {"timeout": 5, "billing": "prepaid"}}, True),
+        ({"password": "TOKEN-OTHER"}, False),
+        ({"host": "https://rest.example.com/v2"}, False),
+        ({"login": "CLIENT-ID"}, False),
+    ],
+    ids=str,
 )
-def test_one_account_is_recognised_by_whatever_connection(fields):
-    """How the address is written, and how long is waited, do not make another account of it."""
-    assert settings(**fields).account == settings().account
-
-
-@pytest.mark.parametrize("fields", [{"password": "TOKEN-OTHER"}, {"host": "https://rest.example.com/v2"}], ids=str)
-def test_another_token_or_address_is_another_account(fields):
-    """What one account spends tells nothing of another."""
-    assert settings(**fields).account != settings().account
-
-
-def test_a_client_id_names_the_account_whatever_its_secret():
-    """A secret that is changed does not make another account of it."""
+def test_an_account_is_its_address_and_its_token_or_client_id(fields, is_same):
+    """How the address is written, how long is waited, and what an API secret is changed to, make no other account."""
+    assert (settings(**fields).account == settings().account) is is_same
     known, renewed = (settings(login="CLIENT-ID", password=secret) for secret in ("OLD-SECRET", "NEW-SECRET"))
-    assert known.account == renewed.account != settings(login="OTHER-ID", password="OLD-SECRET").account
+    assert known.account == renewed.account
+    assert (known.token, known.client_id, known.client_secret) == (None, "CLIENT-ID", "OLD-SECRET")
 
 
 def test_the_account_is_a_digest_without_a_secret():

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-import time
 from contextlib import closing
 
 import psycopg
@@ -21,41 +20,31 @@ from airflow_provider_sms.hooks.ledger import (
     postgres_url,
     refuse_several_machines,
 )
-from airflow_provider_sms.ledger import backend, postgres
-from airflow_provider_sms.ledger.schema import metadata
+from airflow_provider_sms.ledger import backend
 
 A_SERVER = Connection(conn_id="c", conn_type="postgres", host="db")
 
 
 @pytest.mark.parametrize(
-    "executor",
+    ("executor", "named"),
     [
-        "LocalExecutor",
-        "SequentialExecutor",
-        "airflow.executors.x.LocalExecutor",
-        "LocalExecutor;team_a=LocalExecutor;team_b=airflow.executors.x.LocalExecutor;",
+        *((one, None) for one in ("LocalExecutor", "SequentialExecutor", "airflow.executors.x.LocalExecutor")),
+        ("LocalExecutor;team_a=LocalExecutor;team_b=airflow.executors.x.LocalExecutor;", None),
+        ("CeleryExecutor", "CeleryExecutor"),
+        ("LocalExecutor,KubernetesExecutor", "KubernetesExecutor"),
+        ("x:airflow.providers.amazon.aws.executors.ecs.AwsEcsExecutor", "AwsEcsExecutor"),
+        ("LocalExecutor;team_a=CeleryExecutor", "CeleryExecutor"),
+        ("CeleryExecutor;team_a=LocalExecutor", "CeleryExecutor"),
+        ("LocalExecutor; team_a=batch:an.import.path.BatchExecutor ;team_b=LocalExecutor", "BatchExecutor"),
     ],
 )
-def test_one_machine_may_have_its_ledger_in_a_file(executor):
-    """Where every task runs on one machine, a file is enough."""
-    refuse_several_machines(executor, {})
-
-
-@pytest.mark.parametrize(
-    ("executor", "environment", "named"),
-    [
-        ("CeleryExecutor", {}, "CeleryExecutor"),
-        ("LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
-        ("x:airflow.providers.amazon.aws.executors.ecs.AwsEcsExecutor", {}, "AwsEcsExecutor"),
-        ("LocalExecutor;team_a=CeleryExecutor", {}, "CeleryExecutor"),
-        ("CeleryExecutor;team_a=LocalExecutor", {}, "CeleryExecutor"),
-        ("LocalExecutor;team_a=LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
-        ("LocalExecutor; team_a=batch:an.import.path.BatchExecutor ;team_b=LocalExecutor", {}, "BatchExecutor"),
-        ("LocalExecutor", {"AIRFLOW_IS_K8S_EXECUTOR_POD": "True"}, "KubernetesExecutor"),
-    ],
-)
-def test_several_machines_need_a_server(executor, environment, named):
+def test_only_one_machine_may_have_its_ledger_in_a_file(executor, named):
     """Where tasks run elsewhere, a file would be a ledger for each machine: it is refused, with what to set."""
+    if named is None:
+        refuse_several_machines(executor, {})
+        named, environment = "KubernetesExecutor", {"AIRFLOW_IS_K8S_EXECUTOR_POD": "True"}
+    else:
+        environment = {}
     with pytest.raises(InputError, match=f"{named} runs tasks on several machines.*ledger_conn_id"):
         refuse_several_machines(executor, environment)
 
@@ -75,28 +64,23 @@ def test_the_connections_fields_reach_the_driver():
     assert url.set(drivername="x").render_as_string() == "x://u:***@db:5433/ledger?sslmode=verify-full"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("keepalives", 0),
-        ("keepalives_idle", 77),
-        ("tcp_user_timeout", 5000),
-        ("connect_timeout", 3),
-        ("channel_binding", "require"),
-        ("sslnegotiation", "direct"),
-        ("options", "-c search_path=sms"),
-        ("target_session_attrs", "primary"),
-    ],
-)
-def test_what_is_the_databases_own_reaches_it(name, value):
-    """Every extra that PostgreSQL's library takes is passed on, also one that is 0."""
-    assert dict(postgres_url(A_SERVER, {name: value}).query) == {name: str(value)}
+OF_THE_LIBRARY = {
+    "keepalives": 0,
+    "keepalives_idle": 77,
+    "tcp_user_timeout": 5000,
+    "connect_timeout": 3,
+    "channel_binding": "require",
+    "sslnegotiation": "direct",
+    "target_session_attrs": "primary",
+    "options": "-c search_path=sms",
+}
+OF_OTHERS = ["cursor", "iam", "sqlalchemy_query", "dbname", "password", "replication"]
 
 
-@pytest.mark.parametrize("name", ["cursor", "iam", "sqlalchemy_query", "dbname", "password", "replication"])
-def test_what_is_not_the_databases_own_stays(name):
-    """What is meant for Airflow's hook, or would go before a field of the connection, does not reach the library."""
-    assert dict(postgres_url(A_SERVER, {name: "x"}).query) == {}
+def test_what_is_the_databases_own_reaches_it_and_nothing_else():
+    """Every extra of PostgreSQL's library, also one that is 0; not what is for Airflow, or goes before a field."""
+    extra = {**OF_THE_LIBRARY, **dict.fromkeys(OF_OTHERS, "x")}
+    assert dict(postgres_url(A_SERVER, extra).query) == {name: str(value) for name, value in OF_THE_LIBRARY.items()}
 
 
 @pytest.mark.parametrize("open_it", [open_ledger, open_existing_ledger])
@@ -113,21 +97,6 @@ def sms_ledger(postgres_url, monkeypatch):
     """Point the connection ``sms_ledger`` at an empty database."""
     fields = {"conn_type": "postgres", "host": postgres_url.query["host"], "schema": postgres_url.database}
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": postgres_url.username}))
-
-
-def test_a_ledger_is_created_in_spite_of_a_pause(sms_ledger, monkeypatch):
-    """The server has undone the first try of a task, and the second one is as good."""
-    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
-    create, pauses = metadata.create_all, [0.6]
-
-    def pause_first(*arguments):
-        time.sleep(pauses.pop() if pauses else 0.0)
-        return create(*arguments)
-
-    monkeypatch.setattr(metadata, "create_all", pause_first)
-    with closing(open_ledger("sms_ledger")) as store, store.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM sms_version").scalar() == 1
-    assert pauses == []
 
 
 @pytest.fixture(scope="module")
@@ -186,19 +155,14 @@ def test_a_read_that_meets_a_restarting_server_succeeds_once_it_is_back(server, 
         starting.join()
 
 
-def test_a_server_is_waited_for_no_longer_than_the_patience(server, monkeypatch):
-    """Then the error says what failed."""
-    server.stop()
-    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0.3")
-    with pytest.raises(LedgerAwayError, match=r"The ledger cannot be opened: OperationalError: .*failed"):
-        open_ledger("sms_ledger")
-
-
-def test_a_person_does_not_wait_for_a_server(server):
-    """A command or a page says at once that it is away."""
+def test_a_server_is_waited_for_no_longer_than_the_patience_and_by_no_person(server, monkeypatch):
+    """Then the error says what failed; a command or a page says at once that it is away."""
     server.stop()
     with pytest.raises(LedgerAwayError):
         open_existing_ledger("sms_ledger")
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0.3")
+    with pytest.raises(LedgerAwayError, match=r"The ledger cannot be opened: OperationalError: .*failed"):
+        open_ledger("sms_ledger")
 
 
 def test_a_server_that_shuts_down_is_away(server):
@@ -236,15 +200,19 @@ def test_an_option_that_is_neither_true_nor_false_is_named(monkeypatch):
         open_ledger(None)
 
 
-def test_looking_makes_no_file(ledger_path):
-    """A ledger that is not there is an error that names the place, and is not there afterwards either."""
+def test_a_relative_path_is_in_airflows_home(airflow_home, monkeypatch, tmp_path):
+    """Wherever a task happens to run, it finds the same ledger."""
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", "here.db")
+    monkeypatch.chdir(tmp_path)
+    open_ledger(None).close()
+    assert ((airflow_home / "here.db").exists(), list(tmp_path.iterdir())) == (True, [])
+
+
+def test_looking_makes_nothing_in_a_file(ledger_path):
+    """A ledger that is not there is named, and is not there afterwards; an empty file is none, and stays empty."""
     with pytest.raises(InputError, match=f"no ledger at {ledger_path}"):
         open_existing_ledger(None)
     assert list(ledger_path.parent.iterdir()) == []
-
-
-def test_looking_makes_no_tables_in_a_file(ledger_path):
-    """An empty file is no ledger, and stays empty."""
     ledger_path.touch()
     with pytest.raises(InputError, match="holds no ledger"):
         open_existing_ledger(None)
@@ -258,47 +226,17 @@ def test_looking_makes_no_tables_on_a_server(sms_ledger):
             open_existing_ledger("sms_ledger")
 
 
-def test_a_connection_in_airflows_database_is_found(airflow_home, sms_ledger, monkeypatch):
-    """A person's process is no task: it must look where ``airflow connections add`` puts connections."""
-    import os
-
-    from airflow.models.connection import Connection as StoredConnection
-    from airflow.utils.session import create_session
-
-    fields = json.loads(os.environ["AIRFLOW_CONN_SMS_LEDGER"])
-    monkeypatch.delenv("AIRFLOW_CONN_SMS_LEDGER")
-    stored = StoredConnection("stored", **fields)
-    with create_session() as session:
-        session.add(stored)
-    try:
-        with pytest.raises(InputError, match="holds no ledger"):
-            open_existing_ledger("stored")
-    finally:
-        with create_session() as session:
-            session.delete(stored)
-
-
-def test_a_connection_that_is_not_there_is_named(airflow_home):
-    """The error says which connection was looked for."""
-    for opens in (open_ledger, open_existing_ledger):
-        with pytest.raises(InputError, match=r"^ledger_conn_id: Airflow has no connection 'nowhere'"):
-            opens("nowhere")
-
-
-def test_rows_in_place_of_an_id_are_not_quoted(airflow_home):
-    """An id that a template rendered to rows is masked and cut."""
-    for opens in (open_ledger, open_existing_ledger):
-        with pytest.raises(InputError, match=r"2782\*\*\*\*\*67") as caught:
-            opens("[{'destination': '27821234567', 'name': 'Thandeka'}]")
-        assert "Thandeka" not in str(caught.value)
-
-
-def test_a_configured_connection_that_is_not_there_is_named_as_configured(airflow_home, monkeypatch):
-    """No argument of the task is wrong."""
+@pytest.mark.parametrize("opens", [open_ledger, open_existing_ledger])
+def test_a_connection_that_is_not_there_is_named(airflow_home, monkeypatch, opens):
+    """By the argument, or else the option, that names it; rows to which a template rendered the id are not quoted."""
+    with pytest.raises(InputError, match=r"^ledger_conn_id: Airflow has no connection 'nowhere'"):
+        opens("nowhere")
+    with pytest.raises(InputError, match=r"2782\*\*\*\*\*67") as caught:
+        opens("[{'destination': '27821234567', 'name': 'Thandeka'}]")
+    assert "Thandeka" not in str(caught.value)
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "nowhere")
-    for opens in (open_ledger, open_existing_ledger):
-        with pytest.raises(InputError, match=r"^\[sms\] ledger_conn_id: Airflow has no connection 'nowhere'"):
-            opens(None)
+    with pytest.raises(InputError, match=r"^\[sms\] ledger_conn_id: Airflow has no connection 'nowhere'"):
+        opens(None)
 
 
 def test_a_person_may_look_where_tasks_run_on_several_machines(ledger_path, monkeypatch):
@@ -310,17 +248,16 @@ def test_a_person_may_look_where_tasks_run_on_several_machines(ledger_path, monk
     open_existing_ledger(None).close()
 
 
-@pytest.mark.parametrize(("configured", "seconds"), [(None, 300.0), ("", 300.0), ("0", 0.0), ("120.5", 120.5)])
+GIVEN = [(None, 300.0), ("", 300.0), ("0", 0.0), ("120.5", 120.5)]
+
+
+@pytest.mark.parametrize(("configured", "seconds"), [*GIVEN, *((no, None) for no in ("-1", "inf", "nan", "two"))])
 def test_the_patience_with_a_ledger_is_configured(monkeypatch, configured, seconds):
-    """Five minutes unless somebody says otherwise."""
+    """Five minutes unless somebody says otherwise; one without an end is refused, since a task would have none."""
     if configured is not None:
         monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", configured)
-    assert configured_ledger_patience() == seconds
-
-
-@pytest.mark.parametrize("configured", ["-1", "inf", "nan", "two minutes"])
-def test_a_patience_that_is_none_or_has_no_end_is_refused(monkeypatch, configured):
-    """A task whose ledger is gone would never end."""
-    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", configured)
-    with pytest.raises(InputError, match="ledger_patience must be a number of seconds"):
-        configured_ledger_patience()
+    if seconds is None:
+        with pytest.raises(InputError, match="ledger_patience must be a number of seconds"):
+            configured_ledger_patience()
+    else:
+        assert configured_ledger_patience() == seconds

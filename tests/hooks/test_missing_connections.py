@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from contextlib import closing
-
 import pytest
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
-from support.airflow import run_task
 
 from airflow_provider_sms.exceptions import InputError, NoConnectionError
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.hooks.sql_source import SqlSource
-from airflow_provider_sms.operators.sms import BulkSmsOperator
 
 PERSON = "27820000001"
 
 
-@pytest.fixture
-def people(tmp_path, monkeypatch):
-    """A connection to a database with a person in it."""
-    with closing(sqlite3.connect(tmp_path / "people.db")) as database:
-        database.execute(f"CREATE TABLE people AS SELECT '{PERSON}' AS destination")
-        database.commit()
-    monkeypatch.setenv("AIRFLOW_CONN_PEOPLE", json.dumps({"conn_type": "sqlite", "host": str(tmp_path / "people.db")}))
-
-
-@pytest.mark.parametrize("name", ["sms_default", "people"])
-def test_a_look_up_that_fails_once_is_tried_again(sms_default, ledger_path, witnessed, monkeypatch, people, name):
+def test_a_look_up_that_fails_once_is_tried_again(send, witnessed, monkeypatch):
     """A secrets backend that fails looks like a missing connection: the next try finds it, and texts everybody once."""
-    look_up, failing = BaseHook.get_connection, [name]
+    look_up, failing = BaseHook.get_connection, ["sms_default"]
 
     def get_connection(conn_id):
         if conn_id in failing:
@@ -41,8 +25,7 @@ def test_a_look_up_that_fails_once_is_tried_again(sms_default, ledger_path, witn
         return look_up(conn_id)
 
     monkeypatch.setattr(BaseHook, "get_connection", staticmethod(get_connection))
-    source = SqlSource("people", "SELECT destination FROM people")
-    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=source, message="Hi"), retries=1)
+    ran = send([PERSON], "Hi", retries=1)
     assert (ran.state, ran.tries, dict(witnessed())) == ("success", 2, {(PERSON, "Hi"): 1})
     assert "its look-up may have failed" in ran.log
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sms.exceptions import AuthenticationError, InputError, RefusedError
+from airflow_provider_sms.exceptions import RefusedError
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.messages.message import Message
 
@@ -24,14 +24,6 @@ def test_a_group_send_is_one_request(sms_default, sandbox, groups):
     assert answer.messages == len(sandbox.state.accepted_messages) > 0
     SmsHook().send_group(message="Hi", groups=groups)
     assert [request.status for request in sandbox.state.requests] == [200, 200]
-
-
-@pytest.mark.parametrize("groups", [[], "", "staff ", ["Staff", "staff"], None])
-def test_a_name_that_could_miss_its_group_is_refused(sms_default, sandbox, groups):
-    """As by the operator, and nothing is sent."""
-    with pytest.raises(InputError, match="groups"):
-        SmsHook().send_group("Hi", groups)
-    assert sandbox.state.requests == []
 
 
 @pytest.mark.parametrize("billing", ["auto", "postpaid"])
@@ -69,20 +61,15 @@ def test_credentials_fetch_a_token(airflow_home, monkeypatch):
         ({"password": ""}, False, "no password"),
         ({"host": "http://127.0.0.1:1"}, False, "not sent"),
         ({"host": "not a url"}, False, "not a URL"),
+        (None, False, "'nowhere' does not exist"),
     ],
     ids=str,
 )
 def test_the_test_button_says_what_is_wrong(sms_default, fields, works, says):
-    """Testing a connection is free, never raises, and shows no token."""
-    sms_default(**fields)
-    tested, words = SmsHook().test_connection()
+    """Testing a connection, also one that is not there, is free, never raises, and shows no token."""
+    sms_default(**fields or {})
+    tested, words = SmsHook("sms_default" if fields is not None else "nowhere").test_connection()
     assert (tested, says in words, "wrong-token" in words) == (works, True, False)
-
-
-def test_the_test_button_of_a_missing_connection(airflow_home):
-    """A connection that does not exist is an answer, not an exception."""
-    tested, words = SmsHook("nowhere").test_connection()
-    assert (tested, "'nowhere' does not exist" in words) == (False, True)
 
 
 ROWS = [{"destination": "27821234567", "name": "Thandeka"}]
@@ -94,14 +81,6 @@ def test_rows_in_place_of_an_id_are_not_quoted(airflow_home, conn_id):
     _, words = SmsHook(conn_id).test_connection()
     assert "27821234567" not in words
     assert "Thandeka" not in words
-
-
-def test_a_wrong_token_is_said(sms_default):
-    """The error is the one for authentication, without the token."""
-    sms_default(password="wrong-token")
-    with pytest.raises(AuthenticationError) as caught:
-        SmsHook().send_group("Hi", ["staff"])
-    assert "wrong-token" not in f"{caught.value!r}{caught.value.__cause__!r}{caught.value.__context__!r}"
 
 
 @pytest.mark.parametrize("port", [None, 1])

@@ -22,7 +22,6 @@ from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
-from airflow_provider_sms.execution.hidden import located
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -99,24 +98,23 @@ def postgres(connect, postgres_url, run_in_postgres):
     )
 
 
-def test_sqlite(sqlite):
-    """The rows of a query, with parameters of the driver's style."""
-    assert read(SqlSource(sqlite, f"{SELECT} ORDER BY n")) == PEOPLE
-    assert read(SqlSource(sqlite, f"{SELECT} WHERE n = ?", [2])) == {"destination": ["27820000002"], "n": [2]}
-    assert read(SqlSource(sqlite, f"{SELECT} WHERE n = :n", {"n": 1})) == {"destination": ["27820000001"], "n": [1]}
-    assert read(SqlSource(sqlite, f"{SELECT} WHERE destination LIKE '%9'")) == {"destination": [], "n": []}
+@pytest.mark.parametrize(("database", "mark", "named"), [("sqlite", "?", ":n"), ("postgres", "%s", "%(n)s")])
+def test_the_rows_of_a_query(request, database, mark, named):
+    """With parameters of the driver's style; a percent sign stands for itself without any."""
+    conn_id = request.getfixturevalue(database)
+    assert read(SqlSource(conn_id, f"{SELECT} ORDER BY n;")) == PEOPLE
+    assert read(SqlSource(conn_id, f"{SELECT} WHERE n = {mark}", [2])) == {"destination": ["27820000002"], "n": [2]}
+    assert read(SqlSource(conn_id, f"{SELECT} WHERE n = {named}", {"n": 1}))["n"] == [1]
+    assert read(SqlSource(conn_id, f"{SELECT} WHERE destination LIKE '%9'")) == {"destination": [], "n": []}
+    assert read(SqlSource(conn_id, f"WITH p AS ({SELECT}) SELECT * FROM p WHERE n = 3"))["destination"] == [None]
 
 
-def test_postgresql(postgres):
-    """The rows of a query, with parameters of the driver's style; a percent sign stands for itself without any."""
-    assert read(SqlSource(postgres, f"{SELECT} ORDER BY n;")) == PEOPLE
-    assert read(SqlSource(postgres, f"{SELECT} WHERE n = %s", [2])) == {"destination": ["27820000002"], "n": [2]}
-    assert read(SqlSource(postgres, f"{SELECT} WHERE n = %(n)s", {"n": 1}))["n"] == [1]
-    assert read(SqlSource(postgres, f"{SELECT} WHERE destination LIKE '%9'")) == {"destination": [], "n": []}
-    assert read(SqlSource(postgres, f"WITH p AS ({SELECT}) SELECT * FROM p WHERE n = 3")) == {
-        "destination": [None],
-        "n": [3],
-    }
+def test_values_of_postgresql_keep_their_types(postgres):
+    """Decimals, times and ids as well."""
+    seven = uuid.UUID(int=7)
+    query = f"SELECT 12.50::numeric(10,2) AS a, TIMESTAMP '2026-03-01 09:30' AS b, '{seven}'::uuid AS c"
+    moment = dt.datetime(2026, 3, 1, 9, 30)  # noqa: DTZ001 - without a zone is what is meant
+    assert read(SqlSource(postgres, query)) == {"a": [Decimal("12.50")], "b": [moment], "c": [str(seven)]}
 
 
 def test_the_pages_query_finds_whom_other_campaigns_texted_within_a_week(postgres, postgres_url, run_in_postgres):
@@ -134,22 +132,6 @@ def test_the_pages_query_finds_whom_other_campaigns_texted_within_a_week(postgre
     (code,) = (block.code for block in page if block.code.startswith("suppress = SqlSource"))
     scope = {"SqlSource": lambda _, *query: SqlSource(postgres, *query)}
     assert read(eval(code.removeprefix("suppress = "), scope)) == {"destination": [int(people(1, 1)[0].destination)]}
-
-
-def test_values_of_postgresql(postgres):
-    """Values keep their types; decimals, times and ids as well."""
-    query = (
-        "SELECT 12.50::numeric(10,2) AS amount, DATE '2026-03-01' AS day, TIMESTAMP '2026-03-01 09:30' AS at, "
-        "true AS truth, '00000000-0000-0000-0000-000000000007'::uuid AS id, 0.1::float8 AS share"
-    )
-    assert read(SqlSource(postgres, query)) == {
-        "amount": [Decimal("12.50")],
-        "day": [dt.date(2026, 3, 1)],
-        "at": [dt.datetime(2026, 3, 1, 9, 30)],  # noqa: DTZ001 - without a zone is what is meant
-        "truth": [True],
-        "id": [str(uuid.UUID(int=7))],
-        "share": [0.1],
-    }
 
 
 def test_rows_that_the_connection_returns_as_dicts(postgres, connect, monkeypatch):
@@ -234,34 +216,24 @@ def test_other_drivers(airflow_home, monkeypatch, tmp_path, connected, fetching)
     assert read(SqlSource("arrow", f"{SELECT} WHERE n > ?", [5])) == {"destination": [], "n": []}
 
 
-def test_a_connection_that_is_not_there(airflow_home):
-    """It is named, in every argument; of one with broken JSON Airflow says the same, so the error asks for that."""
-    with pytest.raises(InputError, match=r"source: .* 'nowhere', or it cannot be read \(is its JSON valid\?\), or"):
-        SqlSource("nowhere", SELECT).open()
-    with pytest.raises(InputError, match="suppress: there is no Airflow connection 'nowhere'"):
-        located(SqlSource("nowhere", SELECT), "suppress")
-
-
-def test_a_connection_that_is_no_database(connect):
-    """A connection whose hook reads no SQL is refused by name."""
-    connect(conn_type="http", host="example.com")
-    with pytest.raises(InputError, match="'people_db' is not a database: its hook HttpHook is not a DbApiHook"):
-        SqlSource("people_db", SELECT).open()
-
-
-def test_a_connection_without_a_provider(connect):
-    """A type of connection that nothing is installed for is an error that names the package that usually has it."""
-    connect(conn_type="no_such_db", host="example.com")
-    package = "apache-airflow-providers-no-such-db"
-    with pytest.raises(InputError, match=rf"'people_db' has no hook: .*no_such_db.*\. Install .*, usually {package}$"):
-        SqlSource("people_db", SELECT).open()
-
-
-@pytest.mark.parametrize("sql", ["", "  ", None, "people.sql"])
-def test_statements_that_are_none(airflow_home, sql):
-    """An empty statement, or a file that nothing looked up, is refused before a connection is made."""
-    with pytest.raises(InputError, match=r"source: .*(statement|looked up)"):
-        SqlSource("nowhere", sql).open()
+@pytest.mark.parametrize(
+    ("conn_type", "sql", "words"),
+    [
+        ("http", SELECT, "'people_db' is not a database: its hook HttpHook is not a DbApiHook"),
+        (
+            "no_such",
+            SELECT,
+            r"'people_db' has no hook: .*no_such.*\. Install .*, usually apache-airflow-providers-no-such$",
+        ),
+        ("sqlite", "  ", "source: .*statement"),
+        ("sqlite", None, "source: .*statement"),
+        ("sqlite", "people.sql", "source: .*looked up"),
+    ],
+)
+def test_what_can_be_no_query_is_refused_before_a_connection_is_made(connect, conn_type, sql, words):
+    """A connection that reads no SQL, or has no provider, and a statement that is none, or a file that was not read."""
+    with pytest.raises(InputError, match=words):
+        SqlSource(connect(conn_type=conn_type, host="example.com"), sql).open()
 
 
 def test_a_wrong_statement(postgres):
@@ -270,15 +242,19 @@ def test_a_wrong_statement(postgres):
     assert words == 'source: the query of connection people_db failed: UndefinedTable: relation "nobody" does not exist'
 
 
-def test_a_statement_without_rows(sqlite):
-    """A statement that returns no rows is no source."""
-    assert "returns no rows: a SqlSource takes a SELECT" in failure(SqlSource(sqlite, "CREATE TEMP TABLE t (n)"))
-    assert read(SqlSource(sqlite, f"{SELECT} ORDER BY n")) == PEOPLE
-
-
-def test_two_columns_of_one_name(sqlite):
-    """They could not be told apart."""
-    assert "more than one column is named 'n'" in failure(SqlSource(sqlite, "SELECT n, n FROM people"))
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELEC destination FROM people", "syntax error"),
+        ("SELECT cell FROM people", "no such column"),
+        ("SELECT * FROM nobody", "no such table"),
+        ("CREATE TEMP TABLE t (n)", "returns no rows: a SqlSource takes a SELECT"),
+        ("SELECT n, n FROM people", "more than one column is named 'n'"),
+    ],
+)
+def test_a_wrong_statement_of_sqlite(sqlite, sql, words):
+    """SQLite calls a typo an operational error; a retry would not help, as with no rows or two columns of one name."""
+    assert words in failure(SqlSource(sqlite, sql))
 
 
 def test_values_are_in_no_error(postgres):
@@ -300,12 +276,6 @@ def test_parameters_that_are_no_list_are_refused(sqlite, parameters):
         f"source: the parameters of a SqlSource must be a list, a tuple or a dict, not {type(parameters).__name__}: "
         "write [value] for a single one"
     )
-
-
-@pytest.mark.parametrize("sql", ["SELEC destination FROM people", "SELECT cell FROM people", "SELECT * FROM nobody"])
-def test_a_wrong_statement_of_sqlite(sqlite, sql):
-    """SQLite calls a typo an operational error; a retry would not help either."""
-    failure(SqlSource(sqlite, sql))
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -7,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from airflow.providers.common.compat.sdk import DAG, AirflowSkipException, Asset, task
 from support.airflow import as_shown, run_task, serialized
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
@@ -25,18 +27,26 @@ def returning(value):
     return lambda: value
 
 
-def test_airflow_knows_the_decorator(airflow_home):
-    """``@task.bulk_sms`` is the provider's own factory."""
-    from airflow.providers.common.compat.sdk import task
+@pytest.fixture
+def text(sms_default, ledger_path):
+    """Run a function as a task that texts, on a ledger of its own; what upstream functions return, it receives."""
 
-    assert task.bulk_sms is bulk_sms_task
+    def text(recipients, *upstream, message="Hi {first_name}", retries=0, **arguments):
+        def make():
+            given = [
+                task(task_id=f"upstream_{number}", show_return_value_in_logs=False)(function)()
+                for number, function in enumerate(upstream)
+            ]
+            return task.bulk_sms(task_id="send", message=message, **arguments)(recipients)(*given).operator
+
+        return run_task(make, retries=retries)
+
+    return text
 
 
 @pytest.mark.slow
 def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
     """A path, a URI, an asset, a list of paths, a table, a frame and a list of dicts are one campaign."""
-    from airflow.providers.common.compat.sdk import Asset
-
     path = tmp_path / "people.parquet"
     table = pa.Table.from_pylist([ANN, BEN])
     pq.write_table(table, path)
@@ -45,14 +55,6 @@ def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
     results = [counts(text(returning(source), campaign="one")) for source in sources]
     assert results == [{"accepted": 2}] + [{"already_sent": 2}] * (len(sources) - 1)
     assert witnessed() == {("27820000001", "Hi Annabel"): 1, ("27820000002", "Hi Ben"): 1}
-
-
-def test_the_source_of_an_earlier_attempt_is_not_checked():
-    """The task holds what the function returned last, and at first nothing; each attempt calls the function anew."""
-    made = bulk_sms_task(task_id="t", message="Hi")(lambda: [ANN])().operator
-    assert made.source is None
-    made.source = 5
-    made.read_options()
 
 
 def test_a_function_may_yield_the_recipients(text, witnessed):
@@ -70,16 +72,18 @@ def test_a_function_may_yield_the_recipients(text, witnessed):
     assert set(witnessed().values()) == {1}
 
 
-def test_the_task_returns_the_summary(text):
-    """One XCom with the operator's summary, and the raw answers beside it, also where a dict is said to be returned."""
+def test_the_task_returns_the_summary(text, sandbox):
+    """One XCom with the operator's summary, though a dict is said to be returned; its templated fields are rendered."""
 
     def recipients() -> dict:
-        return [ANN]
+        return [ANN, BEN]
 
-    ran = text(recipients)
+    ran = text(recipients, dry_run="{{ task.task_id != 'send' }}")
     dag_id = ran.summary["campaign"].partition("/")[0]
     assert set(ran.xcoms) == {"return_value", "responses", "plan"}
-    assert (counts(ran), ran.summary["campaign"]) == ({"accepted": 1}, f"{dag_id}/send/{ran.run_id}")
+    assert (counts(ran), ran.summary["campaign"]) == ({"accepted": 2}, f"{dag_id}/send/{ran.run_id}")
+    ran = text(recipients, dry_run="{{ task.task_id == 'send' }}")
+    assert (ran.state, counts(ran), len(sandbox.state.accepted)) == ("success", {"not_sent": 2}, 2)
 
 
 def test_a_function_receives_what_upstream_tasks_return_and_airflow_shows_none_of_it(text, witnessed):
@@ -100,8 +104,6 @@ def test_a_function_receives_what_upstream_tasks_return_and_airflow_shows_none_o
 
 def test_templates_among_the_arguments_are_rendered(text):
     """Texts, and what is nested in literals beside other tasks' results, reach the function rendered."""
-    from airflow.providers.common.compat.sdk import task
-
     seen = []
 
     def recipients(task_id, nested, *, number=5):
@@ -121,7 +123,6 @@ def test_templates_among_the_arguments_are_rendered(text):
 def test_mapped_copies_are_redacted_each(sms_default, ledger_path, witnessed):
     """Mapped over other tasks' results, each copy gets its own, as it is, and Airflow's database shows none of them."""
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
-    from airflow.providers.common.compat.sdk import task
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
@@ -150,40 +151,26 @@ def test_mapped_copies_are_redacted_each(sms_default, ledger_path, witnessed):
     assert [as_shown(fields["op_kwargs"]) for fields in rendered] == [hidden] * 4
 
 
-def test_rows_among_the_arguments_are_not_copied_into_the_dag(airflow_home):
-    """The serialised DAG, which Airflow stores and shows, holds no number, and the tasks depend on each other."""
-    import json
+def test_rows_among_the_arguments_are_not_copied_into_the_dag(sms_default, ledger_path, witnessed):
+    """The serialised DAG holds no number, nor those that mapped tasks suppress; the tasks depend on each other."""
 
-    from airflow.providers.common.compat.sdk import DAG, task
+    def make():
+        send = task.bulk_sms(task_id="copies", message="Hi", suppress=[ANN["destination"]])(lambda copy: [ANN, BEN])
+        return send.expand(copy=[1, 2]).operator
 
     with DAG("d", schedule=None) as dag:
         upstream = task(task_id="first")(lambda: 1)()
         send = bulk_sms_task(task_id="send", message="Hi")(lambda *given, **named: [*given, named])
         send([ANN], pd.DataFrame([ANN]), "27820000001", upstream, row=ANN, more=[upstream])
+        make()
     assert "2782" not in json.dumps(serialized(dag), default=str)
     assert dag.get_task("send").upstream_task_ids == {"first"}
-
-
-def test_numbers_that_mapped_tasks_suppress_are_not_copied_into_the_dag(sms_default, ledger_path, witnessed):
-    """The serialised DAG holds none of them, and each mapped task texts none of them."""
-    import json
-
-    from airflow.providers.common.compat.sdk import DAG, task
-
-    def make():
-        send = task.bulk_sms(task_id="send", message="Hi", suppress=[ANN["destination"]])(lambda copy: [ANN, BEN])
-        return send.expand(copy=[1, 2]).operator
-
-    with DAG("d", schedule=None) as dag:
-        make()
-    assert ANN["destination"] not in json.dumps(serialized(dag), default=str)
     run = run_task(make, only=None)
     assert (str(run.state), witnessed()) == ("success", {("27820000002", "Hi"): 1})
 
 
 def test_arguments_are_overridden_for_one_use(text, witnessed):
     """``override`` makes another task of the same function, with its own arguments; the decorator needs none."""
-    from airflow.providers.common.compat.sdk import task
 
     def make():
         @task.bulk_sms
@@ -200,8 +187,6 @@ def test_arguments_are_overridden_for_one_use(text, witnessed):
 
 def test_an_asset_among_the_arguments_is_an_inlet(sms_default, ledger_path):
     """As with every decorated task: the function gets the asset, and the task is known to read it."""
-    from airflow.providers.common.compat.sdk import Asset
-
     asset, tasks = Asset("x-crm://members"), []
 
     def recipients(members, *, task):
@@ -212,37 +197,9 @@ def test_an_asset_among_the_arguments_is_an_inlet(sms_default, ledger_path):
     assert (ran.state, [task.inlets for task in tasks]) == ("success", [[asset]])
 
 
-def test_a_dry_run_calls_the_function_and_sends_nothing(text, sandbox):
-    """The rows that it returns are checked."""
-    ran = text(lambda: [ANN, BEN], dry_run=True)
-    assert (ran.state, counts(ran), sandbox.state.accepted) == ("success", {"not_sent": 2}, [])
-
-
-def test_a_flag_may_be_a_template(text, sandbox):
-    """The decorator has the operator's templated fields."""
-    ran = text(lambda: [ANN, BEN], dry_run="{{ task.task_id == 'send' }}")
-    assert (ran.state, counts(ran), sandbox.state.accepted) == ("success", {"not_sent": 2}, [])
-
-
-def test_a_retry_calls_the_function_again_and_sends_the_rest(text, sandbox, witnessed):
-    """Each try asks the function anew; who was texted by an earlier one is not texted again."""
+def test_a_retry_calls_the_function_again_and_sends_the_rest(text, sandbox, witnessed, ledger_path):
+    """Each try is in the ledger before it asks the function, which may fail: else the next one would be refused."""
     sandbox.state.set_balance(200)
-    calls = []
-
-    def recipients():
-        calls.append(1)
-        return [{"destination": str(27_820_000_000 + n), "first_name": "Ann"} for n in range(500)]
-
-    ran = text(
-        recipients, retries=2, concurrency=1, on_retry_callback=lambda context: sandbox.state.set_balance(10_000)
-    )
-    assert (ran.state, ran.tries, len(calls)) == ("success", 2, 2)
-    assert counts(ran) == {"already_sent": 200, "accepted": 300}
-    assert set(witnessed().values()) == {1}
-
-
-def test_a_function_that_fails_is_retried(text, ledger_path):
-    """A try is in the ledger before the function can fail: else the next one would be taken for one without a trace."""
     seen, number = [], "27820000009"
 
     def recipients():
@@ -250,17 +207,21 @@ def test_a_function_that_fails_is_retried(text, ledger_path):
             seen.append([row[0] for row in ledger.execute("SELECT try_number FROM sms_attempt ORDER BY id")])
         if len(seen) == 1:
             raise ValueError(f"{number} is not in the book")
-        return [ANN]
+        return [{"destination": str(27_820_000_000 + n), "first_name": "Ann"} for n in range(500)]
 
-    ran = text(recipients, retries=1)
-    assert (ran.state, ran.tries, counts(ran), seen) == ("success", 2, {"accepted": 1}, [[1], [1, 2]])
+    def top_up(context):
+        sandbox.state.set_balance(200 if len(seen) == 1 else 10_000)
+
+    ran = text(recipients, retries=2, concurrency=1, on_retry_callback=top_up)
+    assert (ran.state, ran.tries, seen) == ("success", 3, [[1], [1, 2], [1, 2, 3]])
+    assert counts(ran) == {"already_sent": 200, "accepted": 300}
+    assert set(witnessed().values()) == {1}
     # Its words may quote a row: the log has its kind, and the line.
     assert ("ValueError" in ran.log, "recipients" in ran.log, number in ran.log) == (True, True, False)
 
 
 def test_a_function_may_skip_the_task(text, sandbox):
     """Airflow's own exceptions go through as they are."""
-    from airflow.providers.common.compat.sdk import AirflowSkipException
 
     def recipients():
         raise AirflowSkipException("nobody to text")

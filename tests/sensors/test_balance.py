@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-import threading
+import json
 import time
 from datetime import timedelta
 
+import pandas as pd
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, TaskDeferred
-from support.airflow import run_task
+from support.airflow import run_task, serialized
+from support.later import later
+from support.metrics import Told
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sensors.balance import BalanceSensor
@@ -18,11 +21,14 @@ MODES = {
 }
 
 
+BROKEN = {"kind": "status", "status": 500, "on": "balance"}
+
+
 @pytest.fixture(params=MODES.values(), ids=MODES)
 def wait(request, sms_default):
     """Run a BalanceSensor in Airflow, in each mode."""
 
-    def wait(min_balance, *, retries=0, **arguments):
+    def wait(min_balance=None, *, retries=0, **arguments):
         arguments = {"poke_interval": 0.05, "timeout": 20, **request.param, **arguments}
 
         def make():
@@ -39,27 +45,20 @@ def balance_requests(sandbox):
     return [r for r in sandbox.state.requests if r.operation == "balance"]
 
 
-def test_enough_credit_passes_at_once(wait, sandbox):
-    """A balance of exactly the amount suffices, which may come from a template; one look is enough."""
+def test_enough_credit_passes_at_once(wait, sandbox, metrics):
+    """A balance of exactly the amount, which a template may give, suffices; one look is enough, and is a metric."""
     sandbox.state.set_balance(500)
     ran = wait("{{ 5 * 100 }}")
     assert (ran.state, ran.summary) == ("success", {"balance": 500.0, "post_paid": False})
     assert len(balance_requests(sandbox)) == 1
+    assert metrics.told == [Told("gauge", "sms.balance", 500.0, {"conn_id": "sms_default"})]
 
 
 def test_it_waits_until_credit_arrives(wait, sandbox):
     """The DAG is delayed until there is enough credit."""
     sandbox.state.set_balance(10)
-
-    def top_up():
-        while len(balance_requests(sandbox)) < 2:
-            time.sleep(0.005)
-        sandbox.state.set_balance(700)
-
-    thread = threading.Thread(target=top_up)
-    thread.start()
-    ran = wait("500")
-    thread.join()
+    with later(lambda: sandbox.state.set_balance(700), lambda: len(balance_requests(sandbox)) >= 2):
+        ran = wait("500")
     assert (ran.state, ran.summary) == ("success", {"balance": 700.0, "post_paid": False})
 
 
@@ -72,67 +71,47 @@ def test_a_post_paid_account_passes_whatever_is_asked(wait, sandbox):
 
 def test_transient_errors_are_ridden_out(wait, sandbox):
     """5xx and 429 are looked at again."""
-    sandbox.state.set_faults(
-        [
-            {"kind": "status", "status": 500, "on": "balance"},
-            {"kind": "status", "status": 429, "on": "balance"},
-            {"kind": "drop_before", "on": "balance"},
-        ]
-    )
-    ran = wait(1)
-    assert ran.state == "success"
+    sandbox.state.set_faults([BROKEN, {**BROKEN, "status": 429}, {"kind": "drop_before", "on": "balance"}])
+    assert wait(1).state == "success"
 
 
-@pytest.mark.parametrize(("max_failures", "says"), [(2, "3 times in a row"), (0, "1 time in a row")])
-def test_too_many_transient_errors_fail(wait, sandbox, max_failures, says):
-    """A service that stays broken fails the sensor, in the same bounded number of looks, said in the same words."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
-    ran = wait(1, max_failures=max_failures)
-    assert (ran.state, f"The balance could not be read {says}" in ran.log) == ("failed", True)
-    assert len(balance_requests(sandbox)) == max_failures + 1
-
-
-@pytest.mark.parametrize(("option", "state"), [("soft_fail", "failed"), ("never_fail", "skipped")])
-def test_a_service_that_stays_broken_is_what_never_fail_is_for(wait, sandbox, option, state):
-    """Transient errors are no failure that ``soft_fail`` skips: the task's retries are for them."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
-    assert wait(1, max_failures=1, **{option: True}).state == state
+@pytest.mark.parametrize(
+    ("arguments", "state", "says"),
+    [
+        ({"max_failures": 2}, "failed", "The balance could not be read 3 times in a row"),
+        ({"max_failures": 0}, "failed", "The balance could not be read 1 time in a row"),
+        ({"max_failures": 1, "soft_fail": True}, "failed", "2 times in a row"),
+        ({"max_failures": 1, "never_fail": True}, "skipped", ""),
+    ],
+    ids=str,
+)
+def test_too_many_transient_errors_fail(wait, sandbox, arguments, state, says):
+    """In the same bounded number of looks, in the same words; ``soft_fail`` leaves them to the task's retries."""
+    sandbox.state.set_faults([{**BROKEN, "persistent": True}])
+    ran = wait(1, **arguments)
+    assert (ran.state, says in ran.log, "sandbox-token-0123" in f"{ran.log}{ran.rendered}") == (state, True, False)
+    assert len(balance_requests(sandbox)) == arguments["max_failures"] + 1
 
 
 @pytest.mark.slow
 def test_silent_fail_rides_out_any_number(wait, sandbox):
     """With ``silent_fail`` only what is permanent ends the wait."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 6}])
+    sandbox.state.set_faults([{**BROKEN, "times": 6}])
     assert wait(1, max_failures=1, silent_fail=True).state == "success"
 
 
+@pytest.mark.parametrize(
+    ("option", "state"), [({}, "failed"), ({"soft_fail": True}, "skipped"), ({"never_fail": True}, "skipped")], ids=str
+)
 @pytest.mark.parametrize(("status", "looks_before"), [(401, 0), (403, 0), (401, 2)])
-def test_a_refusal_fails_at_once(wait, sandbox, status, looks_before):
-    """401 and 403 are not looked at again, at the first look or while it waits, and no retry is spent on them."""
+def test_a_refusal_ends_the_wait_at_once(wait, sandbox, status, looks_before, option, state):
+    """At the first look or while it waits, without a retry; it is soft where that is asked for, as in every sensor."""
     sandbox.state.set_balance(1)
     refused = {"kind": "status", "status": status, "on": "balance", "persistent": True}
     harmless = {"kind": "none", "on": "balance", "times": looks_before}
     sandbox.state.set_faults([harmless, refused] if looks_before else [refused])
-    ran = wait(100, retries=2)
-    assert (ran.state, ran.tries, len(balance_requests(sandbox))) == ("failed", 1, looks_before + 1)
-
-
-@pytest.mark.parametrize("option", ["soft_fail", "never_fail"])
-@pytest.mark.parametrize("looks_before", [0, 2])
-def test_a_refusal_is_soft_where_asked_for(wait, sandbox, option, looks_before):
-    """``soft_fail`` and ``never_fail`` skip, as they do for every sensor, at the first look and while it waits."""
-    sandbox.state.set_balance(1)
-    refused = {"kind": "status", "status": 401, "on": "balance", "persistent": True}
-    harmless = {"kind": "none", "on": "balance", "times": looks_before}
-    sandbox.state.set_faults([harmless, refused] if looks_before else [refused])
-    assert wait(100, **{option: True}).state == "skipped"
-
-
-def test_a_wrong_amount_is_named(wait):
-    """``min_balance`` that renders to no number is refused."""
-    ran = wait("{{ 'plenty' }}", retries=2)
-    assert (ran.state, ran.tries) == ("failed", 1)
-    assert "min_balance must be a number, not the text 'plenty'" in ran.log
+    ran = wait(100, retries=2, **option)
+    assert (ran.state, ran.tries, len(balance_requests(sandbox))) == (state, 1, looks_before + 1)
 
 
 @pytest.mark.parametrize("argument", ["min_balance", "sms_conn_id"])
@@ -176,13 +155,6 @@ def test_a_new_token_is_used_by_the_next_poke(sms_default, sandbox):
     assert sensor.poke({"task": sensor}).is_done
 
 
-def test_no_token_is_shown(wait, sandbox):
-    """The token is in no log, XCom or rendered field."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance"}])
-    ran = wait(1)
-    assert "sandbox-token-0123" not in f"{ran.log}{ran.xcoms}{ran.rendered}"
-
-
 @pytest.mark.parametrize(("soft_fail", "state"), [(False, "failed"), (True, "skipped")])
 def test_waiting_too_long_fails(wait, sandbox, soft_fail, state):
     """The base's ``timeout`` ends the wait; with ``soft_fail`` the task is skipped."""
@@ -199,17 +171,12 @@ def deferred(**arguments):
     return caught.value
 
 
-@pytest.mark.parametrize("unit", ["seconds", "timedelta"])
+@pytest.mark.parametrize("unit", [float, lambda given: timedelta(seconds=given)], ids=["seconds", "timedelta"])
 def test_what_it_defers_with(sms_default, sandbox, unit):
-    """The trigger is told all that the base's options say, and what has happened so far."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance"}])
+    """The trigger is told all that the base's options say, and what has happened so far; the first look is counted."""
+    sandbox.state.set_faults([BROKEN])
     before = time.time()
-    seconds = float if unit == "seconds" else lambda given: timedelta(seconds=given)
-    given = deferred(
-        poke_interval=seconds(30),
-        timeout=seconds(3600),
-        max_failures=3,
-    )
+    given = deferred(poke_interval=unit(30), timeout=unit(3600), max_failures=3)
     arguments = given.trigger.serialize()[1]
     started_at = arguments.pop("started_at")
     assert before <= started_at <= time.time()
@@ -221,10 +188,91 @@ def test_what_it_defers_with(sms_default, sandbox, unit):
         "failures": 1,
         "timeout": 3600.0,
     }
-
-
-def test_the_first_look_is_of_the_timeout(sms_default, sandbox):
-    """The time that the sensor's own look took is not granted again to the deferral."""
     sandbox.state.set_balance(1)
     sandbox.state.set_faults([{"kind": "delay", "seconds": 0.05, "on": "balance"}])
     assert timedelta(seconds=3590) < deferred(timeout=3600).timeout <= timedelta(seconds=3599.95)
+
+
+# What the recipients cost
+
+
+@pytest.fixture
+def source(tmp_path):
+    people = pd.DataFrame({"destination": [str(27_820_000_000 + n) for n in range(120)], "name": ["Ann"] * 120})
+    path = tmp_path / "people.parquet"
+    people.to_parquet(path)
+    return str(path)
+
+
+def test_it_waits_for_what_the_recipients_cost(wait, sandbox, source):
+    """A text of two parts to 120 people needs 240 credits: with one less the DAG is delayed."""
+    sandbox.state.set_balance(239)
+    with later(lambda: sandbox.state.set_balance(240), lambda: len(balance_requests(sandbox)) >= 2):
+        ran = wait(source=source, message="Hi {name} " + "x" * 160)
+    assert (ran.state, ran.summary) == ("success", {"balance": 240.0, "post_paid": False})
+    assert "120 messages cost about 240 credits" in ran.log
+
+
+@pytest.fixture
+def price(sms_default):
+    """Run a BalanceSensor in Airflow, in its usual mode."""
+    return lambda **arguments: run_task(lambda: BalanceSensor(task_id="wait", timeout=20, **arguments))
+
+
+def test_prices_are_by_prefix(price, sandbox, source):
+    """As of the operator that is to send."""
+    sandbox.state.set_balance(60)
+    ran = price(source=source, message="Hi", cost_per_part={"27": "0.5"})
+    assert (ran.state, len(balance_requests(sandbox))) == ("success", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"source": [{"destination": "27820000001"}], "message": "Hi {name{{ '!r' }}}"}, "has a conversion"),
+        ({"source": [{"number": "27820000001"}], "message": "Hi"}, "'destination'"),
+    ],
+    ids=["no text", "no column"],
+)
+def test_a_need_that_cannot_be_told_fails_at_once(price, sandbox, arguments, words):
+    """The error names the argument, and nothing is waited for."""
+    ran = price(**arguments)
+    assert (ran.state, len(balance_requests(sandbox))) == ("failed", 0)
+    assert words in ran.log
+
+
+def test_an_error_of_a_source_is_told_without_its_words(price):
+    """They may quote a row."""
+    words = "no consent for 27829999999 (Thandi)"
+
+    def rows():
+        yield {"destination": "27820000001"}
+        raise ValueError(words)
+
+    ran = price(source=rows(), message="Hi")
+    found = [each in ran.log for each in ("ValueError (see the log above)", "Thandi", "7829999999")]
+    assert found == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [["27829999999"], [{"destination": "27829999999"}], pd.DataFrame({"destination": ["27829999999"]})],
+    ids=["numbers", "rows", "frame"],
+)
+def test_recipients_of_a_mapped_sensor_are_kept_out_of_sight(sms_default, sandbox, rows):
+    """The serialised DAG holds no number that is written in partial(…), and each mapped task reads the rows."""
+
+    def make():
+        return BalanceSensor.partial(task_id="wait", source=rows, message="Hi").expand(cost_per_part=[1, 2])
+
+    with DAG("d", schedule=None) as dag:
+        make()
+    assert "27829999999" not in json.dumps(serialized(dag), default=str)
+    assert str(run_task(make, only=None).state) == "success"
+
+
+def test_recipients_are_kept_out_of_sight(price):
+    """Rows in memory do not reach what Airflow stores and shows, nor the log."""
+    ran = price(source=[{"destination": "27829999999"}], message="Hi")
+    assert (ran.state, ran.rendered["source"]) == ("success", "list of 1 row")
+    assert "27829999999" not in f"{ran.rendered}{ran.log}"

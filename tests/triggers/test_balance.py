@@ -20,6 +20,7 @@ def fire(**changes):
     return asyncio.run(first()).payload
 
 
+BROKEN = {"kind": "status", "status": 500, "on": "balance"}
 EVERYTHING = {
     "sms_conn_id": "sms_default",
     "min_balance": "100",
@@ -38,16 +39,17 @@ def test_it_survives_serialising():
     assert arguments == EVERYTHING
 
 
-def test_it_fires_when_there_is_credit(sms_default, sandbox):
-    """The event says the balance."""
+def test_it_fires_when_there_is_credit(sms_default, sandbox, metrics):
+    """The event says the balance, as does the gauge, which is kept up to date while a sensor is deferred."""
     sandbox.state.set_balance(100)
     assert fire() == {"status": "success", "balance": 100.0, "post_paid": False}
+    assert metrics.told == [Told("gauge", "sms.balance", 100.0, {"conn_id": "sms_default"})]
 
 
 def test_errors_in_a_row_are_counted_not_errors_in_all(sms_default, sandbox):
     """A successful reading resets the count."""
     sandbox.state.set_balance(1)
-    bad = {"kind": "status", "status": 500, "on": "balance", "times": 2}
+    bad = {**BROKEN, "times": 2}
     good = {"kind": "none", "on": "balance"}
     sandbox.state.set_faults([bad, good, bad, good, bad, {**bad, "times": 1}])
     event = fire()
@@ -71,23 +73,15 @@ def test_a_connection_that_is_not_found_may_be_found_by_a_retry(airflow_home):
     assert (event["status"], event["permanent"], "nowhere" in event["message"]) == ("error", False, True)
 
 
-def test_the_failures_of_the_sensor_count(sms_default, sandbox):
-    """Failures before the deferral belong to the same row, and the message counts them."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
-    event = fire(failures=1)
-    assert (event["permanent"], "could not be read 3 times in a row" in event["message"]) == (False, True)
-    assert len(sandbox.state.requests) == 2
-
-
-def test_one_failure_is_said_in_the_singular(sms_default, sandbox):
-    """Without any that is tolerated, the first one is the only one in the row."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
-    assert "could not be read 1 time in a row" in fire(max_failures=0)["message"]
-
-
-def test_without_a_limit_any_number_of_failures_is_tolerated(sms_default, sandbox):
-    """``max_failures=None`` is that of a sensor with ``silent_fail``."""
-    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 9}])
+@pytest.mark.parametrize(
+    ("changes", "said", "looks"), [({"failures": 1}, "3 times", 2), ({"max_failures": 0}, "1 time", 1)]
+)
+def test_the_failures_of_the_sensor_count(sms_default, sandbox, changes, said, looks):
+    """Failures before the deferral belong to the same row, and the message counts them; None tolerates any number."""
+    sandbox.state.set_faults([{**BROKEN, "times": 9}])
+    event = fire(**changes)
+    assert (event["permanent"], f"could not be read {said} in a row" in event["message"]) == (False, True)
+    assert len(sandbox.state.requests) == looks
     assert fire(max_failures=None)["status"] == "success"
     assert len(sandbox.state.requests) == 10
 
@@ -120,12 +114,6 @@ def test_the_last_reading_is_at_the_timeout(sms_default, sandbox, balance, statu
     assert (event["status"], len(sandbox.state.requests)) == (status, 1)
 
 
-def test_no_interval_goes_beyond_the_timeout():
-    """The last reading is at the timeout."""
-    trigger = BalanceTrigger(**EVERYTHING)
-    assert [trigger._interval(elapsed) for elapsed in (0.0, 500.0, 3590.0)] == [60.0, 60.0, 10.0]
-
-
 def test_a_balance_is_read_on_threads_of_its_own(sms_default, sandbox):
     """Those of the event loop's own executor serve every trigger of every provider."""
 
@@ -138,14 +126,3 @@ def test_a_balance_is_read_on_threads_of_its_own(sms_default, sandbox):
         return await anext(BalanceTrigger("sms_default", "1", 60.0, 0).run())
 
     assert asyncio.run(first()).payload["status"] == "success"
-
-
-def test_each_reading_sets_the_gauge_of_the_balance(sms_default, sandbox, metrics):
-    """The gauge is kept up to date while a sensor is deferred."""
-    sandbox.state.set_balance(500)
-
-    async def first():
-        return await anext(BalanceTrigger("sms_default", "100", 0.01, 2).run())
-
-    asyncio.run(first())
-    assert metrics.told == [Told("gauge", "sms.balance", 500.0, {"conn_id": "sms_default"})]

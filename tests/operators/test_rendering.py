@@ -73,6 +73,9 @@ def test_a_group_has_no_columns(sms_default, ledger_path, sandbox, message):
     """A field is refused when the DAG is loaded, or by the task, instead of texting its braces to everybody."""
     with pytest.raises(InputError, match=r"^message: .* names a column, and the text goes to groups, which have none"):
         group(message)
+    ran = run_task(lambda: group("{{ params.text }}"), retries=2, params={"text": message})
+    assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
+    assert "names a column" in ran.log
 
 
 def test_both_operators_write_a_brace_twice(sms_default, ledger_path, sandbox):

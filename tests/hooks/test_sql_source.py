@@ -227,7 +227,7 @@ def test_other_drivers(airflow_home, monkeypatch, tmp_path, connected, fetching)
         ),
         ("sqlite", "  ", "source: .*statement"),
         ("sqlite", None, "source: .*statement"),
-        ("sqlite", "people.sql", "source: .*looked up"),
+        ("sqlite", "people.sql", "source: sql is a statement; for that of a file, write"),
     ],
 )
 def test_what_can_be_no_query_is_refused_before_a_connection_is_made(connect, conn_type, sql, words):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from support.reported import campaign
 from support.told import tell
 
@@ -30,19 +31,20 @@ def test_the_rate_is_that_of_running_attempts(store, ledger):
     assert rates == {"a": 80.0, "b": 30.0}
 
 
-def test_the_outcomes_count_what_the_service_left_out():
-    """Apart from what is accepted and what is still to do."""
-    found = campaign("complete", counts=(3, 0, 0, 3, 3, 2), total=5, done=5, suppressed=4, duplicate=0)
-    assert found.outcomes == [("Accepted", 3), ("Left out by the service", 2), ("Suppressed", 4)]
+LEFT_OUT = campaign("complete", counts=(3, 0, 0, 3, 3, 2), total=5, done=5, suppressed=4, duplicate=0)
+KILLED = campaign("needs attention", "sending", counts=(50,), ago=1000, silent=True, total=100, done=50)
+FAILED = campaign("needs attention", "failed", counts=(50,), total=100, done=50, not_sent=50)
 
 
-def test_the_outcomes_count_what_a_dead_process_did_not_reach():
-    """An attempt that was killed reports no more; how many rows it left is known all the same."""
-    found = campaign("needs attention", "sending", counts=(50,), ago=1000, silent=True, total=100, done=50)
-    assert found.outcomes == [("Accepted", 50), ("Still to do", 50)]
-
-
-def test_rows_that_a_failed_attempt_left_unsent_are_counted_once():
-    """They are not sent, and not still to do."""
-    found = campaign("needs attention", "failed", counts=(50,), total=100, done=50, not_sent=50)
-    assert found.outcomes == [("Accepted", 50), ("Not sent", 50)]
+@pytest.mark.parametrize(
+    ("found", "outcomes"),
+    [
+        (LEFT_OUT, [("Accepted", 3), ("Left out by the service", 2), ("Suppressed", 4)]),
+        (KILLED, [("Accepted", 50), ("Still to do", 50)]),
+        (FAILED, [("Accepted", 50), ("Not sent", 50)]),
+    ],
+    ids=["left out", "killed", "failed"],
+)
+def test_the_outcomes_count_each_row_once(found, outcomes):
+    """What the service left out, what a dead process did not reach, and what a failed attempt left unsent, apart."""
+    assert found.outcomes == outcomes

@@ -51,13 +51,6 @@ def test_an_odd_address_is_no_error_of_the_server(vic, store, path, status):
     assert answer.headers.get("content-type", "text/html").startswith("text/html")
 
 
-def test_no_page_tells_where_the_ledger_is(vic, store, ledger_path):
-    """Neither its file nor its server is anything to an ordinary user."""
-    tell(store)
-    for path in ("/", "/campaigns/1", "/task?dag_id=d&run_id=none&task_id=t"):
-        assert str(ledger_path.parent) not in vic.get(path).text
-
-
 SERVER = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "secret_db", "login": "secret_role"}
 
 
@@ -81,12 +74,17 @@ def test_no_error_tells_where_the_ledger_is(site, store, monkeypatch, caplog, se
     assert "secret_" in caplog.text or "127.0.0.1" in caplog.text
 
 
-def test_an_error_of_a_file_does_not_name_it(vic, ledger_path):
-    """A file that is no ledger, and one that is missing."""
-    for content in (None, b"no database at all, but long enough to be read as the head of one" * 9):
-        if content:
-            ledger_path.write_bytes(content)
-        answer = vic.get("/")
-        assert answer.status_code in (409, 503)
-        assert str(ledger_path.parent) not in answer.text
-        assert ledger_path.name not in answer.text
+def test_no_page_names_the_file(vic, ledger_path, request):
+    """Neither of a ledger nor in an error about one that is missing, or that is none; and no file is created."""
+    answer = vic.get("/")
+    assert (answer.status_code, ledger_path.exists()) == (409, False)
+    assert "There is no ledger that this page can read. The first task that sends creates it" in answer.text
+    shown = [answer.text]
+    ledger_path.write_bytes(b"no database at all, but long enough to be read as the head of one" * 9)
+    answer = vic.get("/")
+    assert answer.status_code in (409, 503)
+    shown.append(answer.text)
+    ledger_path.unlink()
+    tell(request.getfixturevalue("store"))
+    shown += [vic.get(path).text for path in ("/", "/campaigns/1", "/task?dag_id=d&run_id=none&task_id=t")]
+    assert not [text for text in shown if str(ledger_path.parent) in text or ledger_path.name in text]

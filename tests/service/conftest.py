@@ -164,15 +164,6 @@ class RawServer:
         return head + b"\r\n\r\n" + body
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch, tmp_path):
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
@@ -206,11 +197,6 @@ def connect():
             return stack.enter_context(SmsClient(url, **options))
 
         yield make
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture(scope="session")

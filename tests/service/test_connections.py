@@ -1,9 +1,10 @@
+import base64
 import io
 import socket
-import ssl
 import struct
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from urllib3.util.wait import wait_for_read
@@ -16,14 +17,24 @@ from airflow_provider_sms.service.connections import MAX_IDLE, Exchange, has_inp
 HI = [Message("Hi Thandi", "27821234567")]
 
 
-def test_a_connection_is_used_again(serve, connect, wire, clock):
-    """Requests that follow each other closely share a connection."""
-    server = serve(wire.ok)
-    client = connect(server.url, clock=clock)
-    for _ in range(3):
+def numbered(wire, number):
+    """Give a response that tells which request it is for."""
+    return wire.http(200, {**wire.sent, "EventId": number})
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_connection_is_used_again_unless_it_was_idle(serve, connect, wire, clock, certificate, scheme):
+    """Requests that follow each other closely share one; one that the server may be closing just now gets none."""
+    server = serve(wire.ok, tls=certificate[1] if scheme == "https" else None)
+    client = connect(server.url, clock=clock, verify=certificate[0])
+    opened = []
+    for idle in (0.0, MAX_IDLE, MAX_IDLE, MAX_IDLE + 0.1, MAX_IDLE):
+        clock.now += idle
         client.send_bulk(HI)
-        clock.now += MAX_IDLE
-    assert server.connections == 1
+        opened.append(server.connections)
+    client.close()  # which gives up connections, not the client
+    client.send_bulk(HI)
+    assert [*opened, server.connections] == [1, 1, 1, 2, 2, 3]
 
 
 @pytest.mark.parametrize("body", [b"", b'{"errorCode": "Busy"}'])
@@ -36,20 +47,6 @@ def test_a_connection_is_not_used_after_an_error(serve, connect, wire, status, b
         client.send_bulk(HI)
     assert client.send_bulk(HI).messages == 1
     assert server.connections == 2
-
-
-def numbered(wire, number):
-    """Give a response that tells which request it is for."""
-    return wire.http(200, {**wire.sent, "EventId": number})
-
-
-def test_a_late_answer_behind_a_503_is_not_the_next_ones(serve, connect, wire):
-    """A proxy that gives up on a request and then passes its answer on has it read as nobody's."""
-    server = serve([wire.http(503, b"<h1>Busy</h1>"), 0.05, numbered(wire, 1)], numbered(wire, 2))
-    client = connect(server.url)
-    with pytest.raises(UnknownOutcomeError):
-        client.send_bulk(HI)
-    assert client.send_bulk(HI).event_id == 2
 
 
 @pytest.mark.parametrize("what", ["again", "a byte", "a line end", "half", "long"])
@@ -136,109 +133,43 @@ def test_session_tickets_are_no_reason_for_a_new_connection(serve, connect, wire
     assert server.connections == 1
 
 
-def end(sock):
-    sock.close()
-
-
-def reset(sock):
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
-
-
 @pytest.mark.parametrize(
-    ("happens", "expected"),
-    [(lambda sock: None, False), (lambda sock: sock.sendall(b"x"), True), (end, True), (reset, True)],
-    ids=["nothing", "a byte", "end", "reset"],
+    ("happens", "expected"), [("nothing", False), ("a byte", True), ("end", True), ("reset", True)]
 )
 def test_what_waits_on_a_socket_is_seen_without_waiting(happens, expected):
     """Data, an end and an error are something to read."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sock:
         other = listener.accept()[0]
-        happens(other)
-        assert expected == has_input(sock)
+        if happens == "a byte":
+            other.sendall(b"x")
+        elif happens == "reset":
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if happens in ("end", "reset"):
+            other.close()
+        assert has_input(sock) == expected
         other.close()
-
-
-def test_tls_that_waits_for_more_has_nothing_to_read():
-    """What a TLS layer says where no data has come is no error."""
-
-    class Waiting:
-        def __init__(self, error):
-            self.error = error
-
-        def settimeout(self, seconds):
-            assert seconds == 0
-
-        def recv(self, size):
-            raise self.error
-
-    errors = {ssl.SSLWantReadError(): False, TimeoutError(): False, BlockingIOError(): False, ssl.SSLError(): True}
-    assert list(errors.values()) == [has_input(Waiting(error)) for error in errors]
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_an_idle_connection_is_not_used_again(serve, connect, clock, request, scheme):
-    """A connection that the server may be closing just now gets no request: a new one is opened."""
-    bundle, context = request.getfixturevalue("certificate")
-    wire = request.getfixturevalue("wire")
-    server = serve(wire.ok, tls=context if scheme == "https" else None)
-    client = connect(server.url, clock=clock, verify=bundle)
-    client.send_bulk(HI)
-    clock.now += MAX_IDLE + 0.1
-    assert client.send_bulk(HI).messages == 1
-    assert server.connections == 2
-    clock.now += MAX_IDLE - 0.1
-    client.send_bulk(HI)
-    assert server.connections == 2
-
-
-def test_a_connection_that_the_server_closed_is_not_used_again(serve, connect, wire):
-    """A server that closes after each answer, without saying so, makes no unknown outcomes."""
-    server = serve([wire.ok, wire.close])
-    client = connect(server.url)
-    for _ in range(5):
-        client.send_bulk(HI)
-        for thread in server._threads[1:]:
-            thread.join(5)
-    assert server.connections == 5
 
 
 def test_threads_share_the_pool(serve, connect, wire):
     """As many threads as the pool is large keep their connections, and each gets its own answer."""
-    together = threading.Barrier(4)
+    together, between = threading.Barrier(4), threading.Barrier(4)
 
     def answer(request):
         name = request.rpartition(b'"Groups":["')[2].partition(b'"')[0]
-        return [together.wait, wire.http(200, {**wire.sent, "EventId": int(name)})]
+        return [together.wait, numbered(wire, int(name))]
 
     server = serve(answer)
     client = connect(server.url, pool_size=4)
-    seen = []
-    between = threading.Barrier(4)
 
-    def send(name):
-        for number in range(5):
-            seen.append(client.send_group("Hi", [f"{name}{number}"]).event_id)
+    def send(first):
+        for number in range(first, first + 5):
+            assert client.send_group("Hi", [str(number)]).event_id == number
             # All connections are back in the pool now: one too small would have closed some.
             between.wait(5)
 
-    threads = [threading.Thread(target=send, args=(name,)) for name in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    expected = sorted(10 * n + i for n in range(1, 5) for i in range(5))
-    assert expected == sorted(seen)
-    assert server.connections == 4
-
-
-def test_a_wait_is_cut_to_what_is_left(clock):
-    """A wait has its own bound and the exchange's, and past the deadline there is none."""
-    exchange = Exchange(clock.now + 10, clock)
-    assert [exchange.time_left(5), exchange.time_left(15)] == [5, 10]
-    clock.now += 10
-    with pytest.raises(TimeoutError):
-        exchange.time_left(5)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(send, (10, 20, 30, 40)))
+    assert (len(server.requests), server.connections) == (20, 4)
 
 
 class Pieces:
@@ -259,18 +190,12 @@ class Pieces:
 
 
 def test_tls_is_written_record_by_record(clock):
-    """Each write waits no longer than what is left, and the first one is noted before it begins."""
+    """Each write waits no longer than its own bound and what is left; the first is noted though it fails."""
     sock, exchange = Pieces(), Exchange(clock.now + 10, clock)
     write(sock, b"x" * 40_000, exchange, 30.0)
-    assert sock.written == [(16_384, 10.0), (16_384, 10.0), (7_232, 10.0)]
-    assert exchange.written
-
-
-def test_a_write_that_fails_is_noted(clock):
-    """A byte may have gone out before a write fails."""
-    exchange = Exchange(clock.now + 10, clock)
-    sock = Pieces()
-    sock.sendall = end
+    write(sock, b"x", exchange, 5.0)
+    assert sock.written == [(16_384, 10.0), (16_384, 10.0), (7_232, 10.0), (1, 5.0)]
+    sock.written, exchange.written = None, False
     with pytest.raises(AttributeError):
         write(sock, b"x", exchange, 1.0)
     assert exchange.written
@@ -287,12 +212,16 @@ def test_nothing_is_written_after_the_deadline(serve, connect, wire):
 
 
 def test_a_proxy_is_used_for_http(serve, connect, wire, monkeypatch):
-    """A forwarding proxy of the environment gets the request, and what breaks there is an unknown outcome."""
-    proxy = serve(wire.ok, wire.reset)
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+    """A forwarding proxy gets the request and, each time, its own credentials; what breaks there is unknown."""
+    proxy = serve(wire.ok, wire.ok, wire.reset)
+    monkeypatch.setenv("http_proxy", f"http://me:hunter2@127.0.0.1:{proxy.port}")
     client = connect("http://sms.invalid/v1")
-    assert client.send_bulk(HI).messages == 1
-    assert proxy.lines() == ["POST http://sms.invalid/v1/bulkmessages HTTP/1.1"]
+    for number in range(2):
+        assert client.send_bulk(HI).messages == 1
+        headers = proxy.headers(number)
+        assert headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:hunter2").decode()
+        assert headers["authorization"] == "Bearer secret-token"
+    assert proxy.lines() == ["POST http://sms.invalid/v1/bulkmessages HTTP/1.1"] * 2
     with pytest.raises(UnknownOutcomeError):
         client.send_bulk(HI)
 
@@ -320,27 +249,15 @@ def test_a_proxy_is_used_for_https(serve, connect, wire, certificate, monkeypatc
         ["close"],
         ["reset"],
         ["wait until the client closes"],
+        ["drip"],
+        None,
     ],
-    ids=range(6),
+    ids=range(8),
 )
-def test_a_tunnel_that_fails_was_not_sent(serve, connect, answer, monkeypatch):
-    """CONNECT is not the request: a proxy that answers it otherwise, or not at all, got nothing of it."""
-    proxy = serve(answer)
-    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+def test_a_tunnel_that_fails_was_not_sent(serve, connect, wire, answer, monkeypatch):
+    """CONNECT is not the request: a proxy that answers it otherwise, never, or is not there, got nothing of it."""
+    answer = wire.drip(b"HTTP/1.1 200 OK\r\n" * 100, 0.05) if answer == ["drip"] else answer
+    proxy = "127.0.0.1:1" if answer is None else f"127.0.0.1:{serve(answer).port}"
+    monkeypatch.setenv("https_proxy", f"http://{proxy}")
     with pytest.raises(NotSentError):
-        connect("https://127.0.0.1:1/v1", connect_timeout=0.2).send_bulk(HI)
-
-
-def test_a_dripping_tunnel_is_bounded(serve, connect, wire, monkeypatch):
-    """A proxy that never finishes its answer to CONNECT is given up on, and nothing was sent."""
-    proxy = serve(wire.drip(b"HTTP/1.1 200 OK\r\n" * 100, 0.05))
-    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
-    with pytest.raises(NotSentError):
-        connect("https://127.0.0.1:1/v1", connect_timeout=0.2, timeout=0.2).send_bulk(HI)
-
-
-def test_an_unreachable_proxy_was_not_sent(connect, monkeypatch):
-    """A proxy that is not there got nothing."""
-    monkeypatch.setenv("http_proxy", "http://no-such-proxy.invalid:1")
-    with pytest.raises(NotSentError):
-        connect("http://127.0.0.1:1").send_bulk(HI)
+        connect("https://127.0.0.1:2/v1", connect_timeout=0.2, timeout=0.2).send_bulk(HI)

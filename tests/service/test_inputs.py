@@ -22,54 +22,71 @@ def test_a_trailing_slash_does_not_matter(serve, connect, wire, slash):
     assert server.lines() == ["POST /v1/bulkmessages HTTP/1.1", "GET /api/v1/Balance HTTP/1.1"]
 
 
-@pytest.mark.parametrize("options", [{"SenderId": "Me", "TestMode": True}, MappingProxyType({"x": [1, None]})])
+@pytest.mark.parametrize(
+    "options", [{"SenderId": "Me", "TestMode": True}, MappingProxyType({"x": [1, None]}), None, {}]
+)
 def test_send_options_are_passed_through(serve, connect, wire, options):
-    """Options stand beside the messages as they were given, names and values unchecked."""
+    """They stand beside the messages as they were given, names and values unchecked; none are left out."""
     server = serve(wire.ok)
     client = connect(server.url)
-    client.send_bulk([HI], send_options=options)
+    client.send_bulk([{"Content": "Hi", "Destination": "1"}], send_options=options)
     client.send_group("Hi", ["staff"], send_options=options)
-    actual = [json.loads(body)["SendOptions"] for body in server.bodies()]
-    assert [dict(options)] * 2 == actual
+    added = {"SendOptions": dict(options)} if options else {}
+    assert [json.loads(body) for body in server.bodies()] == [
+        {"Messages": [{"Content": "Hi", "Destination": "1"}], **added},
+        {"Message": "Hi", "Groups": ["staff"], **added},
+    ]
 
 
-@pytest.mark.parametrize("options", [None, {}])
-def test_empty_send_options_are_left_out(serve, connect, wire, options):
-    """Without options the body is the bare contract's."""
-    server = serve(wire.ok)
-    connect(server.url).send_group("Hi", ["staff"], send_options=options)
-    assert server.bodies() == [b'{"Message":"Hi","Groups":["staff"]}']
+NO_LIST = "messages must be a list of messages, not "
+COUNT = "one request takes 1 to 100 messages"
+TEXTS = "message {}: its values must be texts"
+KEYS = "message 1 must have Content and Destination, and may have CustomerId"
 
 
 @pytest.mark.parametrize(
-    "messages",
+    ("messages", "words"),
     [
-        [],
-        [HI] * 101,
-        "Hi",
-        b"Hi",
-        ["Hi"],
-        [None],
-        [{}],
-        [{"Content": "Hi"}],
-        [{"content": "Hi", "destination": "27821234567"}],
-        [{"Content": "Hi", "Destination": 27821234567}],
-        [{"Content": None, "Destination": "27821234567"}],
-        [{"Content": "Hi", "Destination": "27821234567", "Customer": "c"}],
-        [Message("\ud83d", "27821234567")],
-        [HI, Message("Hi", 27821234567)],
-        [HI, Message(None, "27821234567")],
-        [HI, None],
+        (HI, f"{NO_LIST}Message"),
+        (None, f"{NO_LIST}NoneType"),
+        (iter([]), f"{NO_LIST}list_iterator"),
+        ("Hi", f"{NO_LIST}str"),
+        (b"Hi", f"{NO_LIST}bytes"),
+        ([], COUNT),
+        ([HI] * 101, COUNT),
+        (["Hi"], "message 1 is neither a Message nor a mapping"),
+        ([HI, None], "message 2 is neither a Message nor a mapping"),
+        *(([wrong], KEYS) for wrong in ({}, {"Content": "Hi"}, {"content": "Hi", "destination": "27821234567"})),
+        ([{"Content": "Hi", "Destination": "27821234567", "Customer": "c"}], KEYS),
+        ([{"Content": "Hi", "Destination": 27821234567}], TEXTS.format(1)),
+        ([{"Content": None, "Destination": "27821234567"}], TEXTS.format(1)),
+        ([{"Content": "Hi", "Destination": "1"}, Message("Hi", None)], TEXTS.format(2)),
+        ([HI, Message("Hi", 27821234567)], TEXTS.format(2)),
+        ([HI, Message(None, "27821234567")], TEXTS.format(2)),
+        ([Message("\ud83d", "27821234567")], "the request cannot be written as JSON"),
+        (Outgoing([b"k" * 16], [None], ["Hi"], [None]), "a message to a group has no number"),
     ],
-    ids=range(16),
+    ids=range(20),
 )
-def test_wrong_messages_are_not_sent(serve, connect, wire, messages):
-    """What cannot be a request of the contract is the caller's error, without the data, and nothing is sent."""
+def test_wrong_messages_are_not_sent(serve, connect, wire, messages, words):
+    """What cannot be a request is the caller's error, with the place of the message, without its data."""
     server = serve(wire.ok)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=words) as caught:
         connect(server.url).send_bulk(messages)
     assert server.requests == []
     assert "27821234567" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [("SenderId", "send_options must be a dict"), ({"At": Decimal(1)}, "cannot be written as JSON")],
+)
+def test_wrong_options_are_not_sent(serve, connect, wire, options, words):
+    """What is no object of JSON is named before anything is sent."""
+    server = serve(wire.ok)
+    with pytest.raises(InputError, match=words):
+        connect(server.url).send_bulk([HI], send_options=options)
+    assert server.requests == []
 
 
 def test_columns_are_posted_as_messages_are(serve, connect, wire):
@@ -83,22 +100,6 @@ def test_columns_are_posted_as_messages_are(serve, connect, wire):
     assert columns == messages
 
 
-def test_columns_without_a_number_are_not_sent(serve, connect, wire):
-    """A message to a group is none to a person."""
-    server = serve(wire.ok)
-    with pytest.raises(InputError):
-        connect(server.url).send_bulk(Outgoing([b"k" * 16], [None], ["Hi"], [None]))
-    assert server.requests == []
-
-
-def test_the_message_that_is_wrong_is_named(connect):
-    """The error says which message it is, counted from 1, among messages that are all alike as among mixed ones."""
-    client = connect("http://127.0.0.1:1")
-    for messages in ([HI, Message("Hi", 27821234567)], [{"Content": "Hi", "Destination": "1"}, Message("Hi", None)]):
-        with pytest.raises(InputError, match="message 2: its values must be texts"):
-            client.send_bulk(messages)
-
-
 def test_texts_of_a_subclass_are_texts(serve, connect, wire):
     """A text of pandas or of a template engine, which may be of a class of its own, goes out as the text it is."""
     server = serve(wire.ok)
@@ -106,36 +107,21 @@ def test_texts_of_a_subclass_are_texts(serve, connect, wire):
     assert [message["Content"] for message in json.loads(server.bodies()[0])["Messages"]] == [HI.content, "Two"]
 
 
-def test_options_that_are_no_json_are_not_sent(serve, connect, wire):
-    """A value that JSON does not know is the caller's error."""
-    server = serve(wire.ok)
-    with pytest.raises(InputError, match="cannot be written as JSON"):
-        connect(server.url).send_bulk([HI], send_options={"At": Decimal(1)})
-    assert server.requests == []
+NO_URL, MORE = "host is not a URL", "host must be a URL without user name, query and fragment"
 
 
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("", "host is missing"),
-        ("  ", "host is missing"),
+        *((url, "host is missing") for url in ("", "  ")),
         ("ftp://example.com", "host must begin with https:// or http://, not with ftp://"),
         ("sms://example.com", "not with sms://"),
-        ("https://", "host is not a URL"),
-        ("https:///v1", "host is not a URL"),
-        ("https://example.com:x", "host is not a URL"),
-        ("https://exam ple.com", "host is not a URL"),
-        ("https://[::1", "host is not a URL"),
-        ("https://*.example.com/v1", "host is not a URL"),
-        ("https://rest..example.com/v1", "host is not a URL"),
-        ("https://.example.com", "host is not a URL"),
-        (f"https://{'a' * 64}.example.com", "host is not a URL"),
-        ("https://b\u00fccher..example", "host is not a URL"),
-        ("https://me:hunter2@example.com", "host must be a URL without user name"),
-        ("https://example.com/v1?key=hunter2", "without user name, query and fragment"),
-        ("https://example.com/v1#a", "without user name, query and fragment"),
-        ("https://example.com/v1?", "without user name, query and fragment"),
-        ("https://example.com/v1#", "without user name, query and fragment"),
+        *((url, NO_URL) for url in ("https://", "https:///v1", "https://[::1")),
+        *((f"https://{host}", NO_URL) for host in ("example.com:x", "exam ple.com", "*.example.com/v1")),
+        *((f"https://{host}", NO_URL) for host in ("rest..example.com/v1", ".example.com", f"{'a' * 64}.example.com")),
+        ("https://b\u00fccher..example", NO_URL),
+        ("https://me:hunter2@example.com", MORE),
+        *((f"https://example.com/v1{more}", MORE) for more in ("?key=hunter2", "#a", "?", "#")),
     ],
 )
 def test_a_wrong_base_url_is_named(url, words):
@@ -145,34 +131,22 @@ def test_a_wrong_base_url_is_named(url, words):
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "rest.example.com",
-        "REST.example.com:8443",
-        "rest.example.com.",
-        "my_gateway.internal",
-        "_sms.internal",
-        "-sms-.internal",
-        "sms",
-        "localhost:8025",
-        "127.0.0.1",
-        "[::1]:8025",
-        "[fe80::1%25eth0]",
-        "b\u00fccher.example",
-        "xn--bcher-kva.example",
-        f"{'a' * 63}.example.com",
-    ],
-)
+HOSTS = [
+    "rest.example.com",
+    "REST.example.com:8443",
+    "rest.example.com.",
+    "my_gateway.internal",
+    "_sms.internal",
+    "sms",
+]
+HOSTS += ["-sms-.internal", "localhost:8025", "127.0.0.1", "[::1]:8025", "[fe80::1%25eth0]", "b\u00fccher.example"]
+HOSTS += ["xn--bcher-kva.example", f"{'a' * 63}.example.com"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_any_host_that_a_request_could_go_to_is_taken(host):
     """Names of a company's own network keep to no rule but the lengths of their parts."""
     assert checked_url(f"https://{host}/v1/", "host") == f"https://{host}/v1"
-
-
-def test_a_wrong_balance_url_is_named():
-    """The error tells the two URLs apart."""
-    with pytest.raises(InputError, match="balance_url must begin with"):
-        SmsClient("https://example.com", token="t", balance_url="ftp://example.com")
 
 
 def test_https_is_assumed():

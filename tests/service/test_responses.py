@@ -1,5 +1,4 @@
 import json
-import pickle
 from decimal import Decimal
 
 import pytest
@@ -9,6 +8,7 @@ from airflow_provider_sms.service.responses import (
     Balance,
     ErrorReport,
     NetworkCost,
+    SendResponse,
     parse_balance,
     parse_send_response,
 )
@@ -22,50 +22,36 @@ def body(**changes):
     return json.dumps({key: value for key, value in fields.items() if value is not ...}).encode()
 
 
-def test_a_whole_answer_is_read(wire):
-    """Every field of the contract is read."""
-    response = parse_send_response(json.dumps(wire.sent).encode())
-    assert Decimal("1.5") == response.cost
-    assert Decimal("998.5") == response.remaining_balance
-    assert response.event_id == 2**53 + 1
-    assert response.sample == "Hi Thandi"
-    assert (response.messages, response.parts) == (1, 1)
-    assert response.cost_breakdown == (NetworkCost("Local", Decimal("1.5"), 1),)
-    assert response.error_report == ErrorReport(0, 0, 0, (), {})
-    assert response.raw == wire.sent
-
-
-@pytest.mark.parametrize("case", [str.lower, str.upper, lambda key: key[0].lower() + key[1:]])
-def test_keys_match_in_any_case_at_every_level(wire, case):
-    """The answer reads the same in whatever case its keys are."""
+@pytest.mark.parametrize("case", [str, str.lower, str.upper, lambda key: key[0].lower() + key[1:]])
+def test_a_whole_answer_is_read(wire, case):
+    """Every field of the contract is read, in whatever case its keys are at every level; raw is what was received."""
 
     def cased(value):
         if isinstance(value, dict):
             return {case(key): cased(entry) for key, entry in value.items()}
         return [cased(entry) for entry in value] if isinstance(value, list) else value
 
-    expected = parse_send_response(json.dumps(wire.sent).encode())
-    actual = parse_send_response(json.dumps(cased(wire.sent)).encode())
-    assert (expected.cost, expected.event_id, expected.cost_breakdown, expected.error_report) == (
-        actual.cost,
-        actual.event_id,
-        actual.cost_breakdown,
-        actual.error_report,
+    received = cased(wire.sent)
+    assert parse_send_response(json.dumps(received).encode()) == SendResponse(
+        cost=Decimal("1.5"),
+        remaining_balance=Decimal("998.5"),
+        event_id=2**53 + 1,
+        sample="Hi Thandi",
+        messages=1,
+        parts=1,
+        cost_breakdown=(NetworkCost("Local", Decimal("1.5"), 1),),
+        error_report=ErrorReport(0, 0, 0, (), {}),
+        raw=received,
     )
 
 
-def test_unknown_keys_are_ignored_and_kept():
-    """A key that is not of the contract changes nothing and stands in raw."""
-    response = parse_send_response(body(Novelty=[1.25, None]))
-    assert response.raw["Novelty"] == [1.25, None]
-
-
-def test_the_wrapped_form_is_unwrapped(wire):
-    """The newer form reads as the plain one, and raw is what was received."""
-    wrapped = {"statusCode": 200, "sendResponse": wire.sent, "errors": []}
+@pytest.mark.parametrize("status", [200, 200.0, "200", None])
+def test_the_wrapped_form_is_unwrapped(wire, status):
+    """The newer form reads as the plain one, and may repeat its status, as a number or as text."""
+    wrapped = {"statusCode": status, "sendResponse": wire.sent, "errors": []}
     response = parse_send_response(json.dumps(wrapped).encode())
-    assert response.event_id == 2**53 + 1
-    assert response.raw == wrapped
+    assert (response.event_id, response.raw) == (2**53 + 1, wrapped)
+    assert parse_balance(json.dumps({"StatusCode": status, "Balance": 7}).encode(), "auto").amount == 7
 
 
 @pytest.mark.parametrize("status", [403, 500, 504, "500", True, {}])
@@ -79,23 +65,10 @@ def test_a_response_that_names_another_status_is_unknown(wire, status):
         parse_balance(json.dumps({"StatusCode": status, "Balance": 7}).encode(), "auto")
 
 
-@pytest.mark.parametrize("status", [200, "200", None])
-def test_a_response_may_repeat_its_status(wire, status):
-    """As a number or as text."""
-    wrapped = {"StatusCode": status, "sendResponse": wire.sent}
-    assert parse_send_response(json.dumps(wrapped).encode()).event_id == 2**53 + 1
-    assert parse_balance(json.dumps({"statusCode": status, "Balance": 7}).encode(), "auto").amount == 7
-
-
-def test_money_is_exact():
-    """Amounts are the decimals of the JSON text, which floats would not be."""
-    text = b'{"Cost": 0.1, "RemainingBalance": 1234567890.12345678901, "EventId": 1, "Messages": 1, "Parts": 1}'
-    response = parse_send_response(text)
-    assert Decimal("0.1") == response.cost
-    assert Decimal("1234567890.12345678901") == response.remaining_balance
-
-
-@pytest.mark.parametrize("digits", ["100.0", "12.50", "0.1", "0.10", "1e2", "1E+2", "-0.0", "7", "1000000.00", "1e-7"])
+@pytest.mark.parametrize(
+    "digits",
+    ["100.0", "12.50", "0.1", "0.10", "1e2", "1E+2", "-0.0", "7", "1000000.00", "1e-7", "1234567890.12345678901"],
+)
 @pytest.mark.parametrize("other", ["1", "2.5", "2.50"])
 def test_an_amount_keeps_its_digits(digits, other):
     """Every amount has the digits received, its trailing zeros too, whatever stands beside it; raw has numbers."""
@@ -118,31 +91,23 @@ def test_an_amount_has_a_hundred_decimals_at_most(digits):
     assert parse_balance(b'{"Balance": 1e-100}', "auto").amount == Decimal("1e-100")
 
 
-def test_raw_can_be_made_json_of_again():
-    """Raw holds plain numbers, with the event id exact above 2**53."""
-    response = parse_send_response(body(EventId=2**63 - 1, Cost=0.5))
-    assert response.event_id == 2**63 - 1
-    expected = {**REQUIRED, "EventId": 2**63 - 1, "Cost": 0.5}
-    assert expected == json.loads(json.dumps(response.raw))
-
-
-def test_an_event_id_of_digits_only_is_read():
-    """A string of digits is an event id, since JavaScript readers need strings."""
-    assert parse_send_response(body(EventId="9007199254740993")).event_id == 2**53 + 1
+@pytest.mark.parametrize("event_id", [2**63 - 1, "9007199254740993"])
+def test_raw_can_be_made_json_of_again(event_id):
+    """It holds plain numbers and unknown keys; the event id is exact above 2**53, also as digits for JavaScript."""
+    changes = {"EventId": event_id, "Cost": 0.5, "Novelty": [1.25, None]}
+    response = parse_send_response(body(**changes))
+    assert response.event_id == int(event_id)
+    assert json.loads(json.dumps(response.raw)) == {**REQUIRED, **changes}
 
 
 @pytest.mark.parametrize("name", ["Sample", "CostBreakDown", "ErrorReport"])
 @pytest.mark.parametrize("value", [None, ...])
 def test_what_may_be_missing_may_be_null(name, value):
-    """Fields that only inform are empty when they are missing or null."""
+    """Fields that only inform are empty then, and an entry without a number counts nothing."""
     response = parse_send_response(body(**{name: value}))
     assert (response.sample, response.cost_breakdown, response.error_report) == ("", (), ErrorReport())
-
-
-def test_parts_of_a_breakdown_may_be_missing():
-    """A breakdown entry without a number counts nothing: it is no reason to doubt the send."""
-    response = parse_send_response(body(CostBreakDown=[{"Cost": None}]))
-    assert response.cost_breakdown == (NetworkCost("", Decimal(0), 0),)
+    (entry,) = parse_send_response(body(CostBreakDown=[{"Cost": None}])).cost_breakdown
+    assert entry == NetworkCost("", Decimal(0), 0)
 
 
 def test_the_error_report_is_read():
@@ -163,16 +128,8 @@ def test_a_counter_that_cannot_be_one_counts_nothing(value):
 
 def test_the_repr_shows_nothing_personal():
     """Neither sample nor faults nor raw are in the repr."""
-    response = parse_send_response(body(Sample="Hi Thandi", ErrorReport={"Faults": [FAULT]}))
-    assert "Thandi" not in repr(response)
-    assert "27821234567" not in repr(response)
-    assert "4567" not in repr(response)
-
-
-def test_a_response_can_be_pickled():
-    """A response survives being handed to another process."""
-    response = parse_send_response(body())
-    assert response == pickle.loads(pickle.dumps(response))
+    shown = repr(parse_send_response(body(Sample="Hi Thandi", ErrorReport={"Faults": [FAULT]})))
+    assert not [word for word in ("Thandi", "27821234567", "4567") if word in shown]
 
 
 def test_integers_may_be_written_as_floats():
@@ -180,31 +137,29 @@ def test_integers_may_be_written_as_floats():
     report = {"NoNetwork": 1.0, "Duplicates": 2.0, "OptedOuts": 3.0, "NoContents": 4.0}
     network = {"Network": "Local", "Cost": 2.0, "Quantity": 2.0}
     send = {"EventId": 2.0**53 - 1, "Messages": 2.0, "Parts": 3.0, "CostBreakDown": [network], "ErrorReport": report}
-    for form in (body(**send), json.dumps({"statusCode": 200.0, "sendResponse": {**REQUIRED, **send}}).encode()):
-        response = parse_send_response(form)
-        integers = (response.event_id, response.messages, response.parts, response.cost_breakdown[0].quantity)
-        assert repr(integers) == "(9007199254740991, 2, 3, 2)"
-        counters = response.error_report
-        assert repr((counters.no_network, counters.duplicates, counters.opted_outs)) == "(1, 2, 3)"
-        assert repr(counters.other) == "{'NoContents': 4}"
-
-
-@pytest.mark.parametrize("digits", ["2.00", "2e0", "0.2E1", "2.00000000000000000000"])
-def test_an_integer_may_have_any_form_of_its_value(digits):
-    """JSON does not tell the forms of a number apart, also beside an amount that only decimals hold exactly."""
-    text = f'{{"Cost": 0.10, "RemainingBalance": 1, "EventId": {digits}, "Messages": {digits}, "Parts": {digits}}}'
-    response = parse_send_response(text.encode())
-    assert repr((response.event_id, response.messages, response.parts)) == "(2, 2, 2)"
+    response = parse_send_response(body(**send))
+    integers = (response.event_id, response.messages, response.parts, response.cost_breakdown[0].quantity)
+    assert repr(integers) == "(9007199254740991, 2, 3, 2)"
+    assert repr(response.error_report) == repr(ErrorReport(1, 2, 3, (), {"NoContents": 4}))
 
 
 @pytest.mark.parametrize(
-    "digits", ["9007199254740992.0", "9007199254740993.0", "2.00000000000000000001", "1e-800000000"]
+    ("digits", "value"),
+    [
+        *((form, 2) for form in ("2.00", "2e0", "0.2E1", "2.00000000000000000000")),
+        *((form, None) for form in ("9007199254740992.0", "9007199254740993.0", "2.00000000000000000001")),
+        ("1e-800000000", None),
+    ],
 )
-def test_a_float_that_may_be_another_integer_is_none(digits):
-    """From 2^53 on a double stands for more than one integer, and a number with a fraction for none."""
-    text = f'{{"Cost": 1, "RemainingBalance": 1, "EventId": {digits}, "Messages": 1, "Parts": 1}}'
-    with pytest.raises(UnknownOutcomeError, match="EventId is missing or not a 64-bit integer"):
-        parse_send_response(text.encode())
+def test_an_integer_may_have_any_form_of_its_value(digits, value):
+    """JSON does not tell forms apart; from 2^53 on a double is several integers, and one with a fraction is none."""
+    text = f'{{"Cost": 0.10, "RemainingBalance": 1, "EventId": {digits}, "Messages": 2e0, "Parts": 2.0}}'.encode()
+    if value is None:
+        with pytest.raises(UnknownOutcomeError, match="EventId is missing or not a 64-bit integer"):
+            parse_send_response(text)
+    else:
+        response = parse_send_response(text)
+        assert repr((response.event_id, response.messages, response.parts)) == "(2, 2, 2)"
 
 
 @pytest.mark.parametrize("name", sorted(REQUIRED))
@@ -215,103 +170,63 @@ def test_a_required_field_is_required(name, value):
         parse_send_response(body(**{name: value}))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("EventId", 5.5),
-        ("EventId", 2.0**53),
-        ("EventId", 2**63),
-        ("EventId", "12x"),
-        ("EventId", "²"),
-        ("EventId", "9" * 5000),
-        ("Messages", -1),
-        ("Messages", 1.5),
-        ("Parts", -1),
-        ("Parts", "3"),
-        ("Parts", 1e30),
-        ("Parts", 2**63),
-        ("Cost", "2"),
-        ("Cost", 10**40),
-        ("Sample", 1),
-        ("CostBreakDown", {}),
-        ("CostBreakDown", ["Local"]),
-        ("CostBreakDown", [{"Cost": "1"}]),
-        ("CostBreakDown", [{"Quantity": -1}]),
-        ("ErrorReport", []),
-        ("ErrorReport", {"NoNetwork": "1"}),
-        ("ErrorReport", {"Duplicates": -1}),
-        ("ErrorReport", {"Faults": {}}),
-        ("sendResponse", None),
-        ("sendResponse", []),
-    ],
-)
-def test_wrong_values_are_not_of_the_contract(name, value):
+WRONG = {
+    "EventId": [5.5, 2.0**53, 2**63, "12x", "²", "9" * 5000],
+    "Messages": [-1, 1.5],
+    "Parts": [-1, "3", 1e30, 2**63],
+    "Cost": ["2", 10**40],
+    "Sample": [1],
+    "CostBreakDown": [{}, ["Local"], [{"Cost": "1"}], [{"Quantity": -1}]],
+    "ErrorReport": [[], {"NoNetwork": "1"}, {"Duplicates": -1}, {"Faults": {}}],
+    "sendResponse": [None, []],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_values_are_not_of_the_contract(name):
     """A value outside its type or range makes the answer none."""
-    with pytest.raises(UnknownOutcomeError, match="the response does not meet the contract"):
-        parse_send_response(body(**{name: value}))
+    for value in WRONG[name]:
+        with pytest.raises(UnknownOutcomeError, match="the response does not meet the contract"):
+            parse_send_response(body(**{name: value}))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"null",
-        b"[]",
-        b'"sent"',
-        b"<html>",
-        b"\xff\xfe\xff",
-        b'{"EventId": 5',
-        b"[" * 200_000,
-        b'{"a":' * 200_000,
-        b'{"EventId": ' + b"9" * 5000 + b"}",
-        body().replace(b'"Cost": 2', b'"Cost": NaN'),
-        body().replace(b'"Cost": 2', b'"Cost": Infinity'),
-        body().replace(b'"Cost": 2', b'"Cost": -Infinity'),
-        body().replace(b'"Cost": 2', b'"Cost": 1e999'),
-        body().replace(b'"Cost": 2', b'"Cost": 1e99999999999999999999'),
-        body().replace(b"{", b'{"Other": NaN, '),
-    ],
-    ids=range(16),
-)
+NO_NUMBERS = [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"1e99999999999999999999"]
+NO_OBJECTS = [b"", b"null", b"[]", b'"sent"', b"7", b"<html>", b"\xff\xfe\xff", b'{"Sample": "Hi Thandi 27821234567"']
+NO_OBJECTS += [b"[" * 200_000, b'{"a":' * 200_000, b'{"EventId": ' + b"9" * 5000 + b"}"]
+NO_OBJECTS += [body().replace(b'"Cost": 2', b'"Cost": ' + number) for number in NO_NUMBERS]
+NO_OBJECTS += [body().replace(b"{", b'{"Other": NaN, ')]
+
+
+@pytest.mark.parametrize("text", NO_OBJECTS, ids=range(len(NO_OBJECTS)))
 def test_what_is_no_json_object_is_no_answer(text):
-    """Whatever came instead of a JSON object with finite numbers, the outcome is unknown and nothing else."""
+    """Whatever came in place of an object with finite numbers, the outcome is unknown, and nothing of it is quoted."""
     with pytest.raises(UnknownOutcomeError, match="the response does not meet the contract") as caught:
         parse_send_response(text)
-    assert caught.value.status == 200
+    assert (caught.value.status, "Thandi" in str(caught.value)) == (200, False)
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
     with pytest.raises(UnknownOutcomeError):
         parse_balance(text.replace(b"Cost", b"Balance").replace(b"Other", b"Balance"), "auto")
-
-
-def test_an_error_quotes_nothing():
-    """What the service sent is in neither the error nor what it was raised from."""
-    with pytest.raises(UnknownOutcomeError) as caught:
-        parse_send_response(b'{"Sample": "Hi Thandi 27821234567"')
-    assert "Thandi" not in str(caught.value)
-    assert caught.value.__suppress_context__
 
 
 @pytest.mark.parametrize(
     ("text", "billing", "expected"),
     [
-        (b'{"Balance": 12.50}', "auto", Balance(Decimal("12.50"), post_paid=False)),
-        (b'{"balance": 1000000}', "auto", Balance(Decimal(1000000), post_paid=True)),
-        (b'{"BALANCE": 1000000.00}', "auto", Balance(Decimal("1000000.00"), post_paid=True)),
-        (b'{"Balance": 1000000.01}', "auto", Balance(Decimal("1000000.01"), post_paid=False)),
-        (b'{"Balance": 1000000}', "prepaid", Balance(Decimal(1000000), post_paid=False)),
-        (b'{"Balance": -3, "Other": 1}', "postpaid", Balance(Decimal(-3), post_paid=True)),
+        ('{"Balance": 12.50}', "auto", Balance(Decimal("12.50"), post_paid=False)),
+        ('{"balance": 1000000}', "auto", Balance(Decimal(1000000), post_paid=True)),
+        ('{"BALANCE": 1000000.00}', "auto", Balance(Decimal("1000000.00"), post_paid=True)),
+        ('{"Balance": 1000000.01}', "auto", Balance(Decimal("1000000.01"), post_paid=False)),
+        ('{"Balance": 1000000}', "prepaid", Balance(Decimal(1000000), post_paid=False)),
+        ('{"Balance": -3, "Other": 1}', "postpaid", Balance(Decimal(-3), post_paid=True)),
+        *((f"{{{none}}}", "auto", None) for none in ("", '"Balance": "1"', '"Balance": null', '"Balance": true')),
     ],
 )
 def test_a_balance_is_read(text, billing, expected):
-    """The balance is exact; exactly 1000000 means post-paid, unless the kind of account is stated."""
-    actual = parse_balance(text, billing)
-    assert expected == actual
-
-
-@pytest.mark.parametrize("text", [b"{}", b'{"Balance": "1"}', b'{"Balance": null}', b'{"Balance": true}', b"7"])
-def test_what_is_no_balance_is_no_answer(text):
-    """A balance is a number in an object."""
-    with pytest.raises(UnknownOutcomeError, match="the response does not meet the contract"):
-        parse_balance(text, "auto")
+    """It is an exact number; exactly 1000000 means post-paid, unless the kind of account is stated."""
+    if expected is None:
+        with pytest.raises(UnknownOutcomeError, match="the response does not meet the contract"):
+            parse_balance(text.encode(), billing)
+    else:
+        assert parse_balance(text.encode(), billing) == expected
 
 
 def test_a_response_that_has_a_field_in_capitals_and_in_small_letters_is_unknown():

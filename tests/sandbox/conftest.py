@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 import requests
+from support.sending import Clock
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
@@ -29,15 +30,11 @@ class Client:
 
     def bulk(self, *messages, options=None, **request):
         body = {"Messages": [{"Destination": number, "Content": text} for number, text in messages]}
-        if options is not None:
-            body["SendOptions"] = options
-        return self.call("POST", "/bulkmessages", json=body, **request)
+        added = {} if options is None else {"SendOptions": options}
+        return self.call("POST", "/bulkmessages", json={**body, **added}, **request)
 
-    def group(self, text, *names, options=None, **request):
-        body = {"Message": text, "Groups": list(names)}
-        if options is not None:
-            body["SendOptions"] = options
-        return self.call("POST", "/groupmessages", json=body, **request)
+    def group(self, text, *names, **request):
+        return self.call("POST", "/groupmessages", json={"Message": text, "Groups": list(names)}, **request)
 
     def balance(self, **request):
         return self.call("GET", "/Balance", **request)
@@ -97,18 +94,10 @@ def state(client):
     return client.sandbox.state
 
 
-class Clock:
-    """A clock that stands still until a test sets it."""
-
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    """A clock that stands still until a test sets it."""
+    return Clock(100.0)
 
 
 @pytest.fixture

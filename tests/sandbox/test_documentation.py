@@ -13,28 +13,20 @@ from airflow_provider_sms.sandbox.faults import KINDS, parse_fault
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
 
 
-def test_every_fault_is_explained():
-    """The table of faults has every kind, in a form that the sandbox accepts."""
+def test_every_fault_is_explained(client):
+    """The table of faults has every kind, in a form that the sandbox accepts; so it does the list of the example."""
     faults = [parse_fault(orjson.loads(text)) for text in re.findall(r"^\| `(\{.*?\})` \|", PAGE, re.MULTILINE)]
     assert {fault.kind for fault in faults} == set(KINDS)
+    (body,) = re.findall(r"_sandbox/faults -d '(.*)'$", PAGE, re.MULTILINE)
+    assert len(client.control("POST", "/faults", data=body).json()["faults"]) == 3
 
 
 def test_every_option_is_explained():
-    """The table of options has every option of the command, and no other."""
+    """The table of options has every option of the command, and no other; the first command of the page has some."""
     options = {option for action in _parser()._actions for option in action.option_strings} - {"-h", "--help"}
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) == options
-
-
-def test_the_first_command_works():
-    """The command parses the example at the beginning of the page."""
     (line,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*)$", PAGE, re.MULTILINE)
     assert _parser().parse_args(shlex.split(line)).token == "my-token"
-
-
-def test_the_faults_of_the_example_are_accepted(client):
-    """The sandbox accepts the list of faults in the example unchanged, without a content type."""
-    (body,) = re.findall(r"_sandbox/faults -d '(.*)'$", PAGE, re.MULTILINE)
-    assert len(client.control("POST", "/faults", data=body).json()["faults"]) == 3
 
 
 @pytest.mark.parametrize(("method", "path"), re.findall(r"\| `([A-Z]+) /_sandbox(\S+?)[`]", PAGE))

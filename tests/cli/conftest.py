@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from support.keys import request_of
-from support.sending import claimant, people
+from support.sending import EVENT, claim, claimant, close, people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 from airflow_provider_sms.cli.main import main
@@ -21,11 +20,10 @@ from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.planning.prices import Prices
 
 ROOT = Path(__file__).parents[2]
-EVENT = 9_007_199_254_740_993
 
 
 @dataclass
@@ -112,38 +110,26 @@ def ledger_command(airflow, console_script):
     return ledger_command
 
 
-def send(
-    store,
-    messages,
-    state=ACCEPTED,
-    *,
-    campaign="spring",
-    at=None,
-    try_number=1,
-    reason="read timeout",
-    account=None,
-    conn_id=None,
-    taken=None,
-    **changes,
-):
+def send(store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_number=1, **changes):
     """Send messages as an attempt of a task would; a state of None leaves the claim open.
 
-    An account is given by its key. ``taken`` are the messages that the response says the service took.
+    :param changes: the fields of the claimant; ``reason`` of what is unknown; ``account``, by its key, and ``conn_id``;
+        ``taken``, the messages that the response says the service took.
     """
     clock = time.time if at is None else lambda: at
+    reason, taken, account, conn_id = (changes.pop(name, None) for name in ("reason", "taken", "account", "conn_id"))
     who = claimant(try_number, **changes)
-    priced = None if account is None else Account(account, Prices().total)
     claimant_id = register(store, who, None if at is None else clock)
     if at is None or conn_id:  # a purge keeps what was in use a moment ago
         note_progress(store, campaign, claimant_id, "ended" if state == ACCEPTED else "failed", conn_id=conn_id)
+    priced = None if account is None else Account(account, Prices().total)
     sending = CampaignLedger(store, campaign, who, clock=clock, claimant_id=claimant_id, account=priced)
-    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
-    (claimed,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
-    fields = {"event_id": EVENT, "parts": len(messages), "cost": "1.10", "messages": taken} if state == ACCEPTED else {}
-    reason = reason if state == UNKNOWN else None
-    if state is not None:
-        sending.commit(outcomes=[Outcome(claimed.request_id, state, reason=reason, **fields)])
-    return claimed.request_id
+    request_id = claim(sending, messages)
+    if state == ACCEPTED:
+        close(sending, request_id, event_id=EVENT, parts=len(messages), cost="1.10", messages=taken)
+    elif state is not None:
+        close(sending, request_id, state, reason=(reason or "read timeout") if state == UNKNOWN else None)
+    return request_id
 
 
 @pytest.fixture

@@ -26,14 +26,9 @@ def test_a_command_is_in_airflows_audit_log(typed, sent, audit_rows):
     sent(people(1))
     typed("pause", "spring")
     typed("adopt", "d", "t", "r", "--yes")
-    line = "['airflow-sms', 'pause', 'spring']"
+    line = {"host_name": socket.gethostname(), "full_command": "['airflow-sms', 'pause', 'spring']"}
     pause, adopt = audit_rows()
-    assert pause == (
-        "cli_sms_pause_campaign",
-        getpass.getuser(),
-        None,
-        {"host_name": socket.gethostname(), "full_command": line},
-    )
+    assert pause == ("cli_sms_pause_campaign", getpass.getuser(), None, line)
     assert (adopt[0], adopt[2]) == ("cli_sms_adopt_task", "d")
 
 

@@ -44,18 +44,21 @@ def lost(store, sent, account):
     return lost
 
 
-def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, account, judged, sandbox):
-    """Once for the requests of an account, of whatever campaign; it closes none."""
+def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, sent, rows, account, judged, sandbox):
+    """Once for the unknown requests of an account, of whatever campaign, if that is asked for; it closes none."""
+    sent(people(1, 20))
+    assert ledger("unknown", "--read-balance", "-o", "json").data == []
     lost()
     lost(10, campaign="autumn", try_number=2)
+    assert ledger("unknown", "-o", "json").data[0]["evidence"] == ""
+    assert sandbox.state.requests == []
     before = rows("SELECT id, state, reason FROM sms_request ORDER BY id")
     said = ledger("unknown", "--read-balance", "-o", "json")
     assert (said.status, said.err.splitlines()[0]) == (0, "The account of connection sms_default: 100,000.00 credits")
     assert WORDS in said.err
     assert [row["evidence"] for row in said.data] == ["charged"] * 2
-    assert [(key, float(amount)) for key, amount in rows("SELECT account, amount FROM sms_balance")] == [
-        (account, 100_000.0)
-    ]
+    ((key, amount),) = rows("SELECT account, amount FROM sms_balance")
+    assert (key, float(amount)) == (account, 100_000.0)
     (reading,) = judged
     assert (reading.amount, reading.asked_at <= reading.read_at) == (100_000, True)
     assert rows("SELECT id, state, reason FROM sms_request ORDER BY id") == before
@@ -63,30 +66,18 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, acco
     assert [each.operation for each in sandbox.state.requests] == ["balance"]
 
 
-def test_without_the_option_nothing_is_asked(ledger, lost, rows, sandbox):
-    """The list alone costs no request to the service."""
-    lost()
-    assert ledger("unknown", "-o", "json").data[0]["evidence"] == ""
-    assert rows("SELECT count(*) FROM sms_balance") == [(0,)]
-
-
-def test_where_nothing_is_unknown_no_balance_is_read(ledger, sent, rows):
-    """There is nothing that it could tell of."""
-    sent(people(1))
-    assert ledger("unknown", "--read-balance", "-o", "json").data == []
-    assert rows("SELECT count(*) FROM sms_balance") == [(0,)]
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"account": OTHER, "conn_id": None}, "the ledger does not know the connection that they were sent with"),
         ({"account": OTHER, "conn_id": "gone"}, "Airflow has no connection 'gone'"),
+        ({"account": OTHER, "conn_id": "broken"}, "Connection 'broken' has no password"),
         ({"account": OTHER}, "connection 'sms_default' leads to another account now, by its address, login or"),
     ],
 )
-def test_an_account_that_cannot_be_asked_is_named(ledger, lost, rows, changes, words):
+def test_an_account_that_cannot_be_asked_is_named(ledger, lost, rows, monkeypatch, changes, words):
     """The others are read all the same; nothing is noted of requests whose account was not asked."""
+    monkeypatch.setenv("AIRFLOW_CONN_BROKEN", '{"conn_type": "sms", "host": "https://rest.example.com"}')
     other = lost()
     request = lost(10, try_number=2, **changes)
     said = ledger("unknown", "--read-balance", "-o", "json")
@@ -95,24 +86,13 @@ def test_an_account_that_cannot_be_asked_is_named(ledger, lost, rows, changes, w
     assert rows("SELECT count(*) FROM sms_balance") == [(1,)]
 
 
-def test_an_account_is_asked_by_any_connection_that_leads_to_it(ledger, lost, monkeypatch):
+def test_an_account_is_asked_by_any_connection_that_leads_to_it(ledger, lost):
     """The last attempt may have been sent with one that has been changed since."""
     lost(conn_id="sms_default")
     lost(10, try_number=2, conn_id="gone")
     said = ledger("unknown", "--read-balance", "-o", "json")
     assert [row["evidence"] for row in said.data] == ["charged"] * 2
     assert said.err.startswith("The account of connection sms_default:")
-
-
-def test_a_wrong_connection_is_named(ledger, lost, monkeypatch):
-    """With the field that is missing, as for a task."""
-    request = lost(conn_id="sms_default")
-    monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", '{"conn_type": "sms", "host": "https://rest.example.com"}')
-    said = ledger("unknown", "--read-balance")
-    assert (said.status, f"No balance was read for request {request}: Connection 'sms_default' has no" in said.err) == (
-        0,
-        True,
-    )
 
 
 def test_a_service_that_tells_no_balance_is_named(ledger, lost, sandbox, rows):

@@ -8,20 +8,13 @@ import yaml
 from support.sending import people
 
 from airflow_provider_sms.cli.console import printable
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
+from airflow_provider_sms.ledger.model import UNKNOWN
 
 LONG_AGO = time.time() - 100 * 86_400
 
 
-def test_names_are_shown_as_they_are(ledger, sent_to_file):
-    """What looks like a style or an emoji to the table's printer is a name like any other."""
-    name = "[red]spring :bomb:"
-    sent_to_file(people(1), ACCEPTED, campaign=name)
-    assert name in ledger("show", name).out
-
-
-HOSTILE = "spring\x1b[2K\x1b]0;title\x07\x9b1A\u202egnirps\u2066\rold\nForgotten: nothing\x7f"
-"""It erases its line, sets the window's title, goes up a line, turns the text around and begins lines of its own."""
+HOSTILE = "[red]spring:bomb:\x1b[2K\x1b]0;title\x07\x9b1A\u202egnirps\u2066\rold\nForgotten: nothing\x7f"
+"""A style and an emoji; it erases its line, sets the title, goes up, turns the text around and begins a line."""
 
 
 def controls_of(text):
@@ -40,7 +33,7 @@ def test_no_name_or_reason_controls_the_terminal(ledger, store, sent, output):
         assert "\nForgotten" not in said.out
     read = {"json": json.loads, "yaml": yaml.safe_load}.get(output)
     if read is None:
-        assert r"spring\x1b[2K" in said.out
+        assert r"[red]spring:bomb:\x1b[2K" in said.out
     else:
         assert read(said.out)[0]["campaign"] == HOSTILE
 
@@ -52,9 +45,7 @@ def test_no_name_controls_the_terminal_before_a_question(ledger, sent, at_termin
     at_terminal("y\n")
     commands = [
         ("purge", "--older-than", "90d"),
-        ("pause", HOSTILE + "2"),
-        ("pause", HOSTILE + "2"),
-        ("resume", HOSTILE + "2"),
+        *((act, HOSTILE + "2") for act in ("pause", "pause", "resume")),
         ("resolve", "--campaign", HOSTILE + "2", "--as", "accepted"),
         ("resolve", request, "--as", "not-sent"),
         ("adopt", "dag", "task", HOSTILE),

@@ -12,14 +12,20 @@ PERSON, OTHER = people(2)
 NUMBER = PERSON.destination
 
 
-def bytes_of(path):
-    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+def held_in(path):
+    """Return whether the file of the ledger, or its log, holds the number of each of the two people."""
+    content = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+    return [int(each.destination).to_bytes(6, "big") in content for each in (PERSON, OTHER)]
 
 
 def test_a_person_at_a_terminal_forgets_a_number(ledger, sent, rows, holders, at_terminal, ledger_path):
-    """The command says what it found, what that means, what it removed, and what is left outside of the tables."""
+    """The command says what it found, what that means, what it removed, and what is left; nothing without a yes."""
     sent([PERSON, OTHER])
     sent([PERSON], UNKNOWN, campaign="summer")
+    at_terminal("n\n")
+    said = ledger("forget", NUMBER)
+    assert (said.status, said.err.splitlines()[0].endswith(" has 2 messages to this number")) == (1, True)
+    assert ledger("who", NUMBER).status == 0
     at_terminal("y\n")
     said = ledger("forget", NUMBER)
     assert said.status == 0
@@ -34,26 +40,18 @@ def test_a_person_at_a_terminal_forgets_a_number(ledger, sent, rows, holders, at
     assert ledger("who", NUMBER).status == 1
 
 
-def test_the_file_and_its_log_do_not_hold_the_number(ledger, sent_to_file, ledger_path):
-    """Though another process has the ledger open, which keeps SQLite from removing its log."""
-    sent_to_file([PERSON, OTHER])
-    assert int(NUMBER).to_bytes(6, "big") in bytes_of(ledger_path)
-    assert ledger("forget", NUMBER, "--yes").status == 0
-    held = [int(each.destination).to_bytes(6, "big") in bytes_of(ledger_path) for each in (PERSON, OTHER)]
-    assert held == [False, True]
-
-
-def test_a_log_that_is_in_use_is_reported(ledger, sent_to_file, ledger_path, file_store, monkeypatch):
+def test_the_file_and_its_log_do_not_hold_the_number(ledger, sent_to_file, ledger_path, file_store, monkeypatch):
     """A reader keeps the log from being emptied: the status is 1, and the same command completes it later."""
     monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
-    sent_to_file([PERSON])
+    sent_to_file([PERSON, OTHER])
+    assert held_in(ledger_path) == [True, True]
     with file_store.read() as connection:
         connection.exec_driver_sql("SELECT * FROM sms_message").fetchall()
         said = ledger("forget", NUMBER, "--yes")
     assert (said.status, "another process reads or writes there" in said.err) == (1, True)
     said = ledger("forget", NUMBER)
     assert (said.status, " has 0 messages to this number\n" in said.err) == (0, True)
-    assert int(NUMBER).to_bytes(6, "big") not in bytes_of(ledger_path)
+    assert held_in(ledger_path) == [False, True]
 
 
 def test_a_number_is_read_from_stdin(ledger, sent, rows, monkeypatch):
@@ -62,12 +60,3 @@ def test_a_number_is_read_from_stdin(ledger, sent, rows, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"0{NUMBER[2:]}\n"))
     assert ledger("forget", "-", "--default-region", "ZA", "--yes").status == 0
     assert rows("SELECT destination FROM sms_message") == [(0,)]
-
-
-def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal):
-    """What is found is shown first, as by ``who``."""
-    sent([PERSON])
-    at_terminal("n\n")
-    said = ledger("forget", NUMBER)
-    assert (said.status, " has 1 message to this number\n" in said.err) == (1, True)
-    assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]

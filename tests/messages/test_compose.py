@@ -4,10 +4,11 @@ import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.composed import Invalid, composed
+from support.composed import Composed, Invalid, composed
 from support.keys import message_keys
 
 from airflow_provider_sms.exceptions import ColumnError
@@ -26,19 +27,8 @@ def prepared(rows, first_row=0, **arguments):
     return composed(Composer(**arguments), rows, first_row)
 
 
-def test_rows_become_messages():
-    """Each valid row gives its number, its text, its key and its place in the source."""
-    result = prepared(batch(destination=NUMBERS, name=["Thandi", "Sipho"]), first_row=100)
-    destinations, contents = ["27821234567", "27821234568"], ["Hi Thandi", "Hi Sipho"]
-    assert destinations == result.destinations
-    assert contents == result.contents
-    assert message_keys(destinations, contents) == result.keys
-    assert (result.rows, result.parts) == ([100, 101], [1, 1])
-    assert result.rejected == []
-
-
-def test_invalid_rows_are_told_apart():
-    """Each row that cannot be texted has its place, its column, a reason, and its number as far as it has one."""
+def test_rows_become_messages_or_are_told_apart():
+    """Each row has its text, key and place, or else its column, a reason, and its number as far as it has one."""
     rows = batch(
         destination=["27821234567", "0821234567", None, "27821234568", "27821234569", "2.78E+10", "Mary Smith"],
         name=["Thandi", "Sipho", "Ann", None, "Bob", None, "x"],
@@ -50,31 +40,22 @@ def test_invalid_rows_are_told_apart():
     )
     exponent = "written with an exponent, digits were lost: store the column as text"
     letters = "holds letters or signs that do not belong to a phone number"
-    expected = [
-        Invalid(11, "destination", no_code, "0821234567"),
-        Invalid(12, "destination", "no number", None),
-        Invalid(13, "name", "no value", "27821234568"),
-        Invalid(14, "age", "no value", "27821234569"),
-        Invalid(15, "destination", exponent, "2.78E+10"),
-        Invalid(16, "destination", letters, "Mary Smith"),
-    ]
-    assert expected == result.rejected
-    assert result.rows == [10]
-    assert result.contents == ["Hi Thandi 1"]
+    assert result == Composed(
+        rows=[10],
+        destinations=["27821234567"],
+        contents=["Hi Thandi 1"],
+        keys=message_keys(["27821234567"], ["Hi Thandi 1"]),
+        parts=[1],
+        rejected=[
+            Invalid(11, "destination", no_code, "0821234567"),
+            Invalid(12, "destination", "no number", None),
+            Invalid(13, "name", "no value", "27821234568"),
+            Invalid(14, "age", "no value", "27821234569"),
+            Invalid(15, "destination", exponent, "2.78E+10"),
+            Invalid(16, "destination", letters, "Mary Smith"),
+        ],
+    )
     assert prepared(rows, default_region="ZA").destinations[1] == "27821234567"
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u00a0\u2003", None])
-def test_blank_texts_are_invalid(text):
-    """Nobody is charged for, or puzzled by, a text of nothing but spaces; a finished text has no fields."""
-    rows = batch(destination=NUMBERS, text=[text, "Hi {name}"])
-    result = prepared(rows, message=None, content_column="text")
-    reason = "no value" if text is None else "the text is empty"
-    assert [Invalid(0, "text", reason, "27821234567")] == result.rejected
-    assert result.contents == ["Hi {name}"]
-    result = prepared(rows, message=" {text}")
-    assert [(row.row, row.column) for row in result.rejected] == [(0, "text")]
-    assert result.contents == ["Hi {name}"]
 
 
 def test_a_key_that_lost_digits_is_refused():
@@ -96,6 +77,7 @@ def test_needed_columns():
 
 NESTED = {name: pa.list_(pa.string()) for name in ("tags", "27820000001")}
 KINDS = {"destination": pa.string(), "took": pa.duration("s"), "half": pa.float16(), "no": pa.bool_(), **NESTED}
+NO_NUMBERS = {"raw": pa.binary(), "day": pa.timestamp("s"), "nos": pa.dictionary(pa.int8(), pa.bool_())}
 
 
 @pytest.mark.parametrize(
@@ -108,26 +90,19 @@ KINDS = {"destination": pa.string(), "took": pa.duration("s"), "half": pa.float1
         ({"message": "{tags}"}, "message: column 'tags' is of type list"),
         ({"message": "{27820000001}"}, r"message: column '2782\*{5}01' is of type list"),
         ({"message": None, "content_column": "tags"}, "content_column: column 'tags' is of type list"),
-        ({"key_columns": ["tags"]}, "key_columns: column 'tags' is of type list"),
-        ({"key_columns": ["took"]}, "key_columns: column 'took' is of type duration"),
-        ({"key_columns": ["half"]}, "key_columns: column 'half' is of type halffloat"),
-        ({"destination_column": "tags"}, "destination_column: column 'tags' is of type list"),
-        ({"destination_column": "took"}, "destination_column: column 'took' is of type duration"),
-        ({"destination_column": "half"}, "destination_column: column 'half' is of type halffloat"),
-        ({"destination_column": "no"}, "destination_column: column 'no' is of type bool"),
+        *(({"key_columns": [name]}, f"key_columns: column '{name}' is of type ") for name in ("tags", "took", "half")),
+        *(
+            ({"destination_column": name}, f"destination_column: column '{name}' is of type ")
+            for name in ("tags", "took", "half", "no", *NO_NUMBERS)
+        ),
     ],
 )
 def test_columns_are_checked_first(arguments, words):
     """A column that is missing or cannot work is an error that names it and the argument that asked for it."""
-    schema = pa.schema([(name, kind) for name, kind in KINDS.items() if "no column" not in words or not name.isdigit()])
+    kinds = KINDS if "no column" in words else {**KINDS, **NO_NUMBERS}
+    schema = pa.schema([(name, kind) for name, kind in kinds.items() if "no column" not in words or not name.isdigit()])
     with pytest.raises(ColumnError, match=f"^{words}"):
         Composer(**{"message": "Hi", "content_column": None, **arguments}).check(schema)
-
-
-def test_a_fitting_schema_passes():
-    """Columns of all types that work pass."""
-    kinds = {"to": pa.dictionary(pa.int8(), pa.string()), "a": pa.null(), "id": pa.date32()}
-    Composer("Hi {a}", None, "to", key_columns=["id"]).check(pa.schema(kinds.items()))
 
 
 numbers = st.one_of(
@@ -171,29 +146,22 @@ def test_a_row_is_judged_by_itself(message, region, key_columns, rows):
 
 SPARING = """
 import sys
-import pyarrow as pa
-import pyarrow.parquet as pq
 from airflow_provider_sms.messages.compose import Composer
 from airflow_provider_sms.recipients.sources import open_source
 
 for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message": "Hi", "key_columns": ["amount"]}):
     composer = Composer(**{"content_column": None, **arguments})
-    for batch in open_source(sys.argv[1]).batches(composer.columns, composer.check):
-        assert 0 < composer.compose(batch).column("key").null_count < len(batch)
-print(*sorted({"pandas"} & {*sys.modules}))
+    for people in open_source(sys.argv[1]).batches(composer.columns, composer.check):
+        assert 0 < composer.compose(people).column("key").null_count < len(people)
+print("pandas" in sys.modules)
 """
 
 
-def test_what_is_not_needed_is_not_imported(tmp_path):
-    """Rows of Parquet become messages, good and bad, without pandas."""
-    import pyarrow.parquet as pq
-
-    people = pa.table({
-        "destination": ["27821234567", "+27 82 123 4567", "27.82.123.4568", "٢٧٨٢١٢٣٤٥٦٧", "x", None],
-        "name": ["Ann", None, "Bob", "Eve", "", "Dan"],
-        "amount": [1.5, 0.125, 3.0, float("nan"), None, 2.0**60],
-    })  # fmt: skip
-    pq.write_table(people, tmp_path / "people.parquet")
+def test_pandas_is_not_imported(tmp_path):
+    """Rows of Parquet become messages, good and bad, without it."""
+    numbers = ["27821234567", "27.82.123.4568", "٢٧٨٢١٢٣٤٥٦٧", "x", None]
+    people = batch(destination=numbers, name=["Ann", None, "Bob", "", "Dan"], amount=[1.5, 0.125, 3.0, None, 2.0**60])
+    pq.write_table(pa.Table.from_batches([people]), tmp_path / "people.parquet")
     command = [sys.executable, "-c", SPARING, str(tmp_path / "people.parquet")]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
-    assert done.stdout.split() == []
+    assert done.stdout == "False\n"

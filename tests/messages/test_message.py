@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
-
-import pytest
-
 from airflow_provider_sms.messages.message import Message, Outgoing
 
 
@@ -13,11 +9,3 @@ def test_a_message_does_not_show_whom_it_texts():
     assert repr(Message("Hi Thandi", "27821234567")) == "Message(content=<9 characters>, destination='2782*****67')"
     outgoing = repr(Outgoing([b"k" * 16], ["278212"], ["Hi Thandi"], [1]))
     assert [each in outgoing for each in ("2782", "Thandi")] == [False, False]
-
-
-def test_messages_are_values():
-    """Two messages with one text and one number are the same, and neither can change."""
-    message = Message(content="Hi", destination="27821234567")
-    assert Message("Hi", "27821234567") == message
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        message.content = "Bye"

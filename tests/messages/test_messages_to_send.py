@@ -81,13 +81,11 @@ def test_every_request_is_full_but_the_last(small_blocks, size, keep_order):
     assert sorted(sent) == sorted(rows)
 
 
-def test_the_order_is_kept_of_a_short_table_or_where_it_is_wanted(small_blocks, monkeypatch):
+@pytest.mark.parametrize(("rows", "how"), [(1000, {"size": 30, "keep_order": True}), (90, {})])
+def test_the_order_is_kept_of_a_short_table_or_where_it_is_wanted(small_blocks, rows, how):
     """As long as the ledger is small, rows go out as they come."""
-    spool = many(1000)
-    assert keys_of(to_send(spool, size=30, keep_order=True)) == keys_in(spool)
-    monkeypatch.undo()
-    spool = many(2000)
-    assert keys_of(to_send(spool)) == keys_in(spool)
+    spool = many(rows)
+    assert keys_of(to_send(spool, **how)) == keys_in(spool)
 
 
 def test_a_long_table_comes_in_blocks_by_key(small_blocks, blocks):
@@ -101,22 +99,21 @@ def test_a_long_table_comes_in_blocks_by_key(small_blocks, blocks):
     assert sorted(sent) == sorted(keys_in(spool))
 
 
-def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks, blocks):
-    """Told to stop, what is read is handed over at once: time is short."""
-    stop = StopFlag()
+@pytest.mark.parametrize("why", ["stop", "long texts"])
+def test_a_block_may_have_to_be_small(small_blocks, blocks, monkeypatch, why):
+    """A task that is to stop has little time, and a block is bounded by the bytes of its texts, too."""
+    stop, seen = StopFlag(), 0
+    if why == "long texts":
+        monkeypatch.setattr(spool_module, "MAX_BLOCK_BYTES", 1000)
     requests = to_send(many(3000), stop=stop)
-    while len(blocks) < 8:
-        next(requests)
-    stop.set()
+    if why == "stop":
+        while len(blocks) < 8:
+            next(requests)
+        stop.set()
+        seen = 8
     list(requests)
-    assert {len(block) for block in blocks[8:] if block} == {100}
-
-
-def test_long_texts_make_smaller_blocks(small_blocks, blocks, monkeypatch):
-    """A block is bounded by the bytes of its texts, too."""
-    monkeypatch.setattr(spool_module, "MAX_BLOCK_BYTES", 1000)
-    assert len(keys_of(to_send(many(3000)))) == 3000
-    assert {len(block) for block in blocks if block} == {100}
+    assert {len(block) for block in blocks[seen:] if block} == {100}
+    assert len({key for block in blocks for key in block}) == 3000
 
 
 @pytest.mark.skipif(pa.default_memory_pool().backend_name == "system", reason="Arrow has no memory of its own here")

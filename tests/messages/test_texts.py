@@ -82,56 +82,40 @@ def test_what_nobody_sees_is_not_there(first, last):
     assert set(tidy(column).to_pylist()) == set(tidy(column, tidy_text).to_pylist()) == {"Thandi"}
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [
-        "\U0001f468\u200d\U0001f469\u200d\U0001f467",  # family: emoji-zwj-sequences.txt, as the next six
-        "\U0001f469\U0001f3fd\u200d\U0001f4bb",
-        "\U0001f3f3\ufe0f\u200d\U0001f308",
-        "\U0001f3f4\u200d\u2620\ufe0f",
-        "\U0001f441\ufe0f\u200d\U0001f5e8\ufe0f",
-        "\u2764\ufe0f\u200d\U0001f525",
-        "\U0001f642\u200d\u2194\ufe0f",
-        "\u2764\ufe0f",  # red heart, and the same in black: emoji-variation-sequences.txt
-        "\u2764\ufe0e",
-        "\xa9\ufe0f",
-        "1\ufe0f\u20e3",  # keycap: emoji-sequences.txt
-        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",  # flag of England: the same
-        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian "I want": UAX #31, A1
-        "\u0915\u094d\u200c\u0937",  # Devanagari without a ligature: A2
-        "\u0dc1\u0dca\u200d\u0dbb\u0dd3",  # Sinhala "Sri": B
-        "\u0d05\u0d35\u0d28\u0d4d\u200d",  # Malayalam "he", in the spelling before Unicode 5.1
-        "\u845b\U000e0100",  # a Japanese name's own form of a character: the Ideographic Variation Database
-        "\u1820\u180b",  # Mongolian: StandardizedVariants.txt
-    ],
-    ids=ascii,
-)
-def test_what_changes_what_is_seen_stays(seen):
-    """Joiners, variation selectors and tags stay where Unicode gives them an effect."""
-    text = f"Hi {seen}!"
-    assert tidy_text(text) == tidy_value(text) == text
-    assert judged([seen])[0] == [f"Hi {seen}"]
+GONE = [
+    ("\u2764\ufe0f\ufe0f", "\u2764\ufe0f"), ("1\ufe0f", "1"), ("A\ufe0f\u200d\U0001f469", "A\U0001f469"),
+    ("\U0001f469\u200d", "\U0001f469"), ("\u200d\U0001f469", "\U0001f469"),
+    ("\U0001f3f4\U000e0067", "\U0001f3f4"),  # a flag of nowhere
+    ("\u0639\u0644\u06cc\u200c", "\u0639\u0644\u06cc"), ("\u0645\u06cc\u200c\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+    ("\u0645\u06cc\u200f\u200c\u062e", "\u0645\u06cc\u200c\u062e"), ("A\U000e0100", "A"),
+]  # fmt: skip
+SEEN = [
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",  # family: emoji-zwj-sequences.txt, as the next six
+    "\U0001f469\U0001f3fd\u200d\U0001f4bb",
+    "\U0001f3f3\ufe0f\u200d\U0001f308",
+    "\U0001f3f4\u200d\u2620\ufe0f",
+    "\U0001f441\ufe0f\u200d\U0001f5e8\ufe0f",
+    "\u2764\ufe0f\u200d\U0001f525",
+    "\U0001f642\u200d\u2194\ufe0f",
+    "\u2764\ufe0f",  # red heart, and the same in black: emoji-variation-sequences.txt
+    "\u2764\ufe0e",
+    "\xa9\ufe0f",
+    "1\ufe0f\u20e3",  # keycap: emoji-sequences.txt
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",  # flag of England: the same
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian "I want": UAX #31, A1
+    "\u0915\u094d\u200c\u0937",  # Devanagari without a ligature: A2
+    "\u0dc1\u0dca\u200d\u0dbb\u0dd3",  # Sinhala "Sri": B
+    "\u0d05\u0d35\u0d28\u0d4d\u200d",  # Malayalam "he", in the spelling before Unicode 5.1
+    "\u845b\U000e0100",  # a Japanese name's own form of a character: the Ideographic Variation Database
+    "\u1820\u180b",  # Mongolian: StandardizedVariants.txt
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [
-        ("\u2764\ufe0f\ufe0f", "\u2764\ufe0f"),
-        ("1\ufe0f", "1"),
-        ("A\ufe0f\u200d\U0001f469", "A\U0001f469"),
-        ("\U0001f469\u200d", "\U0001f469"),
-        ("\u200d\U0001f469", "\U0001f469"),
-        ("\U0001f3f4\U000e0067", "\U0001f3f4"),  # a flag of nowhere
-        ("\u0639\u0644\u06cc\u200c", "\u0639\u0644\u06cc"),
-        ("\u0645\u06cc\u200c\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
-        ("\u0645\u06cc\u200f\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
-        ("A\U000e0100", "A"),
-    ],
-    ids=ascii,
-)
-def test_what_changes_nothing_goes(text, seen):
-    """They go where they have none, and of several, one stays."""
+@pytest.mark.parametrize(("text", "seen"), [*((seen, seen) for seen in SEEN), *GONE], ids=ascii)
+def test_what_changes_what_is_seen_stays(text, seen):
+    """Joiners, variation selectors and tags stay where Unicode gives them an effect, and of several one."""
     assert tidy_text(text) == tidy_value(text) == seen
+    assert judged([text])[0] == [f"Hi {seen}"]
 
 
 def judged(column, message="Hi {x}", **arguments):
@@ -163,6 +147,16 @@ def test_nobody_reads_a_word_for_a_missing_value(word, arguments):
     assert [reason.split(",")[0] for reason in reasons] == ["a word that tools write where a value is missing"] * 2
 
 
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u00a0", "\u200b", "\u2060", "\x00", None])
+def test_nobody_reads_a_blank(text):
+    """It is no value in a template, so nobody reads "Hi ,", and no text in a column; a finished text has no fields."""
+    assert judged([text, "Ann"])[:2] == (["Hi Ann"], ["no value"])
+    reason = "no value" if text is None else "the text is empty"
+    assert judged([text, "Hi {x}"], None, content_column="x")[:2] == (["Hi {x}"], [reason])
+    for blank, arguments in (("\u00a0\u2003", {}), ("\u2003\u00a0", {"message": None, "content_column": "x"})):
+        assert judged([blank], **{"message": " {x}", **arguments})[:2] == ([], ["the text is empty"])
+
+
 @pytest.mark.parametrize(
     "name",
     ["Nan", "Null", "NAN", "Nane", "none", "NA", "N/A", "nano", "<na>", "O'Null", "nan.", "#1", "#1!", "#VIP",
@@ -175,15 +169,8 @@ def test_names_are_no_missing_values(name):
 
 def test_an_error_among_numbers_in_text_is_missing():
     """An error in a column that a format reads as numbers is no value, rather than no number."""
-    texts, reasons, _ = judged(["12.5", "#DIV/0!", "soon"], "{x:.2f}")
-    assert texts == ["12.50"]
-    assert [words in reason for words, reason in zip(["#REF!", "not a number"], reasons, strict=True)] == [True, True]
-
-
-@pytest.mark.parametrize("value", ["", " ", "\u00a0", "\u200b", "\u2060", "\n", "\x00", None])
-def test_an_empty_value_is_none(value):
-    """A blank is no value, in every format: nobody reads "Hi ,"."""
-    assert judged([value, "Ann"])[:2] == (["Hi Ann"], ["no value"])
+    texts, (error, word), _ = judged(["12.5", "#DIV/0!", "soon"], "{x:.2f}")
+    assert (texts, "#REF!" in error, "not a number" in word) == (["12.50"], True, True)
 
 
 @pytest.mark.parametrize(("one", "other"), [(one, other) for one, others in TIDIED.items() for other in others])

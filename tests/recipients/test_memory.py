@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 import uuid
 from decimal import Context, Decimal, FloatOperation, localcontext
 from enum import Enum
@@ -108,22 +107,15 @@ def test_a_value_reads_as_its_text_beside_any_other(value, text, make, others):
     assert read(make([{"x": each} for each in [value, *others]]))["x"][0] == text
 
 
-TEXTS = [None, object, "string", "string[pyarrow]", "category"]
-MOMENT = dt.datetime(2025, 3, 1, 9, 30, tzinfo=dt.timezone.utc)
-
-
 @pytest.mark.parametrize(
     ("series", "values"),
     [
-        *((pd.Series(["a", None], dtype=kind), ["a", None]) for kind in TEXTS),
+        (pd.Series(["a", None], dtype="string"), ["a", None]),
         (pd.Series(["a", 1, None], dtype="category"), ["a", "1", None]),
         *((pd.Series([1, None], dtype=kind), [1, None]) for kind in ("Int64", "int64[pyarrow]", None)),
-        (pd.Series([1.5, None], dtype="Float64"), [1.5, None]),
         (pd.Series([True, None], dtype="boolean"), [True, None]),
         (pd.Series([0, 5], dtype="Sparse[int]"), [0, 5]),
-        (pd.Series([Decimal("1.50"), None]), [Decimal("1.50"), None]),
         (pd.Series([27821234567, 27821234567.0, None], dtype=object), [27821234567.0, 27821234567.0, None]),
-        (pd.Series([MOMENT, None]), [MOMENT, None]),
     ],
     ids=lambda value: str(getattr(value, "dtype", "")),
 )

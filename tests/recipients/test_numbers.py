@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.numbers import NUMBER, cleaned
 
-from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.recipients.numbers import (
     AMBIGUOUS,
     CHARACTERS,
@@ -29,7 +28,6 @@ from airflow_provider_sms.recipients.numbers import (
     _certain,
     _read_text,
     clean_destinations,
-    require_numbers,
 )
 
 EVERY_REGION = sorted(phonenumbers.SUPPORTED_REGIONS)
@@ -325,18 +323,6 @@ def test_numeric_columns_refuse_what_they_lost(column, reasons, region):
     """Numeric columns refuse nothing, fractions, signs, and floats that cannot hold all digits."""
     expected = [IMPOSSIBLE_HERE if region and reason == NO_CODE else reason for reason in reasons]
     assert expected == [row[1] for row in cleaned(column, region)]
-
-
-@pytest.mark.parametrize(
-    "column",
-    [pa.array([True]), pa.array([b"27821234567"]), pa.array([["27821234567"]]), pa.array([{"a": 1}]),
-     pa.array([1], pa.timestamp("s")), pa.array([True]).dictionary_encode()],
-    ids=lambda column: str(column.type),
-)  # fmt: skip
-def test_other_columns_are_an_error(column):
-    """A column that cannot hold numbers is an error and not a column of invalid rows."""
-    with pytest.raises(ColumnError, match=r"^suppress: column 'to' is of type .* phone numbers are text or numbers"):
-        require_numbers(pa.field("to", column.type), "suppress")
 
 
 # Certain numbers

@@ -41,47 +41,37 @@ def test_the_clock_goes_forward_and_back(zone, start, now, opening):
     assert opens(SendWindow(start, "20:00", zone), now, zone) == opening
 
 
-@pytest.mark.parametrize(
-    ("zone", "day", "utc"), [(BERLIN, "2026-10-25", ("00:29", "00:30", "01:00", "01:30", "02:00"))]
-)
-def test_an_hour_that_comes_twice_holds_twice(zone, day, utc):
+def test_an_hour_that_comes_twice_holds_twice():
     """Hours within the hour that the clock shows twice are open twice, and closed between."""
-    window = SendWindow("02:30", "03:00", zone)
-    assert [opens(window, f"{day} {moment}") for moment in utc] == [
-        f"{day} 00:30:00",
-        None,
-        f"{day} 01:30:00",
-        None,
-        "2026-10-26 01:30:00",
-    ]
+    window = SendWindow("02:30", "03:00", BERLIN)
+    found = [opens(window, f"2026-10-25 {moment}") for moment in ("00:29", "00:30", "01:00", "01:30", "02:00")]
+    assert found == ["2026-10-25 00:30:00", None, "2026-10-25 01:30:00", None, "2026-10-26 01:30:00"]
 
 
-def test_the_end_is_closed():
-    """The first minute is open, and the end is not."""
-    window = SendWindow("08:00", "20:00", JOHANNESBURG)
-    asked = [
-        opens(window, f"2026-06-01 {moment}", JOHANNESBURG)
-        for moment in ("07:59:59.999999", "08:00", "19:59:59", "20:00")
-    ]
-    assert asked == ["2026-06-01 08:00:00", None, None, "2026-06-02 08:00:00"]
-
-
-def test_hours_past_midnight_belong_to_the_day_on_which_they_begin():
-    """Friday's hours last into Saturday; Friday's early hours would be Thursday's."""
-    window = SendWindow("20:00", "06:00", JOHANNESBURG, weekdays=["fri"])
-    asked = [
-        opens(window, f"2026-06-{moment}", JOHANNESBURG) for moment in ("05 05:00", "05 20:00", "06 05:59", "06 06:00")
-    ]
-    assert asked == ["2026-06-05 20:00:00", None, None, "2026-06-12 20:00:00"]
-
-
-def test_a_holiday_is_closed_from_midnight_to_midnight():
-    """Hours of the day before end at midnight, and those that would begin on the holiday do not, not even after it."""
-    window = SendWindow("20:00", "06:00", JOHANNESBURG, holidays=[date(2026, 6, 16)])
-    asked = [
-        opens(window, f"2026-06-{moment}", JOHANNESBURG) for moment in ("15 23:59", "16 00:00", "16 21:00", "17 01:00")
-    ]
-    assert asked == [None, *["2026-06-17 20:00:00"] * 3]
+@pytest.mark.parametrize(
+    ("window", "opening_at"),
+    [
+        (
+            SendWindow("08:00", "20:00", JOHANNESBURG),
+            {"01 07:59:59.999999": "01 08:00", "01 08:00": None, "01 19:59:59": None, "01 20:00": "02 08:00"},
+        ),
+        # Friday's hours last into Saturday; Friday's early hours would be Thursday's.
+        (
+            SendWindow("20:00", "06:00", JOHANNESBURG, weekdays=["fri"]),
+            {"05 05:00": "05 20:00", "05 20:00": None, "06 05:59": None, "06 06:00": "12 20:00"},
+        ),
+        # Hours of the day before end at midnight, and those that would begin on the holiday do not, not even after it.
+        (
+            SendWindow("20:00", "06:00", JOHANNESBURG, holidays=[date(2026, 6, 16)]),
+            {"15 23:59": None, **dict.fromkeys(("16 00:00", "16 21:00", "17 01:00"), "17 20:00")},
+        ),
+    ],
+    ids=["day", "night", "holiday"],
+)
+def test_the_first_minute_is_open_and_the_end_is_not(window, opening_at):
+    """Hours past midnight belong to the day on which they begin; a holiday is closed from midnight to midnight."""
+    found = {moment: opens(window, f"2026-06-{moment}", JOHANNESBURG) for moment in opening_at}
+    assert found == {moment: opening and f"2026-06-{opening}:00" for moment, opening in opening_at.items()}
 
 
 def test_a_whole_day_has_no_end():

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from support.windows import BERLIN, JOHANNESBURG, NEW_YORK, at, moments, opens, windows
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators import sms
 from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
+
+MORNING = ("09:00", "13:00")
 
 
 def answer(window, moment, destination):
@@ -45,20 +46,13 @@ def test_the_south_african_window_on_each_weekday():
 
 
 def test_south_african_holidays():
-    """The public holidays of 2026 are closed, and so is the Monday after the one that is a Sunday."""
+    """The public holidays of 2026 are closed, and so is the Monday after the one that is a Sunday; one can be added."""
     noons = [at("2026-01-01 10:00", JOHANNESBURG) + timedelta(days=number) for number in range(365)]
-    closed = [noon for noon in noons if SOUTH_AFRICAN_DIRECT_MARKETING.closed_until(noon)]
-    # That of the local elections was declared in the course of the year: not each release of the library knows it.
-    found = [f"{noon:%m-%d}" for noon in closed if f"{noon:%a}" != "Sun" and f"{noon:%m-%d}" != "11-04"]
-    year = "01-01 03-21 04-03 04-06 04-27 05-01 06-16 08-10 09-24 12-16 12-25 12-26"
-    assert found == year.split()
-
-
-def test_a_holiday_can_be_added_to_those_of_the_country():
-    """A ready-made window can be copied with one more closed day."""
     window = replace(SOUTH_AFRICAN_DIRECT_MARKETING, holidays=["ZA", date(2026, 11, 4)])
-    asked = [opens(window, day, JOHANNESBURG) for day in ("2026-11-04 12:00", "2026-12-25 12:00", "2026-11-05 12:00")]
-    assert asked == ["2026-11-05 08:00:00", "2026-12-28 08:00:00", None]
+    found = [f"{noon:%m-%d}" for noon in noons if window.closed_until(noon) and f"{noon:%a}" != "Sun"]
+    # That of the local elections was declared in the course of the year: not each release of the library knows it.
+    year = "01-01 03-21 04-03 04-06 04-27 05-01 06-16 08-10 09-24 11-04 12-16 12-25 12-26"
+    assert found == year.split()
 
 
 def test_a_subdivision_has_its_own_holidays():
@@ -79,105 +73,76 @@ def test_a_subdivision_has_its_own_holidays():
     ],
 )
 def test_the_recipients_clock(destination, opening):
-    """It opens by the recipient's clock; by the latest of several; by the window's own where there is none."""
+    """It opens by the recipient's clock, by several where all are open, by the window's own where there is none."""
     window = SendWindow("08:00", "20:00", JOHANNESBURG, recipient_time_zone=True)
     assert opens(window, "2026-01-14 05:30", destination=destination) == f"2026-01-14 {opening}:00"
-
-
-def test_several_clocks_are_open_together():
-    """For a Spanish number it closes at Madrid's 20:00 and opens at the Canary Islands' 08:00."""
-    window = SendWindow("08:00", "20:00", JOHANNESBURG, recipient_time_zone=True)
     asked = [opens(window, f"2026-01-14 {moment}", destination="34612345678") for moment in ("18:59", "19:00")]
     assert asked == [None, "2026-01-15 08:00:00"]
+    window = replace(window, recipient_time_zone=False)
+    assert opens(window, "2026-01-14 05:30", destination=destination) == "2026-01-14 06:00:00"
 
 
-def test_without_recipient_time_zone_the_number_says_nothing():
-    """The clock is the window's, whoever is texted."""
-    window = SendWindow("08:00", "20:00", JOHANNESBURG)
-    assert opens(window, "2026-01-14 05:30", destination="12125550123") == "2026-01-14 06:00:00"
+DAYS = [date(2026, 1, 1) + timedelta(days=each) for each in range(500)]
 
 
-def test_hours_that_no_moment_is_in_for_all_clocks():
-    """From 09:00 to 17:00 is never in all of Russia's zones at once: that is said, without the number."""
-    window = SendWindow("09:00", "17:00", JOHANNESBURG, recipient_time_zone=True)
-    with pytest.raises(
-        InputError, match=r"send_window: it never opens in all \d+ time zones of a number at once"
-    ) as caught:
-        window.closed_until(at("2026-01-14 12:00"), "79161234567")
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        # From 09:00 to 17:00 is never in all of Russia's zones at once.
+        ({"recipient_time_zone": True}, r"send_window: it never opens in all \d+ time zones of a number at once"),
+        ({"holidays": DAYS}, "it never opens in Europe/Berlin, within 400 days from 2026-01-14"),
+        *(
+            ({"holidays": code}, f"the holidays library knows, such as 'ZA' or 'US-CA', or dates, not '{code}'")
+            for code in ("XX", "US-ZZ")
+        ),
+    ],
+)
+def test_a_window_that_never_opens(changes, words):
+    """It is an error when it is asked, without the number, and so are holidays that are unknown."""
+    with pytest.raises(InputError, match=words) as caught:
+        SendWindow("09:00", "17:00", BERLIN, **changes).closed_until(at("2026-01-14 12:00"), "79161234567")
     assert "916" not in str(caught.value)
-
-
-def test_a_window_that_never_opens():
-    """Where all days are closed for more than a year, that is said."""
-    window = SendWindow(
-        "08:00", "20:00", BERLIN, holidays=[date(2026, 1, 1) + timedelta(days=each) for each in range(500)]
-    )
-    with pytest.raises(InputError, match="it never opens in Europe/Berlin, within 400 days from 2026-01-14"):
-        window.closed_until(at("2026-01-14 12:00"))
 
 
 def test_a_yearly_opening_is_found():
     """One day in a year is enough."""
-    closed = [date(2026, 1, 1) + timedelta(days=each) for each in range(365)]
-    assert opens(SendWindow("08:00", "20:00", "UTC", holidays=closed), "2026-01-01 12:00") == "2027-01-01 08:00:00"
+    window = SendWindow("08:00", "20:00", "UTC", holidays=DAYS[:365])
+    assert opens(window, "2026-01-01 12:00") == "2027-01-01 08:00:00"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            {"start": "8 o'clock"},
-            "send_window: start must be a time of the day to the minute, such as '08:00', not \"8 o'clock\"",
-        ),
-        ({"start": time(8, 0, 30)}, "start must be a time"),
-        ({"recipient_time_zone": "False"}, "send_window: recipient_time_zone must be True or False"),
-        ({"start": time(8, tzinfo=timezone.utc)}, "start must be a time"),
-        ({"end": "24:01"}, "end must be a time"),
-        ({"end": "25:00"}, "end must be a time"),
-        ({"end": 20}, "end must be a time"),
-        ({"end": "08:00"}, "send_window: from 08:00 to 08:00 are no hours"),
-        ({"start": "24:00"}, "from 24:00 to 20:00 are no hours"),
-        ({"timezone": "Europe/Atlantis"}, "send_window: timezone must be a name of the IANA time zone database"),
-        ({"timezone": "Europe"}, "timezone must be a name"),
-        ({"timezone": "/etc/localtime"}, "timezone must be a name"),
-        ({"timezone": ""}, "timezone must be a name"),
-        ({"timezone": None}, "timezone must be a name"),
-        ({"weekdays": []}, r"send_window: weekdays must be a list such as \['mon', 'tue'\]"),
-        ({"weekdays": "mon"}, "weekdays must be a list"),
-        ({"weekdays": 5}, "weekdays must be a list"),
-        (
-            {"weekdays": ["mon", "mo"]},
-            "send_window: weekdays must be named as 'mon' or 'Monday', or 0 for Monday to 6, not 'mo'",
-        ),
-        ({"weekdays": [7]}, "weekdays must be named"),
-        ({"hours": {"sat": "09:00"}}, "send_window: hours must be hours by weekday, such as {'sat': "),
-        ({"hours": {"sat": ("09:00", "09")}}, r"the end in hours\['sat'\] must be a time"),
-        ({"hours": {"sonntag": ("09:00", "13:00")}}, "a day of hours must be named"),
-        ({"hours": {"sat": ("09:00", "13:00"), 5: ("09:00", "12:00")}}, "hours has Saturday twice"),
-        ({"hours": {"sat": ("09:00", "13:00")}, "weekdays": ["mon"]}, "hours has Saturday, which weekdays leaves out"),
-        ({"holidays": "South Africa"}, "send_window: holidays must be a country as in ISO 3166"),
-        ({"holidays": 2026}, "holidays must be a country"),
-        ({"holidays": [datetime(2026, 1, 1)]}, "holidays must be a country"),  # noqa: DTZ001 - refused
+NO_DAY = "weekdays must be named as 'mon' or 'Monday', or 0 for Monday to 6, not"
+REFUSED = {
+    "start must be a time of the day to the minute, such as '08:00', not": [
+        {"start": start} for start in ("8 o'clock", time(8, 0, 30), time(8, tzinfo=timezone.utc))
     ],
-)
-def test_what_cannot_be_read_is_refused_when_the_dag_is_parsed(arguments, words):
-    """An argument that cannot be read is an error that names it."""
-    with pytest.raises(InputError, match=words):
-        SendWindow(**{"start": "08:00", "end": "20:00", "timezone": JOHANNESBURG, **arguments})
+    "end must be a time": [{"end": end} for end in ("24:01", "25:00", 20)],
+    "from 08:00 to 08:00 are no hours": [{"end": "08:00"}],
+    "from 24:00 to 20:00 are no hours": [{"start": "24:00"}],
+    "recipient_time_zone must be True or False": [{"recipient_time_zone": "False"}],
+    "timezone must be a name of the IANA time zone database": [
+        {"timezone": name} for name in ("Europe/Atlantis", "Europe", "/etc/localtime", "", None)
+    ],
+    r"weekdays must be a list such as \['mon', 'tue'\]": [{"weekdays": days} for days in ([], "mon", 5)],
+    f"{NO_DAY} 'mo'": [{"weekdays": ["mon", "mo"]}],
+    f"{NO_DAY} 7": [{"weekdays": [7]}],
+    "hours must be hours by weekday, such as {'sat': ": [{"hours": {"sat": "09:00"}}],
+    r"the end in hours\['sat'\] must be a time": [{"hours": {"sat": ("09:00", "09")}}],
+    "a day of hours must be named": [{"hours": {"sonntag": MORNING}}],
+    "hours has Saturday twice": [{"hours": {"sat": MORNING, 5: MORNING}}],
+    "hours has Saturday, which weekdays leaves out": [{"hours": {"sat": MORNING}, "weekdays": ["mon"]}],
+    "holidays must be a country as in ISO 3166": [
+        {"holidays": days}
+        for days in ("South Africa", 2026, [datetime(2026, 1, 1)])  # noqa: DTZ001 - refused
+    ],
+}
 
 
-@pytest.mark.parametrize("code", ["XX", "US-ZZ"])
-def test_a_country_that_the_library_does_not_know(code):
-    """It is an error as soon as the window is asked."""
-    window = SendWindow("08:00", "20:00", JOHANNESBURG, holidays=code)
-    with pytest.raises(
-        InputError, match=f"the holidays library knows, such as 'ZA' or 'US-CA', or dates, not '{code}'"
-    ):
-        window.closed_until(at("2026-01-14 12:00"))
-
-
-def test_a_moment_without_a_time_zone_is_refused():
-    """It could be any of several moments."""
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_read_is_refused_when_the_dag_is_parsed(words):
+    """An argument that cannot be read is an error that names it; a moment without a time zone could be several."""
+    for arguments in REFUSED[words]:
+        with pytest.raises(InputError, match=f"^send_window: {words}"):
+            SendWindow(**{"start": "08:00", "end": "20:00", "timezone": JOHANNESBURG, **arguments})
     with pytest.raises(InputError, match="a moment needs a time zone"):
         SendWindow("08:00", "20:00", JOHANNESBURG).closed_until(datetime(2026, 1, 14))  # noqa: DTZ001 - refused
 
@@ -209,11 +174,6 @@ def test_copies_are_equal_and_answer_alike(window, moment):
     answer = window.closed_until(moment)
     copies = [pickle.loads(pickle.dumps(window)), copy.deepcopy(window), copy.copy(window)]
     assert [(each, each.closed_until(moment)) for each in copies] == [(window, answer)] * 3
-
-
-def test_it_is_imported_with_the_operators():
-    """A DAG file imports it from where it imports the operators."""
-    assert (sms.SendWindow, sms.SOUTH_AFRICAN_DIRECT_MARKETING) == (SendWindow, SOUTH_AFRICAN_DIRECT_MARKETING)
 
 
 def test_dag_files_load_no_library_for_it():

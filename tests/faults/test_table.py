@@ -31,8 +31,8 @@ def test_a_broken_promise_fails_the_command(monkeypatch, capsys, figures, status
 def test_parts_add_up(monkeypatch, capsys):
     """One broken part of one store is enough, and the table's last row is the sum."""
     monkeypatch.setitem(PARTS, "steps", a_part(Figures(cases=111)))
-    monkeypatch.setitem(PARTS, "kills", a_part(Figures(cases=222, duplicates=1)))
-    assert main(["--only", "steps,kills", "--stores", "sqlite"]) == 1
+    monkeypatch.setitem(PARTS, "network", a_part(Figures(cases=222, duplicates=1)))
+    assert main(["--only", "steps,network", "--stores", "sqlite"]) == 1
     assert "333" in capsys.readouterr().out
 
 
@@ -50,7 +50,7 @@ def test_a_part_that_does_not_end_fails_the_command(monkeypatch, capsys):
         raise RuntimeError("no more threads")
 
     monkeypatch.setitem(PARTS, "steps", broken)
-    monkeypatch.setitem(PARTS, "kills", a_part(Figures(cases=222)))
-    assert main(["--only", "steps,kills", "--stores", "sqlite"]) == 1
+    monkeypatch.setitem(PARTS, "network", a_part(Figures(cases=222)))
+    assert main(["--only", "steps,network", "--stores", "sqlite"]) == 1
     shown = capsys.readouterr()
     assert ("did not end" in shown.out, "222" in shown.out, "no more threads" in shown.err) == (True, True, True)

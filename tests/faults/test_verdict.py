@@ -96,15 +96,6 @@ def test_what_nobody_asked_for_is_caught():
     assert judge(witness + Counter([("27830000000", "Hi")]), ledger, EXPECTED).broken == 0
 
 
-def test_whom_the_service_leaves_out_is_accepted_without_a_text():
-    """A request is accepted as a whole, and the service may leave people out of it."""
-    witness, ledger = Counter(SENT[:3]), dict.fromkeys(KEYS, "accepted")
-    summary = {**SUMMARY, "unknown": 0, "accepted": 3, "not_sent": 1, "already_sent": 0}
-    assert judge(witness, ledger, EXPECTED, summary=summary).broken == 1
-    assert judge(witness, ledger, EXPECTED, summary=summary, left_out=[SENT[3][0]]).broken == 0
-    assert judge(witness, {**ledger, KEYS[3]: "claimed"}, EXPECTED, left_out=[SENT[3][0]]).broken == 1
-
-
 def test_figures_add_up():
     """Figures of parts can be summed."""
     one = Figures(1, 2, 3, 4, 5, 6)

@@ -21,6 +21,7 @@ SETTLE = "tests/sending/test_settle.py"
 ORDERS = "tests/faults/test_orders.py"
 KEYS = "tests/messages/test_keys.py"
 CLIENT = "tests/service"
+NETWORK = "tests/faults/test_network.py"
 ELAPSED = "tests/service/test_elapsed.py"
 
 
@@ -559,7 +560,6 @@ MUTATIONS = (
         "service/transport.py",
         "            if exchange.written:\n",
         '            if exchange.written and not reason.startswith("Remote end closed"):\n',
-        ("tests/faults/test_proxies.py", CLIENT),
-        first="test_through_real_proxies_the_promise_holds",
+        (NETWORK, CLIENT),
     ),
 )

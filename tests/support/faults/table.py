@@ -8,14 +8,13 @@ import sys
 import time
 import traceback
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from support.faults import airflow, failover, network, proof, proxies, sigkills, steps
+from support.faults import airflow, failover, network, sigkills, steps
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "steps": steps.run,
     "network": network.run,
-    "proxies": proxies.run,
     "sigkills": sigkills.run,
     "failover": failover.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
@@ -37,29 +35,19 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
 RECONCILING = ("steps", "network")
 """Parts of which some cases are run again, with lost requests closed by what the balance proves."""
 
-OF_NO_ROW = {f"{name}-reconcile" for name in RECONCILING}
-"""Those cases, of which the documentation has no table."""
-
 PARTS |= {f"{name}-reconcile": partial(PARTS[name], reconciles=True) for name in RECONCILING}
 
 OF_ONE_STORE = {"failover": "postgresql"}
 """Parts that are of one kind of store, and left out with the other."""
 
-MISSING: dict[str, Callable[[], list[str]]] = {"proxies": proxies.missing}
-"""Returns the system packages that a part needs and that are not installed."""
-
 COLUMNS = (
-    *("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies"),
-    *("reconciled", "misled", "seconds"),
+    *("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "reconciled", "seconds"),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run sections on kinds of ledgers, print the table, and return 1 if the promise was broken, else 0."""
-    parser = _parser()
-    asked = parser.parse_args(arguments)
-    if asked.write and asked.quick:
-        parser.error("--write is for full runs: leave out --quick")
+    asked = _parser().parse_args(arguments)
     table = Table("part", "store", *COLUMNS, title="What was broken on purpose, and what came of it")
     total, without_end = Figures(), 0
     for store in asked.stores:
@@ -67,22 +55,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if OF_ONE_STORE.get(part, store) != store:
                 continue
             began = time.monotonic()
-            missing = MISSING.get(part, list)()
-            label = f"{part}, without {', '.join(missing)}" if missing else part
             try:
                 with a_ledger(store) as ledgers, quiet():
                     figures = PARTS[part](ledgers, asked.quick)
             except Exception:  # noqa: BLE001  # the other sections still run
                 without_end += 1
                 traceback.print_exc()
-                table.add_row(label, store, "did not end")
+                table.add_row(part, store, "did not end")
                 continue
             sys.stderr.write(f"{part} on {store}: {figures}\n")
             total += figures
-            if asked.write and part not in OF_NO_ROW and not (missing or figures.broken):
-                today = datetime.now(timezone.utc).date()
-                proof.PAGE.write_text(proof.with_row(proof.PAGE.read_text(), part, store, figures, today))
-            table.add_row(label, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
+            table.add_row(part, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
     table.add_section()
     table.add_row("all", "", *_cells(total), "")
     Console(width=None if sys.stdout.isatty() else 160).print(table)
@@ -114,7 +97,6 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(prog="python -m support.faults", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only a representative part of the cases")
-    parser.add_argument("--write", action="store_true", help="write the rows of the proof on its page, docs/")
     parser.add_argument("--only", type=names([*PARTS]), default=[*PARTS], help=f"of {','.join(PARTS)}")
     parser.add_argument("--stores", type=names(STORES), default=[*STORES], help=f"of {','.join(STORES)}")
     return parser

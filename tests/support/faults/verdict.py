@@ -17,7 +17,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNO
 from airflow_provider_sms.reporting.summary import COUNTS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from sqlalchemy.engine import Engine
@@ -46,9 +46,7 @@ class Figures:
     :param wrongly_accepted: messages recorded as accepted, but not in the witness.
     :param wrongly_not_sent: messages recorded as not sent, and so free to be sent again, but in the witness.
     :param unknown: messages that were unknown at the end, which is no fault but a cost.
-    :param by_proxies: messages repeated by an intermediary that is configured to do so: no client can prevent it.
     :param reconciled: messages of lost requests that the balance closed.
-    :param misled: messages for which that was wrong, because somebody broke what it assumes of the account.
     """
 
     cases: int = 0
@@ -57,9 +55,7 @@ class Figures:
     wrongly_accepted: int = 0
     wrongly_not_sent: int = 0
     unknown: int = 0
-    by_proxies: int = 0
     reconciled: int = 0
-    misled: int = 0
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(*map(sum, zip(astuple(self), astuple(other), strict=True)))
@@ -108,7 +104,6 @@ def judge(
     *,
     resumed: bool = True,
     summary: Mapping[str, int] | None = None,
-    left_out: Collection[str] = (),
 ) -> Figures:
     """Judge one case.
 
@@ -118,7 +113,6 @@ def judge(
     :param resumed: whether the last try had no faults and the deadlines of all before it had passed. Then no claim is
         open any more, nobody is left over, and the case is counted; else it is judged in its middle.
     :param summary: ``rows`` and the seven counts of the last try; None where it left none.
-    :param left_out: people whom the service leaves out of requests that it accepts.
     """
     people = {destination for destination, _ in expected.values()}
     mine = {sent: count for sent, count in witness.items() if sent[0] in people}
@@ -128,16 +122,11 @@ def judge(
         lost=len(mine.keys() - set(expected.values())) + len(ledger.keys() - expected.keys()),
     )
     for key, sent in expected.items():
-        # Not sent where the request held nobody else: then the service took none of it.
-        if sent[0] in left_out and sent not in mine and ledger.get(key, NOT_SENT) in (ACCEPTED, NOT_SENT):
-            continue
         if fault := _fault(ledger.get(key, NOT_SENT), witnessed=sent in mine, resumed=resumed):
             wrong[fault] += 1
     if summary is not None:
-        wrong.update(_faults_of(summary, len(mine), len(expected), len(people & set(left_out)), resumed=resumed))
-    # Whom the service leaves out stays unknown however often the message is sent again.
-    left = {key for key, sent in expected.items() if sent[0] in left_out}
-    unknown = sum(state == UNKNOWN for key, state in ledger.items() if key not in left)
+        wrong.update(_faults_of(summary, len(mine), len(expected), resumed=resumed))
+    unknown = sum(state == UNKNOWN for state in ledger.values())
     return Figures(cases=int(resumed), unknown=unknown if resumed else 0, **wrong)
 
 
@@ -152,17 +141,15 @@ def _fault(state: str, *, witnessed: bool, resumed: bool) -> str | None:
     return None if state in (ACCEPTED, UNKNOWN) else "lost"
 
 
-def _faults_of(
-    summary: Mapping[str, int], witnessed: int, people: int, left_out: int, *, resumed: bool
-) -> dict[str, int]:
+def _faults_of(summary: Mapping[str, int], witnessed: int, people: int, *, resumed: bool) -> dict[str, int]:
     """Return the defects of a summary, as figures.
 
-    :param witnessed: people whom the witness holds, of ``people`` in the table, of whom some are ``left_out``.
+    :param witnessed: people whom the witness holds, of ``people`` in the table.
     """
     counts = [summary[name] for name in COUNTS]
     called_sent = summary["accepted"] + summary["already_sent"]
     return {
         "lost": abs(summary["rows"] - sum(counts)) + sum(-count for count in counts if count < 0),
-        "wrongly_accepted": max(0, called_sent - witnessed - left_out),
+        "wrongly_accepted": max(0, called_sent - witnessed),
         "wrongly_not_sent": max(0, summary["not_sent"] - (people - witnessed)) if resumed else 0,
     }

@@ -18,7 +18,7 @@ help:
 	@echo "make faults         break every step of a send, the package itself, and other senders, and print what came of it"
 	@echo "make faults-quick   a part of that"
 	@echo "make mutants        change the engine in a thousand places, and print the changes that no test notices: an hour"
-	@echo "make several-machines  kill and cut off workers, links and services under campaigns; SCENARIOS='nothing' for a part"
+	@echo "make several-machines  kill a Celery worker, cut one off from PostgreSQL, and restart PostgreSQL, in mid-send"
 	@echo "make env            only make .venv, with what the other commands need"
 	@echo "make clean          remove .venv and everything that was made here"
 
@@ -152,7 +152,7 @@ mutants: env
 	@PYTHONPATH=tests:. .venv/bin/mutmut results
 
 several-machines: env
-	@PYTHONPATH=tests:. .venv/bin/python -m support.machines $(SCENARIOS)
+	@SMS_TESTS_NEED_MACHINES=1 $(PYTEST) -v -s tests/acceptance/test_several_machines.py
 
 clean:
 	rm -rf .venv .nox .demo benchmarks/results build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

@@ -158,14 +158,13 @@ def running_node(*, address=None, **settings):
 
 
 @contextmanager
-def running_pair(*, synchronous, address=None, **settings):
+def running_pair(*, synchronous, **settings):
     """Run a primary and a standby that has caught up. Leaving the context removes both.
 
-    :param address: host and port on which the primary also listens; None means on no TCP port.
     :param settings: settings of PostgreSQL for both.
     """
     with _folder() as folder:
-        primary, standby = _new(folder / "primary", settings, address), Node(folder / "standby")
+        primary, standby = _new(folder / "primary", settings), Node(folder / "standby")
         try:
             primary.start()
             with Forwarder(primary.socket) as link:
@@ -289,12 +288,11 @@ class Pooler:
     """pgbouncer.
 
     :param folder: folder of its settings, ``pgbouncer.ini``, and of its socket.
-    :param port: number in the name of its socket.
     """
 
-    def __init__(self, folder, port):
+    def __init__(self, folder):
         self.folder = folder
-        self._socket = folder / f".s.PGSQL.{port}"
+        self._socket = folder / f".s.PGSQL.{PORT}"
         self._process = None
 
     def start(self):
@@ -318,23 +316,21 @@ class Pooler:
 
 
 @contextmanager
-def running_pooler(way, address=("", PORT)):
-    """Run pgbouncer in transaction mode in front of a server, and yield it.
+def running_pooler(way):
+    """Run pgbouncer in transaction mode in front of a server, with a socket alone, and yield it.
 
     :param way: what has the host and port of the server, such as a forwarder.
-    :param address: host and port on which it listens; without a host it has only its socket.
     """
-    host, port = address
     with _folder() as parent:
         folder = parent / "pooler"
         _make_folder(folder)
         settings = folder / "pgbouncer.ini"
         settings.write_text(
             f"[databases]\n* = host={way.host} port={way.port} user=postgres\n"
-            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {port}\nlisten_addr = {host}\nauth_type = any\n"
+            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nlisten_addr =\nauth_type = any\n"
             "pool_mode = transaction\nserver_login_retry = 0.1\nlogfile = /dev/null\n"
         )
-        pooler = Pooler(folder, port)
+        pooler = Pooler(folder)
         try:
             pooler.start()
             yield pooler

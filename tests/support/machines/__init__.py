@@ -1,1 +1,1 @@
-"""Airflow on several machines, and what may happen to a machine, a link or a service: see ``engine``."""
+"""Airflow with Celery workers on this machine that are as far apart as two machines: see ``engine``."""

@@ -11,23 +11,22 @@ from support.cluster import LONGEST, _binaries
 from support.pages import ROOT
 
 DEPLOY = ROOT / "docs" / "deploy"
-METADATA, METADATA_ROLE = "airflow", "airflow"
+METADATA = "airflow"
 """Airflow's own database, and its role."""
 LEDGER = "sms"
 """The ledger's database, and its role."""
-PASSWORDS = ("AIRFLOW_DB_PASSWORD", "LEDGER_PASSWORD")
 
 
 def create_databases(node):
     """Run the script that makes databases and roles on an empty server."""
-    secrets = dict.fromkeys(PASSWORDS, "a-password")
     subprocess.run(
         ["sh", DEPLOY / "create-databases.sh"],
         env={
             "POSTGRES_USER": "postgres",
             "PGHOST": str(node.folder),
             "PGPORT": str(node.port),
-            **secrets,
+            "AIRFLOW_DB_PASSWORD": "a-password",
+            "LEDGER_PASSWORD": "a-password",
             "PATH": f"{_binaries()}:{os.environ['PATH']}",
         },
         check=True,

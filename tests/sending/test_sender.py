@@ -100,6 +100,14 @@ def test_an_answer_lost_twice_is_left_to_the_next_try(run, service, enter):
     assert counted(retry) == {"accepted": 10}
 
 
+def test_a_send_that_an_error_ends_lets_nothing_be_sent_again(run, service, enter):
+    """What was lost stays unknown and held, since this attempt would not send it again."""
+    service.script = [failing(LOST), failing(AuthenticationError("401", status=401))]
+    send = run(people(20), enter(1), on_unknown="resend", concurrency=1)
+    assert counted(send) == {"unknown": 10, "not_sent": 10}
+    assert states(enter(2), people(20)) == {UNKNOWN: 10, NOT_SENT: 10}
+
+
 @pytest.mark.parametrize("error", [DOWN, THROTTLED, ThrottledError("503")])
 def test_what_was_surely_not_processed_is_posted_again(run, service, error):
     """Refused connections, 429 and 503 are ridden out: nothing lost, nothing twice."""

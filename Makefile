@@ -15,7 +15,7 @@ help:
 	@echo "make screenshots    take the pictures of the pages that the documentation shows, docs/images/; needs a Chromium"
 	@echo "make bench          measure what sending costs against its goals; BENCH='--only rate,large --rows 1000000' for a part"
 	@echo "make bench-quick    the same with small sizes, without judging times"
-	@echo "make faults         break every step of a send, the package itself, and other senders, and print what came of it"
+	@echo "make faults         play orders of events, break every step of a send, the package itself, and other senders: hours"
 	@echo "make faults-quick   a part of that"
 	@echo "make mutants        change the engine in a thousand places, and print the changes that no test notices: an hour"
 	@echo "make several-machines  kill a Celery worker, cut one off from PostgreSQL, and restart PostgreSQL, in mid-send"
@@ -133,9 +133,14 @@ bench-quick: env
 
 FAULTS := PYTHONPATH=tests:. .venv/bin/python -m support.faults
 
-# Each of the four runs, whatever became of the one before it.
+ORDERS := PYTHONPATH=tests:. .venv/bin/python -m support.orders
+
+# Each of them runs, whatever became of the one before it.
 faults: env
 	@failed=0; \
+	$(ORDERS) || failed=1; \
+	$(ORDERS) --drawn 2000 || failed=1; \
+	$(ORDERS) --defects || failed=1; \
 	$(FAULTS) || failed=1; \
 	$(FAULTS).partitions || failed=1; \
 	$(FAULTS).mutants || failed=1; \

@@ -1,1 +1,1 @@
-"""The costs of sending, compared with goals: ``python -m benchmarks``."""
+"""What sending costs, against goals, in real Airflow tasks: ``make bench``."""

@@ -5,26 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-import threading
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import orjson
+import pyarrow.parquet as pq
 import requests
 from requests.adapters import HTTPAdapter
 
-from airflow_provider_sms.messages.compose import Composer
-from airflow_provider_sms.recipients.sources import open_source
-from benchmarks.data import MESSAGE
-from benchmarks.service import Service
-from benchmarks.sizes import CHUNK
-from benchmarks.usage import Meter, Used
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-TIMEOUT = 60.0
+from benchmarks.data import CHUNK, MESSAGE
+from demo.processes import answer
 
 
 def bodies_of(source: str, most: int) -> list[bytes]:
@@ -32,57 +22,34 @@ def bodies_of(source: str, most: int) -> list[bytes]:
 
     :param most: maximum number of rows.
     """
-    messages = itertools.islice(_messages(source), most)
-    return [orjson.dumps({"Messages": chunk}) for chunk in iter(lambda: list(itertools.islice(messages, CHUNK)), [])]
+    people = pq.read_table(source, columns=["destination", "first_name", "amount"]).slice(0, most)
+    bodies = []
+    for start in range(0, len(people), CHUNK):
+        rows = people.slice(start, CHUNK).to_pylist()
+        messages = [{"Content": MESSAGE.format(**row), "Destination": row["destination"]} for row in rows]
+        bodies.append(orjson.dumps({"Messages": messages}))
+    return bodies
 
 
-def _messages(source: str) -> Iterator[dict[str, str]]:
-    composer = Composer(MESSAGE, None)
-    for batch in open_source(source).batches(composer.columns):
-        rows = composer.compose(batch)
-        for content, destination in zip(*(rows[name].to_pylist() for name in ("content", "destination")), strict=True):
-            yield {"Content": content, "Destination": destination}
-
-
-def post_all(url: str, bodies: list[bytes], threads: int) -> Used:
-    """Post bodies from threads that share a session, and return the time used."""
-    turns = itertools.count()
-    failed: list[str] = []
+def post_all(port: int, bodies: list[bytes], threads: int) -> float:
+    """Post bodies from threads that share a session, and return the CPU seconds that it took."""
+    turns, url = itertools.count(), f"http://127.0.0.1:{port}/v1/bulkmessages"
 
     def work() -> None:
-        try:
-            while (turn := next(turns)) < len(bodies):
-                response = session.post(f"{url}/bulkmessages", data=bodies[turn], timeout=TIMEOUT)
-                response.raise_for_status()
-                response.json()
-        except requests.RequestException as error:
-            failed.append(repr(error))
+        while (turn := next(turns)) < len(bodies):
+            response = session.post(url, data=bodies[turn], timeout=60)
+            response.raise_for_status()
+            response.json()
 
-    with requests.Session() as session:
+    with requests.Session() as session, ThreadPoolExecutor(threads) as pool:
         session.mount("http://", HTTPAdapter(pool_maxsize=threads))
         session.headers.update({"Authorization": "Bearer token", "Content-Type": "application/json"})
-        workers = [threading.Thread(target=work) for _ in range(threads)]
-        meter = Meter()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        used = meter.read()
-    if failed:
-        raise RuntimeError(failed[0])
-    return used
-
-
-def main() -> None:
-    """Run a job with ``source``, ``rows``, ``port``, ``threads`` and ``latency``."""
-    job: dict[str, Any] = json.loads(Path(sys.argv[1]).read_bytes())
-    bodies = bodies_of(job["source"], job["rows"])
-    service = Service(job["port"])
-    service.set(latency=job["latency"])
-    used = post_all(service.url, bodies, job["threads"])
-    result = {"used": asdict(used), "counters": asdict(service.counters())}
-    Path(sys.argv[2]).write_text(json.dumps(result))
+        began = time.process_time()
+        for worker in [pool.submit(work) for _ in range(threads)]:
+            worker.result()
+        return time.process_time() - began
 
 
 if __name__ == "__main__":
-    main()
+    port, source, rows, threads = json.loads(sys.argv[1])
+    answer(post_all(port, bodies_of(source, rows), threads))

@@ -1,61 +1,84 @@
-"""The environment of the cases: a service, Airflows, tables, and sends that are checked message by message."""
+"""The environment of the cases: sizes, a service, Airflows, ledgers, and sends that are checked message by message."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+import json
+import shutil
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from statistics import mean
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from sqlalchemy.engine import URL
 
-from benchmarks.airflow import Airflows, Ran, Task, postgres_ledger, sqlite_ledger
-from benchmarks.data import write_table
-from benchmarks.figures import median
-from benchmarks.full_ledger import fill
-from benchmarks.postgres import new_database, running_postgres
-from benchmarks.processes import WrongError, run_job
-from benchmarks.service import Service, running_service
-from benchmarks.sizes import CHUNK
-from benchmarks.standin import Counters
+from benchmarks.data import table_of_people
+from benchmarks.ledgers import execute, running_postgres, settings_of
+from benchmarks.service import Counters, reset
+from demo.processes import answering, python, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import ExitStack
+    from contextlib import AbstractContextManager, ExitStack
     from pathlib import Path
-
-    from benchmarks.sizes import Sizes
 
 LATENCY = 0.05
 CONCURRENCY = 32
-SLOW_LATENCY = 0.2
-SLOW_CONCURRENCY = 4
+BARE = 500_000
+"""Messages to post by bare threads, at most."""
+
+
+class WrongError(Exception):
+    """The measured code produced a wrong result, which makes its times meaningless."""
 
 
 @dataclass(frozen=True)
-class Bare:
-    """The figures of bare threads.
+class Sizes:
+    """Rows and runs.
 
-    :param rate: messages per second.
-    :param cpu: CPU seconds per message.
-    :param service_cpu: CPU seconds of the service per request.
+    :param rows: rows of the large table; the small one has a tenth.
+    :param campaigns: campaigns in the full ledger, for the pages.
+    :param runs: repetitions of the cheaper cases.
     """
+
+    rows: int = 10_000_000
+    campaigns: int = 50_000
+    runs: int = 3
+
+    @property
+    def small(self) -> int:
+        """Rows of the small table."""
+        return self.rows // 10
+
+
+# The small table exceeds the limit of responses in an XCom, too.
+QUICK = Sizes(rows=110_000, campaigns=200, runs=1)
+
+
+class Ran(NamedTuple):
+    """The result of a task.
+
+    :param cpu: CPU seconds of ``execute``, over all threads.
+    :param wall: elapsed seconds of ``execute``.
+    :param whole: elapsed seconds from the import of the operator to the end of the DAG run.
+    :param peak: peak memory of the process during ``execute``, in bytes.
+    :param xcoms: the task's XComs.
+    :param counters: counters of the service since the start of the task.
+    """
+
+    cpu: float
+    wall: float
+    whole: float
+    peak: int
+    xcoms: dict[str, Any]
+    counters: Counters
+
+
+class Bare(NamedTuple):
+    """Messages a second of bare threads, and their CPU seconds a message."""
 
     rate: float
     cpu: float
-    service_cpu: float
-
-
-@dataclass(frozen=True)
-class Round:
-    """A send between two runs of bare threads.
-
-    :param bare: mean of both runs, because the machine's speed changes.
-    """
-
-    ran: Ran
-    bare: Bare
 
 
 class Bench:
@@ -71,133 +94,121 @@ class Bench:
         self.folder = folder
         self.tell = tell
         self._stack = stack
-        self._names = 0
-        self._sqlite_rounds: list[Round] = []
 
     @cached_property
-    def service(self) -> Service:
-        """A running stand-in."""
-        return self._stack.enter_context(running_service(self.folder))
+    def _port(self) -> int:
+        """Where the stand-in of the service listens."""
+        served = answering("benchmarks.service", None, home=self.folder / "service", settings={})
+        return int(self._stack.enter_context(served))
 
     @cached_property
-    def airflows(self) -> Airflows:
-        """Airflows, from a database that is migrated once."""
-        self.tell("creating Airflow's database")
-        airflows = Airflows(self.folder / "airflow", self.service, self._stack, fresh=self.sizes.fresh)
-        airflows.migrate()
-        return airflows
-
-    @cached_property
-    def postgres(self) -> URL:
-        """A running server."""
+    def _postgres(self) -> URL:
         self.tell("starting PostgreSQL")
         return self._stack.enter_context(running_postgres())
 
     @cached_property
-    def full_ledgers(self) -> Mapping[str, Mapping[str, str]]:
-        """Airflow's settings for ledgers of many campaigns, one of them as large as the large table, by database."""
-        file, database = self.folder / "full.db", new_database(self.postgres, "full_ledger")
-        for url, store in ((URL.create("sqlite", database=str(file)), "SQLite"), (database, "PostgreSQL")):
-            self.tell(f"creating a ledger of {self.sizes.campaigns:,} campaigns, {store}")
-            fill(url, self.sizes.campaigns, self.sizes.rows)
-        return {"SQLite": sqlite_ledger(file), "PostgreSQL": postgres_ledger(database)}
+    def _template(self) -> Path:
+        """Airflow's home with its database, which is copied."""
+        self.tell("creating Airflow's database")
+        home = self.folder / "template"
+        (home / "dags").mkdir(parents=True)
+        log, settings = home / "migrate.log", self._settings(home)
+        with python("-m", "airflow", "db", "migrate", home=home, log=log, settings=settings) as process:
+            wait(process, log, seconds=600.0)
+        return home
 
-    def table(self, rows: int, files: int = 4) -> str:
-        """Return the path of a table."""
-        return write_table(self.folder / "tables", rows, files)
+    def _settings(self, home: Path) -> dict[str, str]:
+        url = f"http://127.0.0.1:{self._port}/v1"
+        return {
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+            "AIRFLOW_CONN_SMS_DEFAULT": json.dumps({"conn_type": "sms", "host": url, "password": "any"}),
+        }
 
-    def name(self, kind: str) -> str:
-        """Return a unique name."""
-        self._names += 1
-        return f"{kind}_{self._names}"
+    def airflow(self, module: str, ledger: URL, job: Any = None, **settings: str) -> AbstractContextManager[Any]:
+        """Run a module with a job in a new Airflow; see :func:`demo.processes.answering`.
 
-    @property
-    def small_ledger(self) -> Path:
-        """The ledger of the last round with SQLite."""
-        return self.folder / f"small-{len(self._sqlite_rounds)}.db"
-
-    def task(self, rows: int, *, files: int = 4, service: Mapping[str, Any], **options: Any) -> Task:
-        """Return a task that sends a table by our operator, in one campaign.
-
-        :param service: settings of the service.
+        :param settings: further settings of Airflow.
         """
-        return Task("ours", {"source": self.table(rows, files), "campaign": "benchmark", **options}, dict(service))
+        home = self.folder / f"home_{uuid4().hex}"
+        shutil.copytree(self._template, home)
+        every = {**self._settings(home), **settings_of(ledger), **settings}
+        return answering(module, job, home=home, settings=every)
 
-    def send(self, task: Task, ledger: Mapping[str, str], rows: int) -> Ran:
-        """Run a task, and check that everybody was texted once.
+    def new_ledger(self, store: str) -> URL:
+        """Return a new SQLite file, or an empty database of PostgreSQL."""
+        name = f"ledger_{uuid4().hex}"
+        if store == "SQLite":
+            return URL.create("sqlite", database=str(self.folder / f"{name}.db"))
+        execute(self._postgres, f"CREATE DATABASE {name}")
+        return self._postgres.set(database=name)
 
-        :raises WrongError: when the check fails, or the task did not succeed.
+    def run(self, ledger: URL, latency: float = 0.0, arguments: Mapping[str, Any] | None = None) -> Ran:
+        """Run a task in a new Airflow.
+
+        :param arguments: arguments of our operator; None for a task that does nothing.
         """
-        (ran,) = self.airflows.run([task], ledger)
-        check(ran, rows)
+        reset(self._port, latency)
+        with self.airflow("benchmarks.task", ledger, arguments) as ran:
+            return Ran(**ran, counters=reset(self._port))
+
+    def send(
+        self, rows: int, ledger: URL, latency: float = LATENCY, concurrency: int = CONCURRENCY, *, again: bool = False
+    ) -> Ran:
+        """Send a table by our operator, in one campaign.
+
+        :param again: whether everybody has been texted already.
+        :raises WrongError: unless everybody was texted once.
+        """
+        self.tell(f"sending {rows:,} rows{' again' * again}, {ledger.get_backend_name()}")
+        source = table_of_people(self.folder / "tables", rows)
+        ran = self.run(ledger, latency, {"source": source, "concurrency": concurrency})
+        check(ran, rows, again=again)
         return ran
 
-    def bare(self, threads: int = CONCURRENCY, latency: float = LATENCY, rows: int | None = None) -> Bare:
+    def bare(self, rows: int | None = None, latency: float = LATENCY, threads: int = CONCURRENCY) -> Bare:
         """Run bare threads.
 
         :param rows: messages to post; None means as many as usual.
         """
-        rows = self.sizes.bare if rows is None else rows
-        source = self.table(self.sizes.small)
-        job = {"source": source, "rows": rows, "port": self.service.port, "threads": threads, "latency": latency}
-        result = run_job(self.folder / "bare", "benchmarks.bare", job)
-        counters = Counters(**result["counters"])
-        if counters.messages != rows:
-            raise WrongError(f"bare threads: {counters.messages} messages of {rows}")
-        return Bare(counters.rate, result["used"]["cpu"] / rows, counters.cpu / counters.posts)
+        rows = rows or min(BARE, self.sizes.small)
+        self.tell(f"posting {rows:,} messages by bare threads")
+        source = table_of_people(self.folder / "tables", self.sizes.small)
+        reset(self._port, latency)
+        job = (self._port, source, rows, threads)
+        with answering("benchmarks.bare", job, home=self.folder / "bare", settings={}) as cpu:
+            told = reset(self._port)
+        if told.messages != rows:
+            raise WrongError(f"bare threads: {told.messages} messages of {rows}")
+        return Bare(told.rate, cpu / rows)
 
-    def rounds(self, runs: int, ledger: Callable[[int], Mapping[str, str]], what: str) -> list[Round]:
-        """Send the small table several times at the usual latency, with bare threads before and after each send.
+    def rounds(self, store: str) -> tuple[list[tuple[Ran, Bare]], URL]:
+        """Send the small table several times, between bare threads, and return the last ledger, too.
 
-        :param ledger: returns the ledger's settings for each round, by its number from 1.
+        The machine's speed changes: a send is compared with the mean of the bare threads before and after it.
         """
-        task = self.task(self.sizes.small, service={"latency": LATENCY}, concurrency=CONCURRENCY)
-        self.tell("posting by bare threads")
         rounds, before = [], self.bare()
-        for number in range(1, runs + 1):
-            self.tell(f"sending {self.sizes.small:,} rows, {what}, {number} of {runs}")
-            ran = self.send(task, ledger(number), self.sizes.small)
-            after = self.bare()
-            rounds.append(Round(ran, _mean(before, after)))
+        for _ in range(self.sizes.runs):
+            ledger = self.new_ledger(store)
+            ran, after = self.send(self.sizes.small, ledger), self.bare()
+            rounds.append((ran, Bare(*map(mean, zip(before, after, strict=True)))))
             before = after
-        return rounds
+        return rounds, ledger
 
-    def sqlite_rounds(self) -> list[Round]:
-        """Return the rounds with SQLite, which several cases use."""
-        if not self._sqlite_rounds:
-            self._sqlite_rounds = self.rounds(
-                self.sizes.runs, lambda number: sqlite_ledger(self.folder / f"small-{number}.db"), "SQLite"
-            )
-        return self._sqlite_rounds
+    @cached_property
+    def sqlite_rounds(self) -> tuple[list[tuple[Ran, Bare]], URL]:
+        """The rounds with SQLite, which several cases use."""
+        return self.rounds("SQLite")
 
 
-def check(ran: Ran, rows: int) -> None:
-    """Raise unless as many people as there are rows were texted, each once.
+def check(ran: Ran, rows: int, *, again: bool = False) -> None:
+    """Raise unless everybody was texted once.
 
+    :param again: whether that was before, so that nobody may be.
     :raises WrongError: when a message is missing or repeated.
     """
-    found = (ran.counters.messages, ran.distinct, ran.summary["rows"], ran.summary["accepted"])
-    if found != (rows,) * 4:
-        raise WrongError(
-            f"{rows} rows: {found[0]} messages to {found[1]} people; its summary: {found[2]} rows, {found[3]} accepted"
-        )
-
-
-def ideal(concurrency: int, latency: float) -> float:
-    """Return the messages per second of a sender without any cost of its own."""
-    return concurrency / latency * CHUNK
-
-
-def ledger_bytes(path: Path) -> int:
-    """Return the size of a SQLite ledger after a checkpoint of its log."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return path.stat().st_size
-
-
-def _mean(one: Bare, other: Bare) -> Bare:
-    return Bare(
-        median((one.rate, other.rate)),
-        median((one.cpu, other.cpu)),
-        median((one.service_cpu, other.service_cpu)),
-    )
+    new, already = (0, rows) if again else (rows, 0)
+    summary = [ran.xcoms["return_value"][name] for name in ("rows", "accepted", "already_sent")]
+    if (ran.counters.messages, ran.counters.people, *summary) != (new, new, rows, new, already):
+        raise WrongError(f"{rows} rows: {ran.counters}; rows, accepted and already sent are {summary}")

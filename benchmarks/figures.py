@@ -1,74 +1,67 @@
-"""Figures, their goals, and whether they are met."""
+"""Figures, their goals, and the table that shows them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING
 
-__all__ = ["Figure", "at_least", "at_most", "median"]
+from rich.table import Table
 
-
-@dataclass(frozen=True)
-class Goal:
-    """The goal of a figure.
-
-    :param limit: limit in the figure's unit.
-    :param least: True for a minimum, False for a maximum.
-    :param text: the goal as printed.
-    """
-
-    limit: float
-    least: bool
-    text: str
-
-    def ratio(self, number: float) -> float:
-        """Return the number as a multiple of the limit."""
-        return number / self.limit
-
-    def missed_by(self, number: float) -> float:
-        """Return by which share of the limit the number misses the goal; 0 when it meets the goal."""
-        ratio = self.ratio(number)
-        return max(0.0, 1 - ratio if self.least else ratio - 1)
-
-
-def at_least(limit: float, text: str) -> Goal:
-    """Return the goal of a number that should be large."""
-    return Goal(limit, least=True, text=f"at least {text}")
-
-
-def at_most(limit: float, text: str) -> Goal:
-    """Return the goal of a number that should be small."""
-    return Goal(limit, least=False, text=f"at most {text}")
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)
 class Figure:
     """A line of the table.
 
-    :param what: what was measured.
-    :param text: the figure as printed.
-    :param number: number to compare with the goal, in its unit.
-    :param goal: the goal; None for none.
-    :param runs: the runs whose median the number is.
-    :param details: further values for the JSON.
+    :param what: what was measured, and its unit.
+    :param limit: the goal; None for none.
+    :param least: whether the limit is a minimum, and not a maximum.
+    :param note: what else to print, such as the figures of a ratio.
     """
 
     what: str
-    text: str
     number: float
-    goal: Goal | None = None
-    runs: tuple[float, ...] = ()
-    details: dict[str, object] = field(default_factory=dict)
+    limit: float | None = None
+    least: bool = False
+    note: str = ""
 
     @property
     def verdict(self) -> str:
-        """Whether the goal is met, in words; empty without a goal."""
-        if self.goal is None:
+        """Whether the goal is met, or by which share of it the number misses it; empty without a goal."""
+        if self.limit is None:
             return ""
-        missed = self.goal.missed_by(self.number)
-        return f"missed by {missed:.0%}" if missed else "met"
+        ratio = self.number / self.limit
+        missed = 1 - ratio if self.least else ratio - 1
+        return f"missed by {missed:.1%}" if missed > 0 else "met"
 
-    @property
-    def ratio(self) -> float | None:
-        """The number as a multiple of its goal; None without a goal."""
-        return None if self.goal is None else self.goal.ratio(self.number)
+
+def ratio(
+    what: str, pairs: Sequence[tuple[float, float]], limit: float | None = None, *, least: bool = False
+) -> Figure:
+    """Return the median of the ratios of numbers, each to another that was measured in the same minutes."""
+    one, other = (median(each) for each in zip(*pairs, strict=True))
+    number = median([one / other for one, other in pairs])
+    return Figure(what, number, limit, least, f"{shown(one)} beside {shown(other)}")
+
+
+def shown(number: float) -> str:
+    """Return a number with at least three digits."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"  # noqa: PLR2004 - three digits
+
+
+def table_of(figures: Mapping[str, Sequence[Figure]], title: str, *, judged: bool) -> Table:
+    """Return a table with one line per figure.
+
+    :param figures: figures by case.
+    :param judged: whether to print if goals are met.
+    """
+    table = Table("case", "what", "figure", "", "goal", "verdict", title=title)
+    for case, lines in figures.items():
+        for line in lines:
+            goal = "" if line.limit is None else f"at {'least' if line.least else 'most'} {line.limit:g}"
+            table.add_row(case, line.what, shown(line.number), line.note, goal, line.verdict if judged else "")
+        table.add_section()
+    return table

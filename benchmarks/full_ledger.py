@@ -1,4 +1,4 @@
-"""A full ledger, with thousands of campaigns and one of millions of messages, written in bulk within minutes."""
+"""A full ledger, with thousands of campaigns and one of millions of messages, which the database writes on its own."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, insert, text
+from sqlalchemy import BigInteger, LargeBinary, String, and_, case, cast, create_engine, insert, literal, or_, select
+from sqlalchemy.pool import NullPool
 
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from benchmarks.data import FIRST_NUMBER
-from benchmarks.sizes import CHUNK
-from benchmarks.standin import ANSWER, FIRST_EVENT
+from benchmarks.data import CHUNK, FIRST_NUMBER
+from benchmarks.ledgers import execute
+from benchmarks.service import ANSWER, FIRST_EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from sqlalchemy import Table
     from sqlalchemy.engine import URL, Connection
@@ -26,167 +27,121 @@ if TYPE_CHECKING:
 TRIES = 3
 """Attempts of each campaign; the last one made the requests."""
 REQUESTS = 10
-"""Requests of each campaign except the large one."""
+"""Requests of each campaign, beside those of the large one."""
 DAGS = 50
 UNKNOWN_AT_ONCE = 32
 """Requests of the large campaign whose outcome is unknown, as after the death of a process."""
 UNKNOWN_EVERY = 500
 """One campaign in this many has an unknown request, and another one has failed."""
 AGE_SECONDS = 20 * 86_400.0
-ROWS_AT_ONCE = 5_000
-
-# The first bytes of keys are spread evenly, like those of hashes, and ascend, so that rows are written in their order.
-_MESSAGES = {
-    "sqlite": (
-        "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
-        "WITH RECURSIVE each_one(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each_one WHERE i < :messages - 1) "
-        "SELECT :campaign, CAST(substr(:bytes, 1 + i * 256 / :messages, 1) || printf('%015d', i) AS BLOB), "
-        ":number + i, :request + i / :chunk FROM each_one"
-    ),
-    "postgresql": (
-        "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
-        "SELECT :campaign, substring(CAST(:bytes AS bytea), CAST(1 + i * 256 / :messages AS int), 1) "
-        "|| decode(lpad(to_hex(i), 30, '0'), 'hex'), "
-        ":number + i, :request + i / :chunk "
-        "FROM generate_series(0, CAST(:messages AS bigint) - 1) AS i"
-    ),
-}
-_BYTES = bytes(range(256))
-_SEQUENCE = "SELECT setval(pg_get_serial_sequence('{0}', 'id'), (SELECT max(id) FROM {0}))"
+ROWS = REQUESTS * CHUNK
+FIGURES = {"rows": ROWS, "suppressed": 0, "duplicate": 0, "cost_breakdown": {"Local": {"cost": 1.0, "quantity": ROWS}}}
+RESPONSE = (ANSWER % {b"n": CHUNK, b"id": FIRST_EVENT}).decode()
 
 
 def large_campaign(campaigns: int) -> int:
-    """Return the id of the large campaign, which is on the first page of the list.
-
-    :param campaigns: number of campaigns in the ledger.
-    """
+    """Return the id of the large campaign, which is on the first page of the list."""
     return campaigns - 5
 
 
-def dag_ids() -> list[str]:
-    """Return the DAGs of the campaigns."""
-    return [f"dag_{number}" for number in range(DAGS)]
-
-
 def fill(url: URL, campaigns: int, messages: int) -> None:
-    """Create a ledger and fill it. Only the large campaign and unknown requests have messages.
+    """Create a ledger, to be read. Only the large campaign and unknown requests have messages.
 
     :param url: URL of an empty database, or of a new file.
     :param campaigns: number of campaigns, at least 10.
-    :param messages: number of messages of the large campaign.
+    :param messages: number of messages of the large campaign, besides those of its first requests.
     """
     sqlite = url.get_backend_name() == "sqlite"
     (open_sqlite(Path(str(url.database))) if sqlite else open_postgres(url)).close()
-    engine = create_engine(url)
-    try:
-        with engine.begin() as connection:
-            _write(connection, campaigns, messages)
-        if not sqlite:
-            # A real server does this on its own within minutes.
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                connection.execute(text("VACUUM ANALYZE"))
-    finally:
-        engine.dispose()
+    small, few, large = campaigns * REQUESTS, campaigns // UNKNOWN_EVERY * CHUNK, large_campaign(campaigns)
+    began, step = time.time() - AGE_SECONDS, AGE_SECONDS / (campaigns + 1)
+
+    def campaign(place: Any) -> dict[str, Any]:
+        name = literal("campaign-") + cast(place + 1, String)
+        return {"id": place + 1, "name": name, "created_at": began + place * step}
+
+    def attempt(place: Any) -> dict[str, Any]:
+        number, turn = place // TRIES + 1, place % TRIES
+        failed = or_(turn < TRIES - 1, number % UNKNOWN_EVERY == 1)
+        started = began + number * step
+        return {
+            "id": place + 1,
+            "dag_id": literal("dag_") + cast(number % DAGS, String),
+            "task_id": "text",
+            "run_id": literal("scheduled__") + cast(number, String),
+            "map_index": -1,
+            "try_number": turn + 1,
+            "host": "host",
+            "pid": place + 1,
+            "started_at": started,
+            "campaign_id": number,
+            "conn_id": "sms_default",
+            "state": case((failed, "failed"), else_="ended"),
+            "updated_at": started + turn,
+            "total": ROWS,
+            "done": ROWS,
+            "not_sent": 0,
+            "invalid": 1,
+            "rate": 1_000.0,
+            "figures": json.dumps(FIGURES),
+        }
+
+    def request(place: Any) -> dict[str, Any]:
+        number = case((place < small, place // REQUESTS + 1), else_=large)
+        turn = case((place < small, place % REQUESTS), else_=place - small)
+        unknown = or_(
+            and_(place < small, number % UNKNOWN_EVERY == 0, turn == 0),
+            and_(place >= small, turn < UNKNOWN_AT_ONCE),
+        )
+        claimed = began + number * step + turn * 0.004
+
+        def known(value: Any) -> Any:
+            return case((unknown, None), else_=value)
+
+        return {
+            "id": place + 1,
+            "campaign_id": number,
+            "attempt_id": number * TRIES,
+            "kind": "bulk",
+            "state": case((unknown, UNKNOWN), else_=ACCEPTED),
+            "submitted": CHUNK,
+            "claimed_at": claimed,
+            "deadline": claimed + 45.0,
+            "finished_at": claimed + 0.05,
+            "http_status": known(200),
+            "event_id": known(place + literal(FIRST_EVENT, BigInteger)),
+            "messages": known(CHUNK),
+            "parts": known(turn % CHUNK + CHUNK),
+            # Costs differ, like those of networks.
+            "cost": known(cast(turn % 997 + CHUNK, String) + ".50"),
+            "reason": case((unknown, "no answer in time"), else_=None),
+            "response": known(RESPONSE),
+        }
+
+    def message(place: Any) -> dict[str, Any]:
+        number = case((place < few, (place // CHUNK + 1) * UNKNOWN_EVERY), else_=large)
+        request_id = case((place < few, (number - 1) * REQUESTS + 1), else_=(place - few) // CHUNK + small + 1)
+        return {
+            "campaign_id": number,
+            "message_key": cast(cast(place + literal(10**15, BigInteger), String), LargeBinary),
+            "destination": place + literal(FIRST_NUMBER, BigInteger),
+            "request_id": request_id,
+        }
+
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as connection:
+        _insert(connection, schema.campaign, campaigns, campaign)
+        _insert(connection, schema.attempt, campaigns * TRIES, attempt)
+        _insert(connection, schema.request, small + messages // CHUNK, request)
+        _insert(connection, schema.message, few + messages, message)
+    if not sqlite:
+        execute(url, "VACUUM ANALYZE")  # a real server does this on its own within minutes
 
 
-def _write(connection: Connection, campaigns: int, messages: int) -> None:
-    large, began = large_campaign(campaigns), time.time() - AGE_SECONDS
-    step = AGE_SECONDS / (campaigns + 1)
-    times = {number: began + number * step for number in range(1, campaigns + 1)}
-    tries = [(number, number * TRIES + turn, turn) for number in times for turn in range(TRIES)]
-    named = ({"id": number, "name": f"campaign-{number}", "created_at": at} for number, at in times.items())
-    _insert(connection, schema.campaign, named)
-    _insert(connection, schema.attempt, (_attempt(*each, times[each[0]]) for each in tries))
-    requests = {number: messages // CHUNK if number == large else REQUESTS for number in times}
-    _insert(connection, schema.request, _requests(requests, times, large))
-    series = text(_MESSAGES[connection.dialect.name])
-    first = 1
-    for number, count in requests.items():
-        held = count if number == large else _unknown(number, large)
-        if held:
-            values = {"campaign": number, "number": FIRST_NUMBER, "request": first, "chunk": CHUNK, "bytes": _BYTES}
-            connection.execute(series, {**values, "messages": held * CHUNK})
-        first += count
-    if connection.dialect.name == "postgresql":
-        for table in (schema.campaign, schema.attempt, schema.request):
-            connection.execute(text(_SEQUENCE.format(table.name)))
-
-
-def _insert(connection: Connection, table: Table, rows: Iterator[dict[str, Any]]) -> None:
-    waiting: list[dict[str, Any]] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == ROWS_AT_ONCE:
-            connection.execute(insert(table), waiting)
-            waiting = []
-    if waiting:
-        connection.execute(insert(table), waiting)
-
-
-def _unknown(campaign: int, large: int) -> int:
-    """Return how many of a campaign's first requests are unknown."""
-    if campaign == large:
-        return UNKNOWN_AT_ONCE
-    return int(campaign % UNKNOWN_EVERY == 0)
-
-
-def _attempt(campaign: int, number: int, turn: int, at: float) -> dict[str, Any]:
-    failed = turn < TRIES - 1 or campaign % UNKNOWN_EVERY == 1
-    rows = REQUESTS * CHUNK
-    figures = {
-        "rows": rows,
-        "suppressed": 0,
-        "duplicate": 0,
-        "cost_breakdown": {"Local": {"cost": float(rows), "quantity": rows}},
-        "error_report": {"NoNetwork": 1, "Duplicates": 0, "OptedOuts": 0, "Faults": 0},
-    }
-    return {
-        "id": number,
-        "dag_id": f"dag_{campaign % DAGS}",
-        "task_id": "text",
-        "run_id": f"scheduled__{campaign}",
-        "map_index": -1,
-        "try_number": turn + 1,
-        "host": "host",
-        "pid": number,
-        "started_at": at,
-        "campaign_id": campaign,
-        "conn_id": "sms_default",
-        "state": "failed" if failed else "ended",
-        "updated_at": at + turn,
-        "total": rows,
-        "done": rows,
-        "not_sent": 0,
-        "invalid": 1,
-        "rate": 1_000.0,
-        "figures": json.dumps(figures),
-    }
-
-
-def _requests(requests: dict[int, int], times: dict[int, float], large: int) -> Iterator[dict[str, Any]]:
-    number = 0
-    for campaign, count in requests.items():
-        unknown = _unknown(campaign, large)
-        for place in range(count):
-            number += 1
-            claimed = times[campaign] + place * 0.004
-            known = place >= unknown
-            yield {
-                "id": number,
-                "campaign_id": campaign,
-                "attempt_id": campaign * TRIES + TRIES - 1,
-                "kind": "bulk",
-                "state": ACCEPTED if known else UNKNOWN,
-                "submitted": CHUNK,
-                "claimed_at": claimed,
-                "deadline": claimed + 45.0,
-                "finished_at": claimed + 0.05,
-                "http_status": 200 if known else None,
-                "event_id": FIRST_EVENT + number if known else None,
-                "messages": CHUNK if known else None,
-                "parts": CHUNK + place % CHUNK if known else None,
-                # Costs differ, like those of networks.
-                "cost": f"{CHUNK + place % 997 / 10:.2f}" if known else None,
-                "reason": None if known else "no answer in time",
-                "response": (ANSWER % {b"n": CHUNK, b"id": FIRST_EVENT + number}).decode() if known else None,
-            }
+def _insert(connection: Connection, table: Table, rows: int, row_of: Callable[[Any], dict[str, Any]]) -> None:
+    """Insert as many rows, whose values are constants, and expressions of their place from 0."""
+    places = select(literal(0, BigInteger).label("place")).cte("places", recursive=True)
+    places = places.union_all(select(places.c.place + 1).where(places.c.place < rows - 1))
+    row = row_of(places.c.place)
+    values = [literal(value) if isinstance(value, (str, int, float)) else value for value in row.values()]
+    connection.execute(insert(table).from_select([*row], select(*values)))

@@ -1,51 +1,76 @@
 from __future__ import annotations
 
+import time
+
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sms.execution.xcom import MAX_RESPONSES
 from benchmarks import __main__ as command
-from benchmarks.airflow import Ran
-from benchmarks.bench import check, ideal
-from benchmarks.data import FIRST_NUMBER, write_table
-from benchmarks.figures import Figure, at_most
-from benchmarks.processes import WrongError
-from benchmarks.sizes import FULL, QUICK
-from benchmarks.standin import Counters
+from benchmarks.bare import bodies_of, post_all
+from benchmarks.bench import Ran, WrongError, check
+from benchmarks.data import FIRST_NUMBER, table_of_people
+from benchmarks.figures import Figure, ratio
+from benchmarks.service import Counters, reset
+from demo.processes import answering
 
 
 def test_a_table_has_everybody_once_and_in_no_order(tmp_path):
     """The same number of rows yields the same table, whose numbers cover their whole range."""
-    table = pq.read_table(write_table(tmp_path / "one", 1_000, 3))
+    table = pq.read_table(table_of_people(tmp_path / "one", 1_000))
     numbers = [int(number) for number in table["destination"].to_pylist()]
 
     assert list(range(FIRST_NUMBER, FIRST_NUMBER + 1_000)) == sorted(numbers) != numbers
-    assert table.equals(pq.read_table(write_table(tmp_path / "other", 1_000, 3)))
+    assert table.equals(pq.read_table(table_of_people(tmp_path / "other", 1_000)))
     assert table.num_columns == 8
 
 
+def test_the_stand_in_counts_and_is_never_early(tmp_path):
+    """Every message counts, a person who is texted twice counts once, and each measurement begins with no counts."""
+    bodies = bodies_of(table_of_people(tmp_path / "tables", 250), 250)
+    with answering("benchmarks.service", None, home=tmp_path / "service", settings={}) as port:
+        reset(port, latency=0.1)
+        began = time.monotonic()
+        post_all(port, [*bodies, bodies[0]], threads=2)
+        took = time.monotonic() - began
+        counters, anew = reset(port), reset(port)
+
+    assert (counters.posts, counters.messages, counters.people) == (4, 350, 250)
+    assert took >= 0.2
+    assert 0 < counters.rate <= (350) / 0.2
+    assert (anew.posts, anew.messages, anew.people, anew.rate) == (0, 0, 0, 0.0)
+
+
 @pytest.mark.parametrize(
-    ("messages", "distinct", "accepted"),
-    [(99, 99, 100), (101, 100, 100), (100, 99, 100), (100, 100, 99)],
-    ids=["lost", "twice", "one lost and another twice", "miscounted"],
+    ("messages", "people", "accepted", "already_sent"),
+    [(99, 99, 100, 0), (101, 100, 100, 0), (100, 99, 100, 0), (100, 100, 99, 0), (0, 0, 0, 100)],
+    ids=["lost", "twice", "one lost and another twice", "miscounted", "never sent"],
 )
-def test_a_send_that_is_wrong_by_one_message_is_noticed(messages, distinct, accepted):
-    """A send that lost or repeated a message has no figure, however fast it was."""
+def test_a_send_that_is_wrong_by_one_message_is_noticed(messages, people, accepted, already_sent):
+    """A send that lost or repeated a message has no figure, however fast it was; nor has a rerun that sends."""
     with pytest.raises(WrongError):
-        check(_ran(messages, distinct, accepted), 100)
-    check(_ran(100, 100, 100), 100)
+        check(_ran(messages, people, accepted, already_sent), 100)
+    check(_ran(100, 100, 100, 0), 100)
+    check(_ran(0, 0, 0, 100), 100, again=True)
+    with pytest.raises(WrongError):
+        check(_ran(100, 100, 100, 0), 100, again=True)
 
 
-def test_the_ideal_is_that_of_a_sender_that_costs_nothing():
-    """The ideal rate is requests at once, divided by their latency, times a hundred messages."""
-    assert ideal(32, 0.05) == 64_000
+def _ran(messages, people, accepted, already_sent):
+    counts = {"rows": 100, "accepted": accepted, "already_sent": already_sent}
+    return Ran(1.0, 1.0, 1.0, 1, {"return_value": counts}, Counters(1, messages, people, 1.0, 1.0))
 
 
-@pytest.mark.parametrize("sizes", [FULL, QUICK, FULL.with_rows(2_000_000)])
-def test_xcoms_of_both_tables_are_beyond_their_limit(sizes):
-    """Both tables exceed the limit of responses, in a quick run too, so that their XComs are comparable."""
-    assert sizes.small // 100 > MAX_RESPONSES
-    assert sizes.bare <= sizes.small
+def test_a_figure_is_judged_in_units_of_its_goal():
+    """A minimum is missed below its limit, and a maximum above it, however little."""
+    assert Figure("messages/s", 0.45, 0.9, least=True).verdict == "missed by 50.0%"
+    assert Figure("s", 2.5, 2.0).verdict == "missed by 25.0%"
+    assert Figure("messages/s", 0.9, 0.9, least=True).verdict == Figure("s", 2.0, 2.0).verdict == "met"
+    assert Figure("s", 1.0).verdict == ""
+
+
+def test_a_ratio_is_that_of_figures_of_the_same_minutes():
+    """The ratio is the median of the pairs' ratios, and not the ratio of the medians."""
+    assert ratio("what", [(1.0, 2.0), (6.0, 4.0), (8.0, 8.0)]) == Figure("what", 1.0, note="6 beside 4")
 
 
 def _lose(_bench):
@@ -54,35 +79,14 @@ def _lose(_bench):
 
 @pytest.mark.parametrize(
     ("case", "status"),
-    [
-        (lambda _: [Figure("slow", "100 s", 100.0, at_most(1.0, "1 s"))], 0),
-        (_lose, 1),
-        (lambda _: 1 / 0, 1),
-    ],
+    [(lambda _: [Figure("slow, s", 100.0, 1.0)], 0), (_lose, 1), (lambda _: 1 / 0, 1)],
     ids=["slow", "wrong", "broken"],
 )
-def test_the_exit_status_is_about_what_is_wrong_and_not_about_times(case, status, tmp_path, monkeypatch, capsys):
+def test_the_exit_status_is_about_what_is_wrong_and_not_about_times(case, status, monkeypatch, capsys):
     """A missed goal is a figure; a lost message is a failure."""
     monkeypatch.setitem(command.CASES, "rate", case)
-    monkeypatch.setattr(command.machine, "calibration", lambda: 0.5)
-    monkeypatch.setattr(command.signal, "signal", lambda *_: None)
-    path = tmp_path / "figures.json"
+    monkeypatch.setattr(command, "interrupt_once", lambda: None)
 
-    assert status == command.main(["--quick", "--only", "rate", "--json", str(path)])
-    assert path.exists()
-    assert (case is _lose) == ("a message was lost" in capsys.readouterr().out)
-
-
-def _ran(messages, distinct, accepted):
-    return Ran(
-        state="success",
-        cpu=1.0,
-        wall=1.0,
-        whole=1.0,
-        peak=1,
-        xcom_bytes=1,
-        xcom_shape="",
-        summary={"rows": 100, "accepted": accepted},
-        counters=Counters(messages=messages),
-        distinct=distinct,
-    )
+    assert status == command.main(["--only", "rate"])
+    shown = capsys.readouterr().out
+    assert ("a message was lost" in shown, "missed by" in shown) == (case is _lose, status == 0)

@@ -160,5 +160,5 @@ several-machines: env
 	@SMS_TESTS_NEED_MACHINES=1 $(PYTEST) -v -s tests/acceptance/test_several_machines.py
 
 clean:
-	rm -rf .venv .nox .demo benchmarks/results build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf .venv .nox .demo build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -36,7 +36,7 @@ def test_the_stand_in_counts_and_is_never_early(tmp_path):
 
     assert (counters.posts, counters.messages, counters.people) == (4, 350, 250)
     assert took >= 0.2
-    assert 0 < counters.rate <= (350) / 0.2
+    assert 0 < counters.rate <= 1_750
     assert (anew.posts, anew.messages, anew.people, anew.rate) == (0, 0, 0, 0.0)
 
 
@@ -46,13 +46,13 @@ def test_the_stand_in_counts_and_is_never_early(tmp_path):
     ids=["lost", "twice", "one lost and another twice", "miscounted", "never sent"],
 )
 def test_a_send_that_is_wrong_by_one_message_is_noticed(messages, people, accepted, already_sent):
-    """A send that lost or repeated a message has no figure, however fast it was; nor has a rerun that sends."""
+    """A send that lost or repeated a message has no figure, however fast it was; neither has a rerun that sends."""
     with pytest.raises(WrongError):
         check(_ran(messages, people, accepted, already_sent), 100)
-    check(_ran(100, 100, 100, 0), 100)
-    check(_ran(0, 0, 0, 100), 100, again=True)
     with pytest.raises(WrongError):
         check(_ran(100, 100, 100, 0), 100, again=True)
+    check(_ran(100, 100, 100, 0), 100)
+    check(_ran(0, 0, 0, 100), 100, again=True)
 
 
 def _ran(messages, people, accepted, already_sent):
@@ -66,21 +66,14 @@ def test_a_figure_is_judged_in_units_of_its_goal():
     assert Figure("s", 2.5, 2.0).verdict == "missed by 25.0%"
     assert Figure("messages/s", 0.9, 0.9, least=True).verdict == Figure("s", 2.0, 2.0).verdict == "met"
     assert Figure("s", 1.0).verdict == ""
-
-
-def test_a_ratio_is_that_of_figures_of_the_same_minutes():
-    """The ratio is the median of the pairs' ratios, and not the ratio of the medians."""
-    assert ratio("what", [(1.0, 2.0), (6.0, 4.0), (8.0, 8.0)]) == Figure("what", 1.0, note="6 beside 4")
-
-
-def _lose(_bench):
-    raise WrongError("a message was lost")
+    # The median of the pairs' ratios, and not the ratio of the medians.
+    assert ratio("x", [(1.0, 2.0), (6.0, 4.0), (8.0, 8.0)]) == Figure("x", 1.0, note="6 beside 4")
 
 
 @pytest.mark.parametrize(
     ("case", "status"),
-    [(lambda _: [Figure("slow, s", 100.0, 1.0)], 0), (_lose, 1), (lambda _: 1 / 0, 1)],
-    ids=["slow", "wrong", "broken"],
+    [(lambda _: [Figure("slow, s", 100.0, 1.0)], 0), (lambda _: check(_ran(99, 99, 99, 0), 100), 1)],
+    ids=["slow", "wrong"],
 )
 def test_the_exit_status_is_about_what_is_wrong_and_not_about_times(case, status, monkeypatch, capsys):
     """A missed goal is a figure; a lost message is a failure."""
@@ -89,4 +82,4 @@ def test_the_exit_status_is_about_what_is_wrong_and_not_about_times(case, status
 
     assert status == command.main(["--only", "rate"])
     shown = capsys.readouterr().out
-    assert ("a message was lost" in shown, "missed by" in shown) == (case is _lose, status == 0)
+    assert ("wrong: rate" in shown, "missed by" in shown) == (status == 1, status == 0)

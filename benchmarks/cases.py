@@ -62,7 +62,7 @@ def large(bench: Bench) -> list[Figure]:
     """Send the large table, and compare the send with that of the small one."""
     small, ledger = [ran for ran, _ in bench.sqlite_rounds[0]], bench.new_ledger("SQLite")
     ran = bench.send(bench.sizes.rows, ledger)
-    xcoms, small_xcoms = json.dumps(ran.xcoms), json.dumps(small[-1].xcoms)
+    xcoms, small_xcoms = (json.dumps(each.xcoms, sort_keys=True) for each in (ran, small[-1]))
     if _shape(xcoms) != _shape(small_xcoms):
         raise WrongError(f"XComs of {bench.sizes.rows:,} rows: {xcoms}; of a tenth: {small_xcoms}")
     return [

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TRIES = 3
 """Attempts of each campaign; the last one made the requests."""
 REQUESTS = 10
-"""Requests of each campaign, beside those of the large one."""
+"""Requests of each campaign; the large one has more."""
 DAGS = 50
 UNKNOWN_AT_ONCE = 32
 """Requests of the large campaign whose outcome is unknown, as after the death of a process."""
@@ -45,15 +45,16 @@ def large_campaign(campaigns: int) -> int:
 
 
 def fill(url: URL, campaigns: int, messages: int) -> None:
-    """Create a ledger, to be read. Only the large campaign and unknown requests have messages.
+    """Create a ledger, to be read. Only the later requests of the large campaign, and unknown ones, have messages.
 
     :param url: URL of an empty database, or of a new file.
     :param campaigns: number of campaigns, at least 10.
-    :param messages: number of messages of the large campaign, besides those of its first requests.
+    :param messages: number of messages of the large campaign.
     """
     sqlite = url.get_backend_name() == "sqlite"
     (open_sqlite(Path(str(url.database))) if sqlite else open_postgres(url)).close()
     small, few, large = campaigns * REQUESTS, campaigns // UNKNOWN_EVERY * CHUNK, large_campaign(campaigns)
+    more = messages - ROWS  # beside its first requests
     began, step = time.time() - AGE_SECONDS, AGE_SECONDS / (campaigns + 1)
 
     def campaign(place: Any) -> dict[str, Any]:
@@ -132,8 +133,8 @@ def fill(url: URL, campaigns: int, messages: int) -> None:
     with engine.begin() as connection:
         _insert(connection, schema.campaign, campaigns, campaign)
         _insert(connection, schema.attempt, campaigns * TRIES, attempt)
-        _insert(connection, schema.request, small + messages // CHUNK, request)
-        _insert(connection, schema.message, few + messages, message)
+        _insert(connection, schema.request, small + more // CHUNK, request)
+        _insert(connection, schema.message, few + more, message)
     if not sqlite:
         execute(url, "VACUUM ANALYZE")  # a real server does this on its own within minutes
 

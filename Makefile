@@ -64,7 +64,7 @@ PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 # What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
 BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page.py tests/test_browser.py tests/test_screenshots.py
 # Files of minutes come first: left to the end, one of them would run alone.
-LONGEST := $(patsubst %,tests/acceptance/test_%.py,several_machines whole before_sending first_half_hour pages)
+LONGEST := $(patsubst %,tests/acceptance/test_%.py,several_machines whole first_half_hour pages)
 WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/acceptance/test_*.py))
 # They run pytest as a team's own repository does, a process of Airflow for each.
 NESTED := tests/docs/test_testing.py tests/testing/test_plugin.py

@@ -21,8 +21,6 @@ NOT_ON_EACH = (
     # The files are for the newest Airflow, and are checked by tools that the other environments lack.
     "tests/docs/test_deploy.py",
     "tests/docs/test_deploy_page.py",
-    # It installs an Airflow of its own.
-    "tests/acceptance/test_install.py",
     # They build the package, open a browser or take pictures of pages, which is the same for all.
     "tests/test_browser.py",
     "tests/test_packaging.py",

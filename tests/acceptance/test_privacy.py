@@ -83,5 +83,5 @@ def test_a_waiting_trigger_holds_neither_token_nor_number(whole, people):
 
 def test_metrics_name_nobody(whole, people):
     """What leaves Airflow for those who watch it."""
-    bodies = [body.decode(errors="replace") for body in whole.exported.bodies]
+    bodies = [body.decode(errors="replace") for body in whole.exported]
     assert (len(bodies) > 0, [body for body in bodies if people.stand_in(body)]) == (True, [])

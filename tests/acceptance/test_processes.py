@@ -1,50 +1,31 @@
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 
-import pytest
+from support.faults.airflow import play
+from support.faults.scenarios import LOST_FIRST, SCENARIOS, TAKEN_AND_LOST
+from support.versions import KEEPS_TASK_STATE
 
-from airflow_provider_sms.reporting.summary import COUNTS
-
-
-def wait_until(condition, process):
-    """Wait while a process lives."""
-    while not condition():
-        assert process.poll() is None, "the process ended too early"
-        time.sleep(0.005)
+INTERRUPTED = ("outage", "clear_running", "task_killed", "reconcile")
+PEOPLE, CHUNK, CONCURRENCY = 1000, 50, 4
+# Older versions of Airflow print other things at DEBUG.
+SETTINGS = {"AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG" if KEEPS_TASK_STATE else "INFO"}
 
 
-def test_a_process_killed_in_the_middle_texts_nobody_twice(airflow, people, sandbox, witnessed):
-    """SIGKILL and start again: no duplicates, rows add up exactly, at most ``concurrency`` requests are unknown."""
-    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.1, "persistent": True}])
-    runs = airflow(people(3000), concurrency=4)
-    process = runs.start()
-    wait_until(lambda: len(sandbox.state.accepted) >= 1000, process)
-    runs.kill()
-    sandbox.state.set_faults([])
-    before = len(sandbox.state.accepted)
-
-    process = runs.start()
-    status = process.wait(120)
-    summary = runs.summary()
-    assert summary["rows"] == 3000 == sum(summary[name] for name in COUNTS)
-    assert (before < 3000, 0 < summary["unknown"] <= 400) == (True, True)
-    assert summary["accepted"] + summary["already_sent"] + summary["unknown"] == 3000
-    # Everybody that is called texted was; whoever was not is among the unknown.
-    assert set(witnessed().values()) == {1}
-    assert 3000 - summary["unknown"] <= len(witnessed()) <= 3000
-    assert (status, "may have been sent" in runs.log()) == (1, True)
-
-
-@pytest.mark.slow
-def test_two_live_copies_send_each_message_once(airflow, people, sandbox, witnessed):
-    """The same send started twice at the same time: the two together text everybody once."""
-    source = people(2000)
-    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.05, "persistent": True}])
-    copies = [airflow(source), airflow(source)]
-    processes = [copy.start() for copy in copies]
-    assert [process.wait(120) for process in processes] == [0, 0]
-    summaries = [copy.summary() for copy in copies]
-    assert [sum(summary[name] for name in COUNTS) for summary in summaries] == [2000, 2000]
-    assert sum(summary["accepted"] for summary in summaries) == 2000
-    assert (len(witnessed()), set(witnessed().values())) == (2000, {1})
+def test_an_interrupted_send_texts_nobody_twice_and_prints_nobody():
+    """Retried, cleared, killed by SIGKILL, or without five responses: rows add up; no log, at DEBUG, names anybody."""
+    scenarios = [
+        replace(each, options=(*each.options, ("chunk_size", CHUNK)))
+        for each in SCENARIOS
+        if each.dag_id in INTERRUPTED
+    ]
+    played, leaking = play("sqlite", scenarios, PEOPLE, settings=SETTINGS)
+    figures = {each.scenario.dag_id: each.figures for each in played}
+    assert {name: each.broken for name, each in figures.items()} == dict.fromkeys(INTERRUPTED, 0)
+    assert {each.scenario.dag_id: each.rows for each in played} == dict.fromkeys(INTERRUPTED, PEOPLE)
+    # What was in flight when the process was killed is unknown, and nothing else.
+    assert 0 < figures["task_killed"].unknown <= CONCURRENCY * CHUNK
+    # The balance closes the lost requests within the only try.
+    assert (figures["reconcile"].unknown, played[-1].tries) == (0, 1)
+    assert figures["reconcile"].reconciled == len(TAKEN_AND_LOST + LOST_FIRST) * CHUNK
+    assert leaking == []

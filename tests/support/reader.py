@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -23,8 +22,6 @@ INSTALL = next(block.code for block in blocks(README, "sh") if "pip install" in 
 ACTIVATE = INSTALL.splitlines()[1]
 PASTE = next(block.code for block in blocks(README, "sh") if "airflow dags test" in block.code)
 SETTINGS = "".join(re.findall(r"^export .*\n", PASTE, re.MULTILINE))
-(TABLE,) = re.findall(r"^mkdir .*^CSV\n", PASTE, re.MULTILINE | re.DOTALL)
-(SANDBOX,) = re.findall(r"^(python -m airflow_provider_sms\.sandbox .*) &$", PASTE, re.MULTILINE)
 BUSY = {
     # Airflow prints at once what it prints to a terminal, and not to a pipe.
     "PYTHONUNBUFFERED": "1",
@@ -40,14 +37,12 @@ HTTP_SERVER_ERROR = 500
 class Reader:
     """Does what a page says. The ports of the programs that it starts and its folder ``/tmp`` are this reader's own.
 
-    ``seconds`` is how long what they typed took together.
-
     :param home: their home folder.
     """
 
     def __init__(self, home):
-        self.home, self.seconds = home, 0.0
-        self.port, self.adapter_port, web_port = free_port(), free_port(), free_port()
+        self.home = home
+        self.port, web_port = free_port(), free_port()
         self.web_url = f"http://127.0.0.1:{web_port}"
         (home / "tmp").mkdir(exist_ok=True)
         self.tmp = Path(tempfile.mkdtemp(dir=home / "tmp"))
@@ -61,8 +56,7 @@ class Reader:
 
     def adapted(self, code):
         """Return the code of a page with this reader's ports and folder."""
-        code = code.replace("8025", str(self.port)).replace("8026", str(self.adapter_port))
-        return code.replace("/tmp/", f"{self.tmp}/")
+        return code.replace("8025", str(self.port)).replace("/tmp/", f"{self.tmp}/")
 
     def type(self, code, *, terminal=1, until=None):
         """Type a block of a page, and return what it prints.
@@ -72,11 +66,7 @@ class Reader:
         """
         if terminal not in self._terminals:
             self._terminals[terminal] = Terminal(self.home, ROOT, **self._variables)
-        began = time.monotonic()
-        try:
-            return self._terminals[terminal].run(self.adapted(code), until=until)
-        finally:
-            self.seconds += time.monotonic() - began
+        return self._terminals[terminal].run(self.adapted(code), until=until)
 
     def start_sandbox(self, code):
         """Type the block that starts the sandbox in the second terminal, and return when it is ready."""
@@ -89,10 +79,6 @@ class Reader:
         """
         folder = wrapper(self.tmp / "bin", f"{self.home / ENVIRONMENT}/bin/airflow")
         return self.type(f'PATH="{folder}:$PATH"\n{code}', until="standalone | Airflow is ready")
-
-    def interrupt(self, terminal):
-        """Press Ctrl+C in a terminal, and return when nothing runs there any more."""
-        self._terminals[terminal].interrupt()
 
     def close_window(self, terminal):
         """Close a terminal's window, and return when nothing runs there any more."""

@@ -18,7 +18,7 @@ PATIENCE = 600.0
 """Seconds that a block of commands may take: one of them installs Airflow."""
 POLL_SECONDS = 0.1
 STOP_SECONDS = 60.0
-"""Seconds for programs to stop after Ctrl+C, or when their terminal is closed."""
+"""Seconds for programs to stop when their terminal is closed."""
 
 
 def hear_interrupts():
@@ -74,24 +74,14 @@ class Terminal:
             assert said[-1], f"the shell ended: {''.join(said)}"
         return "".join(said[:-1] if until is None else said)
 
-    def interrupt(self):
-        """Press Ctrl+C, and return when no program runs any more.
-
-        :raises AssertionError: one of them runs on.
-        """
-        self._end_programs(signal.SIGINT)
-
     def hang_up(self):
         """Close the terminal's window, and return when no program runs any more.
 
         :raises AssertionError: one of them runs on.
         """
-        self._end_programs(signal.SIGHUP)
-
-    def _end_programs(self, number):
-        os.killpg(self._process.pid, number)
+        os.killpg(self._process.pid, signal.SIGHUP)
         left = self._wait(STOP_SECONDS, lambda: [each for each in self.processes() if each.pid != self._process.pid])
-        assert left == [], f"after {signal.Signals(number).name} still running: {left}"
+        assert left == [], f"after SIGHUP still running: {left}"
 
     def processes(self):
         """Return the living processes of the shell's session, itself included: tasks of Airflow leave its group."""

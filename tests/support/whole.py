@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 import sqlite3
-from contextlib import ExitStack, closing
+import threading
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,6 @@ import pyarrow.parquet as pq
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from support.collector import running_collector
 from support.faults.airflow import a_ledger
 from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
@@ -61,20 +63,6 @@ with DAG("told", schedule=[TEXTED], start_date=datetime(2026, 1, 1, tzinfo=timez
     look()
 """
 
-SEND = """
-from airflow.providers.common.compat.sdk import DAG
-from airflow_provider_sms.operators.sms import BulkSmsOperator
-
-with DAG("sent", schedule=None):
-    BulkSmsOperator(
-        task_id="text",
-        source={source!r},
-        message="Hi {{first_name}}, this is sent at DEBUG",
-        default_region="ZA",
-    )
-"""
-"""A DAG that sends at Airflow's log level DEBUG."""
-
 SETTINGS = {
     # Airflow notices a killed triggerer within seconds.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
@@ -83,6 +71,13 @@ SETTINGS = {
     "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "2",
     "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
 }
+
+EXPORTING_SOON = {"AIRFLOW__METRICS__OTEL_INTERVAL_MILLISECONDS": "1000", "OTEL_METRIC_EXPORT_INTERVAL": "1000"}
+"""Settings of a process that exports its metrics every second, and not every minute and at its end.
+
+They are not for a process that forks: one that is forked during an export inherits the exporter's lock, and waits
+forever at its own export.
+"""
 
 
 @dataclass
@@ -94,8 +89,7 @@ class Whole:
     :param triggers: rows of Airflow's database while a sensor was deferred.
     :param looks: balance requests of the second triggerer.
     :param told: extra of a send's asset event.
-    :param form: the connection form of the API; empty when the API has none.
-    :param exported: exported metrics and traces.
+    :param exported: what Airflow exported of its metrics, as OTLP.
     :param shown: what people were shown by the package's pages and commands; numbers that they typed are left out.
     :param unapproved: by run, the people whom the approval example had texted while the person was asked.
     :param approved: the same at the end of the run.
@@ -103,7 +97,6 @@ class Whole:
 
     home: Path
     report: Path
-    sandbox_url: str
     states: dict[str, str] = field(default_factory=dict)
     taken: list[Any] = field(default_factory=list)
     triggers: list[str] = field(default_factory=list)
@@ -111,8 +104,7 @@ class Whole:
     told: dict[str, Any] = field(default_factory=dict)
     run_type: str = ""
     label: str = ""
-    form: dict[str, Any] = field(default_factory=dict)
-    exported: Any = None
+    exported: list[bytes] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     unapproved: dict[str, int] = field(default_factory=dict)
     approved: dict[str, int] = field(default_factory=dict)
@@ -132,48 +124,58 @@ def run_all(folder):
     shutil.copytree(EXAMPLES, home / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     _open_all_day(home / "dags" / "example_sms_controls.py")
     source = people(folder / "people.parquet", "0841", 30)
-    own = DAGS.format(
-        needed=NEEDED,
-        report=str(report),
-        source=source,
-    )
+    own = DAGS.format(needed=NEEDED, report=str(report), source=source)
     (home / "dags" / "own.py").write_text(own)
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
-        collector = stack.enter_context(running_collector())
-        settings = {**settings, **SETTINGS, **collector.settings()}
+        exported, port = stack.enter_context(_running_collector())
+        settings = {**settings, **SETTINGS, **_exporting_to(port)}
         airflow = stack.enter_context(running_airflow(home, settings))
-        whole = Whole(home, report, sandbox.base_url, exported=collector)
+        whole = Whole(home, report, exported=exported)
         _set_up(airflow, sandbox)
         _run(airflow, sandbox, whole, folder)
-        _look(airflow, whole)
+        (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
+        whole.label = instance["rendered_map_index"]
         _show(airflow, whole, sandbox)
         whole.taken = list(sandbox.state.accepted)
     return whole
 
 
-def run_at_debug(folder):
-    """Run a send with Airflow's log level at DEBUG.
+def _exporting_to(port):
+    """Return the settings by which all processes of an Airflow export their metrics to a port of this machine."""
+    where = {"OTEL_ON": "True", "OTEL_HOST": "127.0.0.1", "OTEL_PORT": str(port)}
+    return {
+        **{f"AIRFLOW__METRICS__{name}": value for name, value in where.items()},
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    }
 
-    :param folder: an empty one.
-    """
-    home = folder / "airflow"
-    (home / "dags").mkdir(parents=True)
-    source = people(folder / "people.parquet", "0842", 250)
-    (home / "dags" / "send.py").write_text(SEND.format(source=source))
-    with ExitStack() as stack:
-        sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
-        settings, _ = stack.enter_context(a_ledger("sqlite", folder))
-        settings = {**settings, **SETTINGS, "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG"}
-        airflow = stack.enter_context(running_airflow(home, settings))
-        whole = Whole(home, folder / "none", sandbox.base_url)
-        _set_up(airflow, sandbox)
-        airflow.trigger("sent", RUN)
-        whole.states["sent"] = airflow.await_end("sent", RUN)
-        _show(airflow, whole, sandbox)
-        whole.taken = list(sandbox.state.accepted)
-    return whole
+
+@contextmanager
+def _running_collector():
+    """Run a server that keeps what is exported to it; yield the bodies, and the port."""
+    bodies = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            bodies.append(gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield bodies, server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def _show(airflow, whole, sandbox):
@@ -295,17 +297,10 @@ def _outlive_triggerer(airflow, sandbox, whole):
     until(deferred, seconds=RUN_SECONDS, what="the sensor is deferred")
     whole.triggers = rows(airflow.home, "trigger")
     airflow.kill_triggerer()
-    airflow.start_triggerer(whole.exported.soon())
+    airflow.start_triggerer(EXPORTING_SOON)
     before = looks()
     until(lambda: looks() > before + 1, seconds=RUN_SECONDS, what="another triggerer looks")
     whole.looks = looks() - before
-
-
-def _look(airflow, whole):
-    (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
-    whole.label = instance["rendered_map_index"]
-    forms = airflow.call("GET", "/connections/hook_meta", root="/ui")
-    (whole.form,) = (form for form in forms if form["connection_type"] == "sms")
 
 
 def rows(home, table):

@@ -99,12 +99,13 @@ def a_ledger(store, folder):
         engine.dispose()
 
 
-def play(store, scenarios, people, announce=lambda _: None):
+def play(store, scenarios, people, announce=lambda _: None, settings=None):
     """Run scenarios one after the other in a new Airflow; return the result of each, and the leaks in its logs.
 
     :param store: ``sqlite`` or ``postgresql``.
     :param people: number of people in each scenario.
     :param announce: function to call with each scenario's result.
+    :param settings: more environment variables of the Airflow.
     """
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-airflow-"))
@@ -113,7 +114,8 @@ def play(store, scenarios, people, announce=lambda _: None):
         service = stack.enter_context(
             running_sandbox(SandboxConfig(token=TOKEN, post_paid=True, latency=LATENCY, log=witness))
         )
-        settings, ledger = stack.enter_context(a_ledger(store, folder))
+        of_ledger, ledger = stack.enter_context(a_ledger(store, folder))
+        settings = {**of_ledger, **(settings or {})}
         campaigns = {
             each.dag_id: Campaign(each.dag_id, number, people, each.partitions, folder, witness, ledger)
             for number, each in enumerate(scenarios)

@@ -62,7 +62,7 @@ PYTEST := .venv/bin/pytest
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 
 # What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
-BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page.py tests/test_browser.py tests/test_screenshots.py
+BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page.py tests/test_browser.py
 # Files of minutes come first: left to the end, one of them would run alone.
 LONGEST := $(patsubst %,tests/acceptance/test_%.py,several_machines whole first_half_hour pages)
 WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/acceptance/test_*.py))
@@ -123,7 +123,7 @@ sizes:
 	@$(PYTHON) tests/support/sizes.py
 
 screenshots: env
-	@PYTHONPATH=tests:. .venv/bin/python -m support.screenshots $(SHOTS)
+	@PYTHONPATH=tests:. .venv/bin/python -m support.screenshots
 
 bench: env
 	@.venv/bin/python -m benchmarks $(BENCH)

@@ -21,10 +21,9 @@ NOT_ON_EACH = (
     # The files are for the newest Airflow, and are checked by tools that the other environments lack.
     "tests/docs/test_deploy.py",
     "tests/docs/test_deploy_page.py",
-    # They build the package, open a browser or take pictures of pages, which is the same for all.
+    # They build the package or open a browser, which is the same for all.
     "tests/test_browser.py",
     "tests/test_packaging.py",
-    "tests/test_screenshots.py",
     # They break the package's own code and see whether the tests notice, or take other senders as an example.
     "tests/faults/test_mutants.py",
     "tests/faults/test_peers.py",

@@ -24,6 +24,12 @@ RUN, TASK = "once", "send"
 USERS = {"ann": "admin", "ed": "user", "vic": "viewer"}
 """Users by role, the admin first; each password is the user's name."""
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="pwned"</script>\u202e"\'&amp;'
+EXPECTED = (
+    # Airflow's page asks who is there before anybody has signed in.
+    r"401.*/ui/config",
+    r"401 \(Unauthorized\)",
+)
+"""Errors of Airflow's own page, of which this package knows nothing."""
 
 DAGS = """
 from datetime import datetime, timedelta, timezone
@@ -128,8 +134,14 @@ def running_site(
 
 
 def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", "Pieter", "Lerato"), invalid=0):
-    """Write a table of people with unassigned numbers that begin like South African ones."""
+    """Write a table of people, with unassigned numbers that begin like South African ones, and return its path."""
     numbers = [str(first + number) for number in range(count)] + ["not a number"] * invalid
-    table = {"destination": numbers, "first_name": [names[number % len(names)] for number in range(len(numbers))]}
+    rows = range(len(numbers))
+    table = {
+        "destination": numbers,
+        "first_name": [names[row % len(names)] for row in rows],
+        "invoice": [f"INV-{1041 + row}" for row in rows],
+        "amount": [89.5 + row * 37 % 1900 for row in rows],
+    }
     pq.write_table(pa.table(table), path)
     return str(path)

@@ -1,1 +1,0 @@
-"""Screenshots of the running pages, for the documentation."""

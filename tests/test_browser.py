@@ -8,7 +8,6 @@ import http.server
 import threading
 
 import pytest
-from support import browser as support
 
 
 @pytest.fixture(scope="module")
@@ -62,30 +61,9 @@ def test_a_page_that_does_wrong_fails_its_test(browser, serve, what):
         pass
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_has_the_size_and_colours_that_were_asked_for(browser, serve, scheme):
-    """Width, height and colours of the reader are the test's choice, and a page that does nothing wrong passes."""
-    root = serve({"/": ("", f"{ICON}<p id=here>Hello")})
-    with browser.page(root + "/", color_scheme=scheme, width=390, height=700) as page:
-        browser.expect(page.locator("#here")).to_have_text("Hello")
-        assert page.evaluate("[innerWidth, innerHeight]") == [390, 700]
-        assert page.evaluate(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
-
-
 def test_an_event_loop_can_be_started_while_a_page_is_open(browser, serve):
-    """The browser's own loop is in a thread of its own, so that code under test may have one."""
-    root = serve({"/": ("", ICON)})
-    with browser.page(root + "/"):
+    """The browser's own loop is in a thread of its own; a page that does nothing wrong passes."""
+    root = serve({"/": ("", f"{ICON}<p id=here>Hello")})
+    with browser.page(root + "/") as page:
+        browser.expect(page.locator("#here")).to_have_text("Hello")
         assert asyncio.run(asyncio.sleep(0, "done")) == "done"
-
-
-def test_without_a_browser_the_reason_is_a_plain_one(monkeypatch):
-    """Where there is none, it is said which were looked for; only where it is required this is an error."""
-    pytest.importorskip("playwright")
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(support.NoBrowserError, match="no browser is installed: none of chromium, "):
-        support.chromium()
-    monkeypatch.delenv(support.REQUIRED, raising=False)
-    assert not support.is_required()
-    monkeypatch.setenv(support.REQUIRED, "1")
-    assert support.is_required()

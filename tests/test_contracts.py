@@ -11,27 +11,24 @@ import importlib
 import inspect
 import re
 import sqlite3
-import types
-from contextlib import closing, suppress
+from contextlib import closing
 from importlib.metadata import distribution
 from importlib.util import find_spec
 
 import pytest
 from support.airflow import run_task
+from support.pages import PAGES, ROOT
 from support.reference import page as generated
-from support.sending import Clock, claimant
 
 from airflow_provider_sms import exceptions
-from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.execution.waits import RESUME_METHOD
 from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.ledger.attempts import ADOPTION, register
+from airflow_provider_sms.ledger.attempts import ADOPTION
 from airflow_provider_sms.ledger.backend import LEDGER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.schema import metadata
-from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
 from airflow_provider_sms.notifications.sms import SmsNotifier
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, SendWindow
@@ -45,83 +42,31 @@ PACKAGE = "airflow_provider_sms"
 
 # Locks: workers of two versions may share a ledger.
 
-CAMPAIGN_LOCKS = [
-    ("spring", 8653182313162418050),
-    ("dag/send/manual__2026-01-01T00:00:00+00:00", -7486887534364532247),
-    ("Frühling 😀", -1481332075118718140),
-]
+CAMPAIGN_LOCKS = {
+    "spring": 8653182313162418050,
+    "dag/send/manual__2026-01-01T00:00:00+00:00": -7486887534364532247,
+    "Frühling 😀": -1481332075118718140,
+}
 
 
-def test_the_ledger_keeps_its_lock():
-    """Two versions of the package that share a ledger wait for each other only under the same number."""
+def test_locks_keep_their_numbers():
+    """Two versions of the package wait for each other only under the same numbers; a campaign's is of its name."""
     assert LEDGER_LOCK == 1398099283
-
-
-@pytest.mark.parametrize(("name", "number"), CAMPAIGN_LOCKS)
-def test_a_campaign_keeps_its_lock(name, number):
-    """The number is a digest of the campaign's name, 64 bits with a sign."""
-    assert campaign_lock(name) == number
+    assert {name: campaign_lock(name) for name in CAMPAIGN_LOCKS} == CAMPAIGN_LOCKS
 
 
 # What the ledger holds.
 
-WORDS = {
-    "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT, SUPERSEDED), "claimed accepted unknown not_sent superseded"),
-    "decisions": ((ACCEPTED, NOT_SENT), "accepted not_sent"),
-    "rows of a report": (
-        COUNTS,
-        "accepted unknown not_sent invalid duplicate suppressed already_sent",
-    ),
-}
 
-
-@pytest.mark.parametrize("kind", WORDS)
-def test_a_stored_word_stays(kind):
-    """States, decisions and statuses are read again by later versions, and by whoever reads ledgers and reports."""
-    words, stored = WORDS[kind]
-    assert list(words) == stored.split()
-
-
-def test_an_adoption_keeps_its_try_number():
-    """A person answers for a ledger as the attempt before the first one."""
-    assert ADOPTION == 0
-
-
-def test_the_pages_know_every_stored_state_of_progress():
-    """What an attempt notes of itself is read again by the pages, word for word."""
-    waits = {"waiting for credit", "waiting for hours"}
-    assert set(DEFERRED) == _WAITS.keys() == waits
+def test_stored_words_stay():
+    """States, decisions, statuses and waits are read by later versions, and by whoever reads ledgers and reports."""
+    states = (CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT, SUPERSEDED)
+    assert states == ("claimed", "accepted", "unknown", "not_sent", "superseded")
+    assert " ".join(COUNTS) == "accepted unknown not_sent invalid duplicate suppressed already_sent"
+    assert set(DEFERRED) == _WAITS.keys() == {"waiting for credit", "waiting for hours"}
     assert _BUSY_SECONDS.keys() == {"checking", "sending", "paused"}
-
-
-def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
-    """States and counters are those that ledgers and dashboards have."""
-    stored, failed, paused = [], [], types.SimpleNamespace(paused=object(), balance=None)
-    ti = types.SimpleNamespace(dag_id="d", task_id="t", try_number=1)
-    with closing(open_sqlite(tmp_path / "ledger.db")) as store:
-
-        def state_of(claimant_id):
-            with store.read() as connection:
-                query = f"SELECT state FROM sms_attempt WHERE id = {claimant_id}"
-                return connection.exec_driver_sql(query).scalar()
-
-        for outcome in (stored, failed):
-            clock = Clock(0.0)
-            claimant_id = register(store, claimant())
-            watching = Progress({"ti": ti}, "sms_default", store, claimant_id, "spring", clock=clock)
-            watching.begin(RowCounts(not_sent=7), 7)
-            outcome.append(state_of(claimant_id))
-            watching.sender = types.SimpleNamespace(taken=1, stop_conditions=paused)
-            clock.now = 60.0
-            watching.beat()
-            outcome.append(state_of(claimant_id))
-            watching.summary = {**summarise("spring", RowCounts(), Sums()), **dict.fromkeys((*SUMMARY[1:9],), 1)}
-            with suppress(ZeroDivisionError), watching.until_ended():
-                if outcome is failed:
-                    raise ZeroDivisionError
-            outcome.append(state_of(claimant_id))
-    assert (stored, failed) == (["sending", "paused", "ended"], ["sending", "paused", "failed"])
-    assert metrics.counts().keys() == {f"sms.{name}" for name in SUMMARY[2:9]}
+    # A person answers for a ledger as the attempt before the first one.
+    assert ADOPTION == 0
 
 
 TABLES = {
@@ -334,10 +279,9 @@ HOOK = {
 }
 
 
-@pytest.mark.parametrize("method", HOOK)
-def test_the_hook_keeps_its_methods(method):
+def test_the_hook_keeps_its_methods():
     """A task of one's own calls these."""
-    assert list(inspect.signature(getattr(SmsHook, method)).parameters)[1:] == HOOK[method]
+    assert {name: list(inspect.signature(getattr(SmsHook, name)).parameters)[1:] for name in HOOK} == HOOK
 
 
 @pytest.mark.parametrize("kind", TEMPLATED, ids=lambda kind: kind.__name__)
@@ -422,14 +366,8 @@ def imported(path):
     return getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("path", DOCUMENTED)
-def test_the_documented_path_imports(path):
-    """What the reference names is imported by that path, whatever module defines it."""
-    assert imported(f"{PACKAGE}.{path}") is not None
-
-
 def test_the_reference_names_these_paths():
-    """The page of the reference names what is pinned here, and nothing else."""
+    """The page of the reference names what is pinned here and nothing else, and each can be imported by its path."""
     page = generated("api")
     found = set(re.findall(rf"auto(?:class|data|function):: {PACKAGE}\.(\S+)", page))
     for module, members in re.findall(rf"automodule:: {PACKAGE}\.(\S+)\n   :members:(.*)", page):
@@ -437,6 +375,23 @@ def test_the_reference_names_these_paths():
         found.update(f"{module}.{name}" for name in names)
     own = {name for name, each in vars(exceptions).items() if getattr(each, "__module__", "") == exceptions.__name__}
     assert (found, own) == (set(DOCUMENTED), set(ERRORS))
+    assert [path for path in DOCUMENTED if imported(f"{PACKAGE}.{path}") is None] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTED)
+def test_every_parameter_is_documented(path):
+    """A public class has ``:param:`` for each parameter, those that its own bases take as well, and for no other."""
+    kind = imported(f"{PACKAGE}.{path}")
+    if inspect.isclass(kind) and "__init__" in vars(kind):
+        assert set(parameters_of(kind)) == set(re.findall(r":param (\w+):", kind.__doc__))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("dags/*.py"))], ids=lambda page: page.name)
+def test_pages_and_examples_import_what_is_documented(page):
+    """By the paths of the reference, such as ``SendWindow`` from the module of the operators."""
+    found = re.findall(rf"^ *from {PACKAGE}\.(\S*) import (.+)$", page.read_text(), re.MULTILINE)
+    named = [f"{module}.{name.strip()}" for module, names in found for name in names.split(",")]
+    assert [path for path in named if path not in DOCUMENTED] == []
 
 
 def strings(value):

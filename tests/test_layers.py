@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "airflow_provider_sms"
-SHORT = 40
-"""Lines."""
 
 
 def imports():
@@ -69,15 +66,3 @@ def test_no_module_is_imported_by_what_it_imports():
     graph = imports()
     assert len(graph) > 100
     assert cycles(graph) == []
-
-
-def test_a_short_module_says_why_it_is_one():
-    """A module of fewer than 40 lines gives the reason in its docstring, or is the documented path of its names."""
-    silent = []
-    for path in PACKAGE.rglob("*.py"):
-        source = path.read_text()
-        reason = re.compile(r"\b(Apart from|[Mm]odule of its own|file of its own|import path|known without)\b")
-        is_short = path.name != "__init__.py" and source.count("\n") < SHORT
-        if is_short and not reason.search(ast.get_docstring(ast.parse(source)) or ""):
-            silent.append(str(path.relative_to(PACKAGE)))
-    assert silent == []

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -14,12 +13,6 @@ from airflow_provider_sms import __version__
 from airflow_provider_sms.get_provider_info import get_provider_info
 
 ROOT = Path(__file__).parents[1]
-
-
-def test_airflow_finds_the_provider():
-    """The entry point gives the metadata, under the distribution's own name."""
-    (entry,) = [e for e in entry_points(group="apache_airflow_provider") if e.dist.name == "airflow-provider-sms"]
-    assert entry.load()()["package-name"] == "airflow-provider-sms"
 
 
 def test_the_metadata_fits_airflows_schema():
@@ -40,11 +33,10 @@ def test_the_plugin_is_named_by_its_entry_point_alone():
 
 
 def test_what_the_integration_refers_to_exists():
-    """Logo and guides are files of this project; no address stands there that nobody answers at."""
+    """Logo and guides are files of this project."""
     (integration,) = get_provider_info()["integrations"]
     named = [integration["logo"], *integration["how-to-guide"]]
     assert [path for path in named if not (ROOT / path.removeprefix("/")).is_file()] == []
-    assert "external-doc-url" not in integration
 
 
 def printed(done):
@@ -53,30 +45,17 @@ def printed(done):
 
 
 def test_airflow_shows_the_provider(airflow_home):
-    """``airflow providers get`` says what the package is for, in plain text, with its version."""
+    """``airflow providers get`` says what the package is for, with its version."""
     command = [sys.executable, "-m", "airflow", "providers", "get", "airflow-provider-sms", "--full", "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (shown,) = printed(done)
     assert shown["description"].startswith("Texts a table of people by SMS")
-    assert not set("`_<>") & set(shown["description"])
     assert __version__ in shown["versions"]
 
 
 def test_the_version_stands_in_one_place():
     """Metadata, distribution and package agree on the version."""
     assert {version("airflow-provider-sms"), *get_provider_info()["versions"]} == {__version__}
-
-
-def test_every_module_named_exists():
-    """What the metadata names can be imported."""
-    info = get_provider_info()
-    for kind in ("hooks", "operators", "sensors", "triggers"):
-        for entry in info[kind]:
-            for module in entry["python-modules"]:
-                importlib.import_module(module)
-    for name in info["notifications"]:
-        module, _, notifier = name.rpartition(".")
-        assert callable(getattr(importlib.import_module(module), notifier))
 
 
 def test_airflow_knows_the_connection_type(airflow_home):
@@ -109,16 +88,6 @@ def test_the_form_of_a_connection_has_its_fields(airflow_home):
     fields, host, hides_schema = json.loads(done.stdout.strip().splitlines()[-1])
     assert fields == ["allow_http", "balance_url", "billing", "connect_timeout", "timeout", "verify"]
     assert (host, hides_schema) == ("Base URL", True)
-
-
-def test_the_configuration_section_is_documented(airflow_home):
-    """``[sms]`` has descriptions and defaults that Airflow shows and uses."""
-    from airflow.configuration import conf
-
-    assert conf.get("sms", "ledger_path", fallback="missing") in ("", "missing")
-    options = get_provider_info()["config"]["sms"]["options"]
-    for option in options.values():
-        assert option.keys() == {"description", "version_added", "type", "example", "default"}
 
 
 def test_parsing_a_dag_imports_nothing_heavy():

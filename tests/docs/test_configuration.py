@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 
 from support.pages import ROOT, blocks
 from support.reference import page
 
 from airflow_provider_sms.get_provider_info import get_provider_info
+from airflow_provider_sms.hooks.connection import client_settings
 
-PAGE = ROOT / "docs" / "deploy.md"
+PAGE, SECURITY = ROOT / "docs" / "deploy.md", ROOT / "docs" / "security.md"
 OPTIONS = get_provider_info()["config"]["sms"]["options"]
 
 
@@ -37,3 +39,20 @@ def test_both_ways_to_set_an_option_say_the_same(airflow_home, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert {name: conf.get("sms", name) for name in parser["sms"]} == dict(parser["sms"])
+
+
+def test_the_forms_of_a_connection_are_read(airflow_home, monkeypatch, tmp_path):
+    """The JSON form, and the file of several, make clients; Airflow reads the settings of backends as JSON."""
+    from airflow.providers.common.compat.sdk import BaseHook
+    from airflow.secrets.local_filesystem import LocalFilesystemBackend
+
+    one, several = (block.code for block in blocks(SECURITY, "json"))
+    monkeypatch.setenv("AIRFLOW_CONN_FROM_JSON", one)
+    (tmp_path / "connections.json").write_text(several)
+    backend = LocalFilesystemBackend(connections_file_path=str(tmp_path / "connections.json"))
+    for connection in (BaseHook.get_connection("from_json"), backend.get_connection("sms_default")):
+        settings = client_settings(connection, connection.extra_dejson)
+        assert settings.base_url == "https://rest.example.com/v1"
+        assert (settings.token or settings.client_secret).startswith("THE-")
+    kwargs = [re.findall(r"^backend_kwargs = (.*)$", each.code, re.MULTILINE) for each in blocks(SECURITY, "ini")]
+    assert all(json.loads(text) for (text,) in kwargs)

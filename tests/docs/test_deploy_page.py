@@ -13,22 +13,18 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 from sqlalchemy import event, text
-from support.checkout import LEDGER, PAGE, bash, block, build_wheel
-from support.cluster import _binaries, has_pooler, running_pair, running_pooler, until
-from support.forwarder import Forwarder
+from support.checkout import LEDGER, PAGE, bash, block
+from support.cluster import _binaries, running_pair, until
 from support.keys import request_of
 from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
-from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, postgres_url, refuse_several_machines
-from airflow_provider_sms.ledger import postgres_engine
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, WAIT_SECONDS, open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.sending.sender import MARGIN_SECONDS
-from airflow_provider_sms.service.client import SmsClient
 
 TEXT = PAGE.read_text() + LEDGER.read_text()
 SQL = {
@@ -40,29 +36,9 @@ ONE_ROLE = "one role: as superuser"
 (SCHEMA,) = re.findall(r"`(CREATE SCHEMA [^`]+)`", TEXT)
 (END,) = re.findall(r"`(SELECT to_timestamp[^`]+)`", TEXT)
 (STANDBYS,) = re.findall(r"`(SELECT count[^`]+pg_stat_replication[^`]+)`", TEXT)
-OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
-"""Settings of pip by which it takes what is installed, and asks no package index. The second one is read as a flag."""
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A folder with what the build needs, in which the page's first block has built the wheel."""
-    folder = tmp_path_factory.mktemp("checkout")
-    build_wheel(folder, **OFFLINE)
-    return folder
-
-
-@pytest.mark.slow
-def test_the_wheel_installs_beside_airflow(checkout):
-    """With the versions of this project as constraints, pip would install the package and change nothing else."""
-    only_report = {"PIP_DRY_RUN": "1", "PIP_REPORT": "report.json"}
-    done = bash(block("airflow version"), checkout, **OFFLINE, **only_report)
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads((checkout / "report.json").read_text())
-    assert {each["metadata"]["name"] for each in report["install"]} <= {"airflow-provider-sms"}
-
-
-def test_the_versions_of_the_page_are_tested(checkout):
+def test_the_versions_of_the_page_are_tested():
     """The published file that the page names is for the Airflow of the tests, and the file for an older one exists."""
     (version,) = re.findall(r"^`https://\S+/constraints-([\d.]+)/constraints-3\.11\.txt`", TEXT, re.MULTILINE)
     assert f"apache-airflow=={version}\n" in (ROOT / "constraints.txt").read_text()
@@ -169,19 +145,6 @@ def claim(ledger, messages, seconds=60.0):
 
 def end(ledger, request_id, state, **outcome):
     ledger.commit(outcomes=[Outcome(request_id, state, **outcome)])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not has_pooler(), reason="pgbouncer is not installed")
-def test_a_pooler_may_stand_in_between(server):
-    """In mode transaction a task sends, and options are refused."""
-    with Forwarder(server.socket) as way, running_pooler(way) as pooler:
-        pooled = server.url().set(query={"host": str(pooler.folder)})
-        with closing(open_postgres(pooled)) as store:
-            ledger = CampaignLedger(store, "pooled", claimant())
-            end(ledger, claim(ledger, people(3)), ACCEPTED)
-        with pytest.raises(LedgerError, match="unsupported startup parameter"):
-            open_postgres(pooled.update_query_dict({"options": "-c search_path=sms"}))
 
 
 def test_the_statements_that_pg_monitor_shows_hold_no_number(server, store):
@@ -315,29 +278,3 @@ def test_the_connection_of_the_page_leads_to_both_servers_by_tls():
     url = postgres_url(connection, fields["extra"])
     assert url.host == "db1.example.com,db2.example.com"
     assert dict(url.query) == {"sslmode": "verify-full", "sslrootcert": "/etc/ssl/certs/ledger-ca.pem"}
-
-
-def rows_of(heading):
-    """Return the rows of the first table behind a heading or another text of the page, without its head, as cells."""
-    (_, behind) = TEXT.split(heading, 1)
-    found = re.search(r"^\|.*\n\|[-:| ]+\|\n((?:\|.*\n)+)", behind, re.MULTILINE)
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found[1].splitlines()]
-
-
-def test_the_times_of_the_page_are_those_of_the_code():
-    """Of statements and networks, of requests with a fixed token and with a fetched one, of claims and of pods."""
-    rows = {row[0]: row[1:] for row in rows_of("## Timeouts")}
-    fixed = SmsClient("https://rest.example.com/v1", token="t").longest_call
-    fetched = SmsClient("https://rest.example.com/v1", client_id="c", client_secret="s").longest_call
-    kept = {name: int(value) for name, value in postgres_engine._KEEPALIVES.items()}
-    silent = kept["keepalives_idle"] + kept["keepalives_interval"] * kept["keepalives_count"]
-    assert rows["a statement of a send at the ledger"][0] == f"{WAIT_SECONDS:g} s"
-    assert rows["a transaction of a send in which nothing happens"][0] == f"{IDLE_SECONDS:g} s"
-    assert rows["the network under it is silent"][0] == f"{silent} s" == f"{kept['tcp_user_timeout'] // 1000} s"
-    assert rows["a request to the service"][0] == f"{fixed:g} s; with a client id {fetched:g} s"
-    assert rows["a claim lapses"][0] == f"{fixed + MARGIN_SECONDS:g} s; with a client id {fetched + MARGIN_SECONDS:g} s"
-    asking = [2 * each + MARGIN_SECONDS for each in (fixed, fetched)]
-    assert f"{asking[0]:g} s; {asking[1]:g} s" in rows["a claim lapses"][2]
-    pod = rows["the time that a pod of the KubernetesExecutor has to stop"][2]
-    told = re.search(r"(\d+) s; (\d+) s with a client id", pod).groups()
-    assert all(int(seconds) >= least for seconds, least in zip(told, asking, strict=True))

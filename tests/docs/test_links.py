@@ -29,21 +29,6 @@ def test_the_tests_that_a_page_names_exist(page):
         assert f"\ndef {name}(" in f"\n{(ROOT / path).read_text()}" if name else True, f"{path}::{name}"
 
 
-@pytest.mark.parametrize(
-    ("page", "head", "told"),
-    [
-        ("security.md", "Asset", r"`tests/"),
-        ("proof.md", "We assume", r"`tests/|(?i:not tested)|part \*|every test"),
-    ],
-)
-def test_each_row_names_its_tests(page, head, told):
-    """An asset names the tests that hold its protection, an assumption its tests, or that there is none."""
-    text = (ROOT / "docs" / page).read_text()
-    rows = "".join(re.findall(rf"^\| {head} \|.*\n\|[-:| ]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)).splitlines()
-    assert len(rows) > 10
-    assert [row for row in rows if not re.search(told, row.rstrip(" |").rpartition(" | ")[2])] == []
-
-
 def test_the_modules_that_pages_run_exist():
     """Each is a file or a folder that can be run."""
     named = {module for page in PAGES for module in re.findall(r"-m ((?:support|benchmarks)[\w.]*)", page.read_text())}

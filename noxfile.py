@@ -18,8 +18,7 @@ ROOT = Path(__file__).parent
 NOT_ON_EACH = (
     # They measure: what is slow on an old version is slow because of that version.
     "tests/benchmarks",
-    # The files are for the newest Airflow, and are checked by tools that the other environments lack.
-    "tests/docs/test_deploy.py",
+    # The files are for the newest Airflow.
     "tests/docs/test_deploy_page.py",
     # They build the package or open a browser, which is the same for all.
     "tests/test_browser.py",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import http.server
 import threading
@@ -59,11 +58,3 @@ def test_a_page_that_does_wrong_fails_its_test(browser, serve, what):
         pass
     with browser.page(root + "/", expected=[problem, "console: Failed to load resource", "^failed: "]):
         pass
-
-
-def test_an_event_loop_can_be_started_while_a_page_is_open(browser, serve):
-    """The browser's own loop is in a thread of its own; a page that does nothing wrong passes."""
-    root = serve({"/": ("", f"{ICON}<p id=here>Hello")})
-    with browser.page(root + "/") as page:
-        browser.expect(page.locator("#here")).to_have_text("Hello")
-        assert asyncio.run(asyncio.sleep(0, "done")) == "done"

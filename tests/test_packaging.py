@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tarfile
@@ -15,7 +14,6 @@ from airflow_provider_sms import __version__
 ROOT = Path(__file__).parents[1]
 INFO = f"airflow_provider_sms-{__version__}.dist-info"
 TOP = f"airflow_provider_sms-{__version__}"
-PAGES = ("plugins/templates", "plugins/static", "sandbox/static")
 
 
 def build(*what, source, into):
@@ -56,55 +54,12 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel):
     assert wheel[f"{INFO}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
 
 
-def elsewhere(text):
-    """Give the addresses of other hosts in a template, a style or a script; comments, and names of XML, are none."""
-    text = re.sub(r"<!--.*?-->|/\*.*?\*/|\{#.*?#\}|(?m:(?:^|(?<=[\s;]))//\s.*$)", "", text, flags=re.DOTALL)
-    text = text.replace('xmlns="http://www.w3.org/2000/svg"', "")
-    return re.findall(r"""(?:\w+:)?//[\w.\[$-][^\s"'`<>)]*""", text)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('<script src="https://cdn.example.com/x.js">', ["https://cdn.example.com/x.js"]),
-        ('<img src="//example.com/x.png">', ["//example.com/x.png"]),
-        ("@import url(http://example.com/x.css)", ["http://example.com/x.css"]),
-        ("fetch(`wss://${host}`); // to http://example.com", ["wss://${host}"]),
-        ("/* https://example.com */ a(); // see //example.com\n// https://example.com", []),
-        ('<svg xmlns="http://www.w3.org/2000/svg"/>', []),
-    ],
-)
-def test_an_address_of_another_host_is_found(text, found):
-    """Whatever its scheme, also without one, but for what is said in a comment."""
-    assert elsewhere(text) == found
-
-
-def test_no_page_refers_to_another_host():
-    """Who looks at a page is told to nobody, and it works without the internet."""
-    files = [path for folder in PAGES for path in (ROOT / "airflow_provider_sms" / folder).iterdir()]
-    assert len(files) > 10
-    assert {path.name: found for path in files if (found := elsewhere(path.read_text()))} == {}
-
-
 def test_the_metadata_say_what_it_is(wheel):
     """Name, version and licence are there; no address is named that does not exist."""
     metadata = message_from_bytes(wheel[f"{INFO}/METADATA"])
     assert (metadata["Name"], metadata["Version"]) == ("airflow-provider-sms", __version__)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata.get_all("Project-URL") is None
-
-
-def test_the_text_for_a_package_index_stands_alone(wheel):
-    """It has no links, which would lead nowhere there; each paragraph but the last is the README's without links."""
-    metadata = message_from_bytes(wheel[f"{INFO}/METADATA"])
-    text = metadata.get_payload(decode=True).decode()
-    readme = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", (ROOT / "README.md").read_text())
-    assert metadata["Description-Content-Type"] == "text/markdown"
-    assert text.startswith(f"# {metadata['Summary']}\n")
-    assert not re.search(r"\]\(|://|pip install", text)
-    paragraphs = text.strip().split("\n\n")
-    assert len(paragraphs) > 5
-    assert [each for each in paragraphs[:-1] if each not in readme] == []
 
 
 def test_the_source_distribution_makes_the_same_wheel(built, wheel, tmp_path):

@@ -39,37 +39,9 @@ def test_what_the_integration_refers_to_exists():
     assert [path for path in named if not (ROOT / path.removeprefix("/")).is_file()] == []
 
 
-def printed(done):
-    """Read the JSON that a command of Airflow's prints, with its log before it in 3.0."""
-    return json.loads(done.stdout[done.stdout.index("[{") :])
-
-
-def test_airflow_shows_the_provider(airflow_home):
-    """``airflow providers get`` says what the package is for, with its version."""
-    command = [sys.executable, "-m", "airflow", "providers", "get", "airflow-provider-sms", "--full", "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    (shown,) = printed(done)
-    assert shown["description"].startswith("Texts a table of people by SMS")
-    assert __version__ in shown["versions"]
-
-
 def test_the_version_stands_in_one_place():
     """Metadata, distribution and package agree on the version."""
     assert {version("airflow-provider-sms"), *get_provider_info()["versions"]} == {__version__}
-
-
-def test_airflow_knows_the_connection_type(airflow_home):
-    """Airflow's own manager offers the connection type, with the hook behind it and the fields of its form."""
-    command = [sys.executable, "-m", "airflow", "providers", "hooks", "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    (hook,) = [hook for hook in printed(done) if hook["connection_type"] == "sms"]
-    assert (hook["class"], hook["conn_id_attribute_name"]) == (
-        "airflow_provider_sms.hooks.sms.SmsHook",
-        "sms_conn_id",
-    )
-    (connection_type,) = get_provider_info()["connection-types"]
-    fields = {"balance_url", "allow_http", "timeout", "connect_timeout", "verify", "billing"}
-    assert set(connection_type["conn-fields"]) == fields
 
 
 FORM = """

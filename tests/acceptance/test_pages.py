@@ -184,17 +184,12 @@ def test_unknown_requests_are_said_on_the_page_and_the_task_goes_on(look, browse
     assert len(site.services["sms_lossy"].accepted) == 250 + 50
 
 
-def test_the_tab_of_a_task_shows_its_campaign(look, browser):
-    """Beside the task's log stands what it sent."""
+def test_the_tab_of_a_task_shows_its_campaign_whose_name_is_not_executed(look, browser):
+    """Beside the task's log stands what it sent; a campaign's name is the user's, and no script."""
     page = look("vic", f"/dags/hostile/runs/{RUN}/tasks/{TASK}")
     page.locator(f'a[href*="/tasks/{TASK}/plugin/"]').click()  # the navigation has a link of that name, too
-    browser.expect(frame(page).locator("h1")).to_have_text(HOSTILE)
-
-
-def test_hostile_names_are_shown_and_not_executed(look, browser):
-    """A campaign's name is the user's, and a reason's the service's: neither is a script."""
-    page = look("ed")
-    inside = opened(page, HOSTILE)
+    inside = frame(page)
+    browser.expect(inside.locator("h1")).to_have_text(HOSTILE)
     browser.expect(inside.locator("#attempts table")).to_be_visible()
     assert inside.locator("img, script:not([src])").count() == 0
     assert "pwned" not in page.evaluate("[document.title, frames[0].document.title].join()").replace(HOSTILE, "")

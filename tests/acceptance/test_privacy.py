@@ -54,14 +54,6 @@ def documented(table, row):
     return table == "xcom" and (row["dag_id"], row["task_id"], row["key"]) in OWN_DATA
 
 
-def test_look_ups_are_in_the_audit_log_without_their_number(whole, people):
-    """It has who asked, and the number masked; that no row holds one, a test above checks."""
-    with closing(sqlite3.connect(whole.home / "airflow.db")) as database:
-        rows = list(database.execute("SELECT owner, extra FROM log WHERE event = 'cli_sms_who_texted'"))
-    masked = [line for _, line in rows if "*****" in line]
-    assert (len(masked) >= 2, [owner for owner, _ in rows if not owner]) == (True, [])
-
-
 def test_pages_and_commands_show_nobody(whole, people):
     """Neither the pages of each campaign, nor what commands print, errors included."""
     assert len(whole.shown) >= 15

@@ -1,30 +1,38 @@
-"""The pages *Deploy* and *The ledger*: their commands and executors, and its SQL on a real server."""
+"""The pages *Deploy* and *The ledger*: their files, checked against Airflow's settings, their commands, their SQL."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-import sqlite3
+import shutil
+import subprocess
 import threading
+import zipfile
 from contextlib import closing
+from functools import cache
 from types import SimpleNamespace
 
 import psycopg
 import pytest
+import yaml
 from psycopg.rows import dict_row
 from sqlalchemy import event, text
 from support.checkout import LEDGER, PAGE, bash, block
-from support.cluster import _binaries, running_pair, until
+from support.cluster import LONGEST, _binaries, running_node, running_pair, until
 from support.keys import request_of
 from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.get_provider_info import get_provider_info
+from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, postgres_url, refuse_several_machines
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, WAIT_SECONDS, open_postgres
-from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.sending.sender import MARGIN_SECONDS
+from airflow_provider_sms.service.client import SmsClient
 
 TEXT = PAGE.read_text() + LEDGER.read_text()
 SQL = {
@@ -36,14 +44,14 @@ ONE_ROLE = "one role: as superuser"
 (SCHEMA,) = re.findall(r"`(CREATE SCHEMA [^`]+)`", TEXT)
 (END,) = re.findall(r"`(SELECT to_timestamp[^`]+)`", TEXT)
 (STANDBYS,) = re.findall(r"`(SELECT count[^`]+pg_stat_replication[^`]+)`", TEXT)
-
-
-def test_the_versions_of_the_page_are_tested():
-    """The published file that the page names is for the Airflow of the tests, and the file for an older one exists."""
-    (version,) = re.findall(r"^`https://\S+/constraints-([\d.]+)/constraints-3\.11\.txt`", TEXT, re.MULTILINE)
-    assert f"apache-airflow=={version}\n" in (ROOT / "constraints.txt").read_text()
-    (named, file) = re.search(r'apache-airflow==([\d.]+)".* --constraint (\S+)', block("constraints/airflow-")).groups()
-    assert f"apache-airflow=={named}\n" in (ROOT / file).read_text()
+DEPLOY = ROOT / "docs" / "deploy"
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+VALUES = yaml.safe_load((DEPLOY / "helm-values.yaml").read_text())
+KUBERNETES = yaml.safe_load((DEPLOY / "helm-values-kubernetes.yaml").read_text())
+AIRFLOW_VERSION = "3.3.2"
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+"""Settings of pip by which it takes what is installed, and asks no package index. The second one is read as a flag."""
 
 
 def executors():
@@ -63,30 +71,6 @@ def test_an_executor_takes_the_ledger_of_the_page(executor, ledger):
         assert ledger == "PostgreSQL"
         with pytest.raises(InputError, match=f"{executor} runs tasks on several machines"):
             refuse_several_machines(executor, {})
-
-
-def test_the_backup_has_what_was_claimed_last(tmp_path):
-    """A backup of a file that a task has open holds its claims; the file alone, copied, does not."""
-    (tmp_path / "home").mkdir()
-    path = tmp_path / "home" / "sms_ledger.db"
-    with closing(open_sqlite(path)) as store:
-        ledger = CampaignLedger(store, "c", claimant())
-        chunk = request_of([person.key for person in people(3)], [person.destination for person in people(3)])
-        ledger.commit(chunks=[chunk], claim_seconds=60.0)
-        done = bash(block("backup("), tmp_path, AIRFLOW_HOME=str(path.parent))
-        assert done.returncode == 0, done.stderr
-        (tmp_path / "copy.db").write_bytes(path.read_bytes())
-    assert _messages(tmp_path / "ledger-backup.db") == 3
-    assert _messages(tmp_path / "copy.db") == 0
-    assert (tmp_path / "ledger-backup.db").stat().st_mode & 0o777 == 0o600
-
-
-def _messages(path):
-    with closing(sqlite3.connect(path)) as connection:
-        try:
-            return connection.execute("SELECT count(*) FROM sms_message").fetchone()[0]
-        except sqlite3.DatabaseError:
-            return 0
 
 
 class Server:
@@ -160,15 +144,6 @@ def test_the_statements_that_pg_monitor_shows_hold_no_number(server, store):
     claim(CampaignLedger(store, "shown", claimant()), [person])
     assert any("INSERT INTO sms_message" in query for query in shown)
     assert [query for query in shown if person.destination in query] == []
-
-
-def test_a_ledger_is_opened_that_must_wait_for_its_standby(server):
-    """Once the role has the right of the page, it sees the state of standbys."""
-    (grant,) = re.findall(r"`(GRANT pg_monitor [^`]+)`", TEXT)
-    server.run("postgres", [grant])
-    with closing(open_postgres(server.url(), require_standby=True)) as store, store.write(7):
-        pass
-    server.run("postgres", ["REVOKE pg_monitor FROM sms"])
 
 
 @pytest.mark.parametrize("by", ["postgres", "admin"])
@@ -271,10 +246,145 @@ def test_the_query_of_standbys(server):
     assert server.run("postgres", [STANDBYS]) == [{"count": 1}]
 
 
-def test_the_connection_of_the_page_leads_to_both_servers_by_tls():
-    """The package passes the certificate's check on to PostgreSQL's library."""
-    (fields,) = (json.loads(each.code) for each in blocks(LEDGER, "json"))
-    connection = SimpleNamespace(**{**fields, "conn_id": "sms_ledger", "port": None})
-    url = postgres_url(connection, fields["extra"])
-    assert url.host == "db1.example.com,db2.example.com"
-    assert dict(url.query) == {"sslmode": "verify-full", "sslrootcert": "/etc/ssl/certs/ledger-ca.pem"}
+def environment(service):
+    return SERVICES[service].get("environment", {})
+
+
+def made_secrets():
+    """Return what ``make-secrets.sh`` prints, by name."""
+    done = subprocess.run(["sh", DEPLOY / "make-secrets.sh"], capture_output=True, text=True, check=True)
+    return dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+
+def filled(written, secrets):
+    """Return a text with the secrets in it, as Compose does."""
+    return re.sub(r"\$\{(\w+)(?::\?[^}]*)?\}", lambda match: secrets[match[1]], written)
+
+
+@cache
+def known_settings():
+    """Return the sections of Airflow's configuration and of its providers, with their options."""
+    from airflow.configuration import conf
+    from airflow.providers_manager import ProvidersManager
+
+    ProvidersManager().initialize_providers_configuration()
+    known = {name: set(section["options"]) for name, section in conf.configuration_description.items()}
+    return {**known, "sms": set(get_provider_info()["config"]["sms"]["options"])}
+
+
+def test_each_setting_is_one_of_airflow_or_of_a_provider(airflow_home):
+    """A misspelt one would be ignored, without a word."""
+    used = {
+        tuple(name.removeprefix("AIRFLOW__").lower().split("__"))
+        for service in SERVICES
+        for name in environment(service)
+        if name.startswith("AIRFLOW__")
+    }
+    used |= {(section, option) for section, options in VALUES["config"].items() for option in options}
+    assert len(used) > 10
+    assert {(section, option) for section, option in used if option not in known_settings().get(section, ())} == set()
+
+
+def test_versions_are_named_and_the_same_everywhere():
+    """No image is whatever is newest on the day; the tests run on this Airflow."""
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    assert re.findall(r"^FROM (.*)$", dockerfile, re.MULTILINE) == [f"apache/airflow:{AIRFLOW_VERSION}"]
+    images = {service["image"] for service in SERVICES.values()}
+    assert {image for image in images if not re.search(r":\d[\w.-]*$", image)} == set()
+    assert f"airflow-sms:{AIRFLOW_VERSION}" in images
+    assert (VALUES["airflowVersion"], VALUES["defaultAirflowTag"]) == (AIRFLOW_VERSION, AIRFLOW_VERSION)
+    assert f'NEWEST = "{AIRFLOW_VERSION}"' in (ROOT / "noxfile.py").read_text()
+
+
+def test_a_task_has_time_to_send_and_to_stop():
+    """Celery delivers no task again that still sends, and a pod that stops has the time of the longest claim."""
+    celery = int(environment("worker")["AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT"])
+    assert celery == VALUES["config"]["celery_broker_transport_options"]["visibility_timeout"] >= 86_400
+    longest = SmsClient("https://rest.example.com/v1", client_id="c", client_secret="s").longest_call
+    claim = 2 * longest + MARGIN_SECONDS
+    assert KUBERNETES["workers"]["kubernetes"]["terminationGracePeriodSeconds"] >= claim
+    assert environment("worker")["DUMB_INIT_SETSID"] == "0"
+
+
+def test_the_secrets_of_the_page_are_those_of_the_values():
+    """Whoever follows the page has each secret, with the key that the chart reads."""
+    (code,) = [block.code for block in blocks(PAGE, "sh") if "kubectl create namespace" in block.code]
+    made = dict(re.findall(r"secret generic (\S+) \\\n  --from-literal=([\w-]+)=", code))
+    assert made == {
+        VALUES["data"]["metadataSecretName"]: "connection",
+        VALUES["fernetKeySecretName"]: "fernet-key",
+        VALUES["apiSecretKeySecretName"]: "api-secret-key",
+        VALUES["jwtSecretName"]: "jwt-secret",
+        yaml.safe_load(VALUES["extraEnvFrom"])[0]["secretRef"]["name"]: "AIRFLOW_CONN_SMS_LEDGER",
+    }
+    connections = {name: json.loads(written) for name, written in re.findall(r"AIRFLOW_CONN_(\w+)='(.*)'", code)}
+    assert connections["SMS_LEDGER"]["extra"]["sslmode"] == "verify-full"
+    assert connections["SMS_DEFAULT"]["host"].startswith("https://")
+
+
+def test_each_secret_of_the_compose_file_is_made():
+    """By the script, another one each time; and nothing is made that nobody uses."""
+    used = set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text()))
+    first, second = made_secrets(), made_secrets()
+    assert used == first.keys()
+    assert {name for name in first if first[name] == second[name]} == set()
+    from cryptography.fernet import Fernet
+
+    Fernet(first["AIRFLOW_FERNET_KEY"])
+
+
+def test_the_connections_of_the_compose_file_are_read():
+    """The ledger's lead to its role, and the account's to the sandbox's door, which leads to the sandbox's port."""
+    from airflow_provider_sms.sandbox.__main__ import _parser
+
+    secrets = made_secrets()
+
+    def read(service, name):
+        fields = json.loads(filled(environment(service)[name], secrets))
+        extra = fields.get("extra", {})
+        return SimpleNamespace(**{"login": None, "port": None, "schema": None, "conn_id": "c", **fields}), extra
+
+    for service in ("worker", "api-server"):
+        url = postgres_url(*read(service, "AIRFLOW_CONN_SMS_LEDGER"))
+        assert (url.username, url.database, url.host) == ("sms", "sms", "postgres")
+    settings = client_settings(*read("worker", "AIRFLOW_CONN_SMS_DEFAULT"))
+    assert (settings.base_url, settings.token) == ("http://sandbox-door:8080/v1", secrets["SMS_TOKEN"])
+    command = [filled(each, secrets) for each in SERVICES["sandbox"]["command"]]
+    assert f"http://127.0.0.1:{_parser().parse_args(command).port}" in COMPOSE["configs"]["sandbox-door"]["content"]
+
+
+def test_the_databases_of_the_compose_file_hold_a_ledger(patient_servers):
+    """Its role makes the tables and sends; Airflow has a database of its own."""
+    secrets = made_secrets()
+    with running_node() as node:
+        settings = {name: filled(value, secrets) for name, value in environment("postgres").items()}
+        path = f"{_binaries()}:{os.environ['PATH']}"
+        subprocess.run(
+            ["sh", DEPLOY / "create-databases.sh"],
+            env={**settings, "PGHOST": str(node.folder), "PATH": path},
+            check=True,
+            capture_output=True,
+            timeout=LONGEST,
+        )
+        with closing(open_postgres(node.url("sms").set(username="sms"))) as store:
+            ledger = CampaignLedger(store, "first", claimant())
+            end(ledger, claim(ledger, people(3)), ACCEPTED)
+        rows = node.ask("SELECT datname FROM pg_database WHERE pg_get_userbyid(datdba) IN ('airflow', 'sms')")
+        assert sorted(rows) == [("airflow",), ("sms",)]
+
+
+def test_what_the_dockerfile_copies_is_the_package(tmp_path):
+    """The page's command builds the package of these files alone, and the image's context holds them."""
+    sources = re.findall(r"^COPY --chown=\S+ (.*) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    names = [name for line in sources for name in line.split()]
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().split()
+    assert ignored[0] == "*"
+    assert {f"!{name}" for name in names} == {line for line in ignored if line.startswith("!")}
+    for name in names:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    done = bash(block("pip wheel"), tmp_path, **OFFLINE)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        assert "airflow_provider_sms/get_provider_info.py" in packed.namelist()

@@ -1,9 +1,8 @@
-"""The shell blocks of the pages *Deploy* and *The ledger*, run in a folder that has the sources of a wheel."""
+"""The shell blocks of the pages *Deploy* and *The ledger*, run in a folder."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,16 +25,3 @@ def bash(code: str, folder: Path, commands: Path = HERE, **variables: str) -> su
     """Run a block in a folder, with an environment's Python as ``python``."""
     names = {**os.environ, **variables, "PATH": f"{commands}:{os.environ['PATH']}"}
     return subprocess.run(["bash", "-euc", code], cwd=folder, env=names, capture_output=True, text=True, check=False)
-
-
-def build_wheel(folder: Path, **variables: str) -> None:
-    """Copy what the build needs into a folder, and build the wheel there by the page's first block.
-
-    :param variables: settings of pip.
-    """
-    for name in ("airflow_provider_sms", "constraints"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "constraints.txt"):
-        shutil.copy(ROOT / name, folder / name)
-    done = bash(block("pip wheel"), folder, **variables)
-    assert done.returncode == 0, done.stderr

@@ -1,19 +1,16 @@
-"""Somebody who does what a page says, in terminals and in Airflow's web interface."""
+"""Somebody who does what a page says, in terminals."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
 
 import requests
 
-from support.faults.rest import until
 from support.faults.standalone import free_port, wrapper
 from support.pages import ROOT, blocks
-from support.terminal import PATIENCE, Terminal
+from support.terminal import Terminal
 
 README = ROOT / "README.md"
 QUICKSTART = ROOT / "docs" / "quickstart.md"
@@ -31,7 +28,6 @@ BUSY = {
     # A DAG file that was changed is believed at once: a person takes longer than this to go from step to step.
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
 }
-HTTP_SERVER_ERROR = 500
 
 
 class Reader:
@@ -96,68 +92,6 @@ class Reader:
         """Close all terminals."""
         for each in self._terminals.values():
             each.close()
-
-
-class WebUser:
-    """Somebody who is signed in on Airflow's page, and looks at one DAG.
-
-    It is the Airflow that the page's commands install, whatever the version of the Airflow under test.
-
-    :param url: of Airflow's page.
-    """
-
-    def __init__(self, url, name, password, dag_id):
-        self._url, self._dag = url, f"/api/v2/dags/{dag_id}"
-        token = self._request("POST", "/auth/token", json={"username": name, "password": password})["access_token"]
-        self._headers = {"Authorization": f"Bearer {token}"}
-
-    def run_ids(self, run_type):
-        """Return the ids of the DAG's runs of a type."""
-        return {run["dag_run_id"] for run in self._runs() if run["run_type"] == run_type}
-
-    def await_new_run(self, run_type, known):
-        """Wait until there is a run of a type besides those that are known, and return its id."""
-        (found,) = self._until(lambda: self.run_ids(run_type) - known, f"there is a {run_type} run")
-        return found
-
-    def await_run(self, run_id, *states):
-        """Wait until a run is in one of some states, and return it."""
-
-        def found():
-            run = self._request("GET", f"{self._dag}/dagRuns/{quote(run_id, safe='')}")
-            return run if run["state"] in states else None
-
-        return self._until(found, f"the run is {' or '.join(states)}")
-
-    def task(self, run_id, task_id):
-        """Return the instance of a task."""
-        return self._request("GET", f"{self._dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task_id}")
-
-    def summary(self, run_id, task_id):
-        """Return the XCom ``return_value`` of a task."""
-        path = f"{self._dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task_id}/xcomEntries/return_value"
-        return self._request("GET", f"{path}?stringify=false")["value"]
-
-    def _runs(self):
-        return self._request("GET", f"{self._dag}/dagRuns")["dag_runs"]
-
-    def _request(self, method, path, **body):
-        """Return the response to a request; it is repeated while the server starts, or its database is locked."""
-        headers = getattr(self, "_headers", None)
-
-        def answered():
-            with suppress(requests.ConnectionError):
-                answer = requests.request(method, self._url + path, headers=headers, timeout=PATIENCE, **body)
-                return answer if answer.status_code < HTTP_SERVER_ERROR else None
-
-        # A response with a status of an error is false.
-        (answer,) = self._until(lambda: (found := answered()) is not None and [found], f"{path} is answered")
-        answer.raise_for_status()
-        return answer.json()
-
-    @staticmethod
-    def _until(condition, what):
-        return until(condition, seconds=PATIENCE, what=what)
 
 
 def dag_of(page):

@@ -52,12 +52,6 @@ def test_loading_the_plugin_imports_nothing_heavy():
     assert loaded.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_project_that_does_not_load_the_plugin_has_no_fixture(run):
-    """The installed package alone changes nothing."""
-    status, said = run({"pytest.ini": "[pytest]\n", "test_a.py": "def test_no(sms_sandbox): ...\n"})
-    assert (status, "1 error" in said, "fixture 'sms_sandbox' not found" in said) == (1, True, True)
-
-
 @pytest.mark.parametrize(
     "files",
     [

@@ -38,15 +38,6 @@ def test_a_connection_to_a_service_is_refused(sms_sandbox, send, monkeypatch):
     assert sms_sandbox.texts() == {"27820000001": ["Hi Thandi"], "27820000002": ["Hi Pieter"]}
 
 
-def test_a_notifier_of_another_service_is_refused(send, monkeypatch):
-    """A callback that would text a real person counts, too."""
-    from airflow_provider_sms.notifications.sms import SmsNotifier
-
-    monkeypatch.setenv("AIRFLOW_CONN_SMS_ALERTS", ELSEWHERE)
-    notifier = SmsNotifier(message="sent", to=["27820000009"], sms_conn_id="sms_alerts")
-    assert "A connection does not lead to the sandbox" in send(on_success_callback=[notifier]).log
-
-
 def test_a_balance_is_not_read_from_another_machine(sms_sandbox):
     """The account's balance may have an address of its own."""
     from airflow_provider_sms.hooks.sms import SmsHook

@@ -31,7 +31,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_S
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
 from airflow_provider_sms.notifications.sms import SmsNotifier
-from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, SendWindow
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator, SendWindow
 from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
 from airflow_provider_sms.reporting.row_report import SCHEMA
 from airflow_provider_sms.reporting.summary import Sums, summarise
@@ -268,6 +268,33 @@ def parameters_of(kind):
 def test_parameters_keep_their_names_and_defaults(kind):
     """A DAG file means tomorrow what it meant yesterday."""
     assert parameters_of(kind) == PARAMETERS[kind]
+
+
+PAGES_OF = [
+    (BulkSmsOperator, "operators.md", "## BulkSmsOperator", "## GroupSmsOperator"),
+    (GroupSmsOperator, "operators.md", "## GroupSmsOperator", "## PurgeLedgerOperator"),
+    (PurgeLedgerOperator, "operators.md", "## PurgeLedgerOperator", "## What they return"),
+    (SmsNotifier, "other-classes.md", "## Notifier", "### Default text"),
+    (BalanceSensor, "other-classes.md", "## Sensor", "### Credit for a table"),
+]
+
+
+@pytest.mark.parametrize(("kind", "page", "first", "last"), PAGES_OF, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_page_lists_every_parameter_with_its_default(kind, page, first, last):
+    """The tables of a page name each parameter of the class, no other one, and its default; (T) marks templates."""
+    text = (ROOT / "docs" / page).read_text()
+    section = text[text.index(f"\n{first}\n") : text.index(f"\n{last}\n")]
+    rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", section, re.MULTILINE)
+    shown = {name: default.strip("`") for names, default in rows for name in re.findall(r"`(\w+)`", names)}
+    if page == "operators.md":
+        assert {name for names, _ in rows for name in re.findall(r"`(\w+)` \(T\)", names)} == set(kind.template_fields)
+    # Its default is a setting of Airflow.
+    assert "default_deferrable" in shown.pop("deferrable", "default_deferrable")
+    assert shown == {
+        name: "required" if default is NEEDED else repr(default).replace("'", '"')
+        for name, default in parameters_of(kind).items()
+        if name != "deferrable"
+    }
 
 
 HOOK = {

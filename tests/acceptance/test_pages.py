@@ -99,6 +99,11 @@ def test_a_viewer_sees_a_send_that_waits_for_credit_which_then_goes_on(look, bro
     inside = frame(page)
     for name, state in ((HOSTILE, "complete"), ("overdue accounts", "waiting for credit")):
         browser.expect(row(inside, name).locator(".state")).to_have_text(state)
+    # A link leads back into Airflow, and not to a page in a page.
+    row(inside, "reminders").locator("td").get_by_role("link", name="reminders", exact=True).click()
+    page.wait_for_url(re.compile(r"/dags/reminders/?$"))
+    browser.expect(page.locator("iframe")).to_have_count(0)
+    page.get_by_role("link", name="SMS").click()
     opened(page, "overdue accounts")
     browser.expect(inside.locator(".reasons")).to_contain_text("waits until the balance is 300.00")
     assert inside.locator("button[data-action]").count() == 0
@@ -110,14 +115,6 @@ def test_a_viewer_sees_a_send_that_waits_for_credit_which_then_goes_on(look, bro
     assert (waiting["state"], ended["state"], ended["try_number"]) == ("deferred", "success", waiting["try_number"])
     assert len({message.destination for message in site.services["sms_low"].accepted}) == 300
     assert len(site.services["sms_low"].accepted) == 300
-
-
-def test_a_link_to_a_dag_leads_back_into_airflow(look, browser):
-    """It opens Airflow's page of the DAG, and not a page in a page."""
-    page = look("vic")
-    row(frame(page), "reminders").locator("td").get_by_role("link", name="reminders", exact=True).click()
-    page.wait_for_url(re.compile(r"/dags/reminders/?$"))
-    browser.expect(page.locator("iframe")).to_have_count(0)
 
 
 def test_a_send_is_followed_paused_resumed_and_complete(look, browser, site):

@@ -7,7 +7,6 @@ import pytest
 from support.pages import PAGES, ROOT, blocks
 from support.versions import CLEARS_RUNS_BY_COMMAND
 
-from airflow_provider_sms.cli.definitions import get_cli_commands
 from airflow_provider_sms.cli.main import _parser
 from airflow_provider_sms.get_provider_info import get_provider_info
 
@@ -26,14 +25,6 @@ def _called(pattern):
 
 
 OURS, AIRFLOWS = _called("airflow-sms"), _called("airflow")
-
-
-def test_every_command_has_a_heading_of_its_own():
-    """Links from other pages lead there."""
-    (group,) = get_cli_commands()
-    (_, _, section) = (ROOT / "docs" / "ledger.md").read_text().partition("\n## Commands\n")
-    headings = re.findall(r"^### (.+)$", section.partition("\n## ")[0], re.MULTILINE)
-    assert sorted(command.name for command in group.subcommands) == sorted(re.split(" and |\n", "\n".join(headings)))
 
 
 @pytest.mark.parametrize("command", OURS)

@@ -9,7 +9,6 @@ from support.pages import ROOT, blocks
 from support.parts import encoding
 from support.planning import planned
 
-from airflow_provider_sms.messages import parts
 from airflow_provider_sms.messages.parts import count_parts
 
 PAGE, TEXTS = (ROOT / "docs" / name for name in ("before-sending.md", "texts.md"))
@@ -23,13 +22,6 @@ def cells(page, section, columns):
     lines = [line for line in part.splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in rows if len(row) == columns and not set("".join(row)) <= set("-:")]
-
-
-def test_the_sizes_of_parts_are_those_of_the_code():
-    """The table of encodings has the constants that the package counts with."""
-    _, gsm, ucs2 = cells(TEXTS, "SMS parts", 4)[:3]
-    assert [gsm[0], *map(int, gsm[2:])] == ["GSM-7", parts.SEPTETS_SINGLE, parts.SEPTETS_PART]
-    assert [ucs2[0], *map(int, ucs2[2:])] == ["UCS-2", parts.UNITS_SINGLE, parts.UNITS_PART]
 
 
 @pytest.mark.parametrize("row", cells(TEXTS, "SMS parts", 4)[4:], ids=lambda row: row[0])

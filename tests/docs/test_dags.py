@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
@@ -91,17 +90,6 @@ def test_the_notifier_texts_who_is_on_call(run_file, sandbox, monkeypatch):
     notifier = eval(code, {"SmsNotifier": SmsNotifier})
     notifier({"dag": None, "ti": SimpleNamespace(task_id="load"), "exception": RuntimeError("the file is not there")})
     assert {text for _, text in sandbox.state.accepted_messages[2:]} == {"load failed: the file is not there"}
-
-
-def test_the_sensors_need_what_the_page_says(run_file, sandbox, tmp_path):
-    """With credit, or with as much as a text of one part to each of 200 people costs, they wait for nothing."""
-    (returned,) = re.findall(r"^The sensor returns `(.+)`\.$", TEXT, re.MULTILINE)
-    waits, waits_for_a_table = (code for code in dags(CLASSES) if "BalanceSensor(" in code)
-    sandbox.state.set_balance(2000)
-    assert run_file(waits).xcoms == {"wait_for_credit": json.loads(returned)}
-    people(200).to_parquet(tmp_path / "people.parquet")
-    sandbox.state.set_balance(200)
-    assert run_file(waits_for_a_table).xcoms == {"wait": {"balance": 200.0, "post_paid": False}}
 
 
 @pytest.fixture

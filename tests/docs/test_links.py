@@ -6,7 +6,6 @@ import re
 
 import pytest
 from support.pages import PAGES, ROOT
-from support.reference import order
 
 PACKAGE = ROOT / "airflow_provider_sms"
 MAP = (ROOT / "CONTRIBUTING.md").read_text().partition("## The map")[2].partition("## One command")[0]
@@ -47,8 +46,3 @@ def test_the_map_is_that_of_the_tree():
     shared = {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py", "get_provider_info.py"}
     assert [place for place in sorted(ON_THE_MAP) if not (PACKAGE / place).exists()] == []
     assert (folders | shared) - ON_THE_MAP == set()
-
-
-def test_the_site_has_every_page_in_its_order():
-    """The generated index names each page of the folder once."""
-    assert sorted(order()) == sorted(["../README", *(path.stem for path in PAGES if path.parent.name == "docs")])

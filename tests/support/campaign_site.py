@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.airflow import TOKEN, a_ledger
-from support.faults.rest import ENDED, RUN_SECONDS, RestApi, until
+from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.standalone import running_airflow
 
 if TYPE_CHECKING:
@@ -71,10 +71,6 @@ class CampaignSite:
     @property
     def url(self) -> str:
         return self.airflow.url
-
-    def user(self, name: str) -> RestApi:
-        """Return Airflow's API with the rights of a user."""
-        return RestApi(self.url, self.airflow.home, name)
 
     def send(self, dag_id: str) -> None:
         """Start a campaign's DAG run."""

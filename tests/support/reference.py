@@ -10,8 +10,3 @@ from support.pages import ROOT
 def page(name: str) -> str:
     """Return the text of a generated page of ``docs/reference.py``."""
     return runpy.run_path(str(ROOT / "docs" / "reference.py"))["PAGES"][name]()
-
-
-def order() -> tuple[str, ...]:
-    """Return the stored pages of the site in their order."""
-    return runpy.run_path(str(ROOT / "docs" / "reference.py"))["ORDER"]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
 from support.own_pytest import run_pytest
 
 LOADED = "[pytest]\naddopts = -p airflow_provider_sms.testing\n"
@@ -28,18 +27,6 @@ class TestPoor:
 """
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Run pytest on files given by name, in a folder of this test's own."""
-
-    def run(files, **environment):
-        for name, text in files.items():
-            (tmp_path / name).write_text(text)
-        return run_pytest(tmp_path, **environment)
-
-    return run
-
-
 def test_loading_the_plugin_imports_nothing_heavy():
     """Pytest loads the plugin in each run: Airflow, the sandbox's server and pandas wait for a test that needs them."""
     program = (
@@ -52,16 +39,10 @@ def test_loading_the_plugin_imports_nothing_heavy():
     assert loaded.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"pytest.ini": LOADED},
-        {"pytest.ini": "[pytest]\n", "conftest.py": 'pytest_plugins = ["airflow_provider_sms.testing"]\n'},
-    ],
-    ids=["settings", "conftest"],
-)
-def test_the_account_is_a_fixture_and_no_other_machine_is_asked(run, tmp_path, files):
+def test_the_account_is_a_fixture_and_no_other_machine_is_asked(tmp_path):
     """A project gives its own account by a fixture of the same name; the ledger of the environment is not used."""
+    (tmp_path / "pytest.ini").write_text(LOADED)
+    (tmp_path / "test_a.py").write_text(ACCOUNT)
     environment = {"AIRFLOW_HOME": str(tmp_path / "airflow"), "AIRFLOW__SMS__LEDGER_CONN_ID": "real"}
-    status, said = run({**files, "test_a.py": ACCOUNT}, **environment)
+    status, said = run_pytest(tmp_path, **environment)
     assert status == 0, said

@@ -100,15 +100,20 @@ class Stage:
         until(lambda: not self.senders(), seconds=RUN_SECONDS, what="no process sends any more")
 
 
-@scenario("retry after an outage in mid-send")
-def outage(stage):
+def _retried(stage, **fault):
+    """Let a send meet a fault in the middle, until its retry runs."""
     run = stage.trigger()
     stage.await_middle()
-    stage.service.set_faults([{"kind": "status", "status": 503, "retry_after": "0", "persistent": True}])
+    stage.service.set_faults([{"kind": "status", **fault, "persistent": True}])
     stage.await_tries(run, "running", tries=2)
     stage.service.set_faults([])
     stage.await_end(run)
     return [run]
+
+
+@scenario("retry after an outage in mid-send")
+def outage(stage):
+    return _retried(stage, status=503, retry_after="0")
 
 
 @scenario("clear after a refusal in mid-send")
@@ -125,13 +130,7 @@ def refusal(stage):
 
 @scenario("retry where credit ran out in mid-send")
 def credit(stage):
-    run = stage.trigger()
-    stage.await_middle()
-    stage.service.set_faults([{"kind": "status", "status": 403, "persistent": True}])
-    stage.await_tries(run, "running", tries=2)
-    stage.service.set_faults([])
-    stage.await_end(run)
-    return [run]
+    return _retried(stage, status=403)
 
 
 @scenario("clear after success")

@@ -103,7 +103,7 @@ def test_a_viewer_sees_a_send_that_waits_for_credit_which_then_goes_on(look, bro
     row(inside, "reminders").locator("td").get_by_role("link", name="reminders", exact=True).click()
     page.wait_for_url(re.compile(r"/dags/reminders/?$"))
     browser.expect(page.locator("iframe")).to_have_count(0)
-    page.get_by_role("link", name="SMS").click()
+    page.goto(site.url + "/plugin/sms")
     opened(page, "overdue accounts")
     browser.expect(inside.locator(".reasons")).to_contain_text("waits until the balance is 300.00")
     assert inside.locator("button[data-action]").count() == 0

@@ -1,26 +1,17 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 from support.airflow import load_dags, run_dag, stored_xcoms, sync_dags
 
 
-@dataclass
-class FileRan:
-    """What the run of a DAG file left behind.
-
-    :param xcoms: task → what it returned.
-    """
-
-    state: str
-    xcoms: dict[str, Any]
-
-
 @pytest.fixture
 def run_file(sms_default, ledger_path, tmp_path):
-    """Run the only DAG of a file, given as text, against the sandbox; ``/data/`` is a folder of this test's own."""
+    """Run the only DAG of a file, given as text, and return its state and by task what it returned, its ``xcoms``.
+
+    ``/data/`` is a folder of this test's own.
+    """
 
     def run(code):
         import pendulum
@@ -34,6 +25,6 @@ def run_file(sms_default, ledger_path, tmp_path):
         (dag,) = bag.dags.values()
         finished = run_dag(dag, pendulum.now("UTC"))
         found = stored_xcoms(dag_id=finished.dag_id, run_id=finished.run_id, key="return_value")
-        return FileRan(str(finished.state), {each.task_id: value for each, value in found})
+        return SimpleNamespace(state=str(finished.state), xcoms={each.task_id: value for each, value in found})
 
     return run

@@ -7,6 +7,8 @@ from functools import cache
 import pytest
 from support.pages import ROOT
 
+from airflow_provider_sms.sending import outcomes
+
 PAGE = ROOT / "docs" / "failures.md"
 ANY = "\0"
 """In place of a value that an error holds."""
@@ -53,3 +55,11 @@ def test_the_package_says_the_words(phrase):
     """The first words in code of each symptom, and each to alert on, stand in one text of the package."""
     pattern = ANY.join(map(re.escape, phrase.split("…")))
     assert any(re.search(pattern, text) for text in words()), phrase
+
+
+def test_the_page_shows_the_table_of_the_code():
+    """What each end of a request means is written where it is decided, and the page repeats it word for word."""
+    shown = PAGE.read_text().split("## What becomes of a request\n")[1].split("\n## ")[0]
+    tables = [[line for line in text.splitlines() if line.startswith("|")] for text in (shown, outcomes.__doc__)]
+    assert tables[0] == tables[1]
+    assert len(tables[0]) > 10

@@ -295,15 +295,10 @@ def _outlive_triggerer(airflow, sandbox, whole):
         return sum(request.operation == "balance" for request in sandbox.state.requests)
 
     until(deferred, seconds=RUN_SECONDS, what="the sensor is deferred")
-    whole.triggers = rows(airflow.home, "trigger")
+    with closing(sqlite3.connect(f"file:{airflow.home}/airflow.db?mode=ro", uri=True)) as database:
+        whole.triggers = [str(row) for row in database.execute("SELECT * FROM trigger")]
     airflow.kill_triggerer()
     airflow.start_triggerer(EXPORTING_SOON)
     before = looks()
     until(lambda: looks() > before + 1, seconds=RUN_SECONDS, what="another triggerer looks")
     whole.looks = looks() - before
-
-
-def rows(home, table):
-    """Return the rows of a table of an Airflow's database, as text."""
-    with closing(sqlite3.connect(f"file:{home}/airflow.db?mode=ro", uri=True)) as database:
-        return [str(row) for row in database.execute(f'SELECT * FROM "{table}"')]

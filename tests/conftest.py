@@ -17,7 +17,6 @@ from airflow_provider_sms.sending import sender
 pytest_plugins = [
     "airflow_provider_sms.testing",
     "support.airflow_home",
-    "support.durations",
     "support.ledger_fixtures",
     "support.shuffle",
     "support.task_fixtures",

@@ -142,7 +142,6 @@ faults: env
 	$(ORDERS) --drawn 2000 || failed=1; \
 	$(ORDERS) --defects || failed=1; \
 	$(FAULTS) || failed=1; \
-	$(FAULTS).partitions || failed=1; \
 	$(FAULTS).mutants || failed=1; \
 	$(FAULTS).peers || failed=1; \
 	exit $$failed

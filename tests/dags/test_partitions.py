@@ -3,14 +3,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pendulum
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import ParamValidationError
-from support.faults import partitions
 
 DAG_ID, TASK_ID = "example_sms_partitions", "text_partition"
 
@@ -99,14 +97,3 @@ def test_the_pool_and_the_rate_are_as_the_example_says(bag):
     assert f"{rate} requests a second" in words
     assert f"{slots} slots make {total} a second" in words
     assert total == slots * rate
-
-
-def test_the_fault_suite_expects_the_texts_of_the_example(bag):
-    """The play that judges the example in a real Airflow knows its text and its limits."""
-    given = bag.dags[DAG_ID].get_task(TASK_ID).partial_kwargs
-    assert Path(partitions.EXAMPLE).samefile(bag.dags[DAG_ID].fileloc)
-    assert (
-        given["message"],
-        given["max_requests_per_second"],
-        given["concurrency"],
-    ) == (partitions.MESSAGE, partitions.RATE, partitions.CONCURRENCY)

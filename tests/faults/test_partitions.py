@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from support.faults.arena import Arena
-from support.faults.partitions import beyond_rate, most_at_once, peak
 from support.faults.processes import started
 from support.faults.tries import Ledgers
 from support.faults.verdict import Figures
@@ -55,30 +54,3 @@ def test_mapped_tasks_that_are_killed_leave_few_unknown_and_nobody_twice(arena):
     arena.judge_all()
     assert (arena.figures.cases, arena.figures.broken) == (1, 0)
     assert 0 < arena.figures.unknown <= 4 * CONCURRENCY * CHUNK
-
-
-@pytest.mark.parametrize(
-    ("spans", "most"),
-    [([], 0), ([(0, 1)], 1), ([(0, 1), (1, 2)], 1), ([(0, 2), (1, 3), (1.5, 1.8), (4, 5)], 3)],
-)
-def test_how_many_were_at_once(spans, most):
-    """Spans that only touch were not at the same time."""
-    assert most == most_at_once(spans)
-
-
-@pytest.mark.parametrize(
-    ("times", "most"),
-    [([], 0), ([3.0, 0.0], 1), ([0.0, 1.0], 1), ([0.0, 0.9, 1.8, 1.85, 1.89], 4)],
-)
-def test_how_many_were_in_the_busiest_second(times, most):
-    """A stretch begins anywhere, and what is exactly its length later is outside."""
-    assert most == peak(times, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("peaks", "wrong"),
-    [((24, 83), 0), ((28, 108), 0), ((31, 85), 1), ((32, 90), 1), ((20, 120), 1), ((40, 160), 2)],
-)
-def test_a_rate_that_is_not_kept_is_noticed(peaks, wrong):
-    """Four tasks without a limit were seen to come to 31 or 32 in a second, with one to 24 at the most."""
-    assert len(list(beyond_rate(peaks))) == wrong

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 SLOW_LATENCY, SLOW_CONCURRENCY, SLOW_ROWS = 0.2, 4, 40_000
 MEGABYTE = 1_000_000
-STARTED = 1_000
-"""Rows of a task that is about its start."""
+STARTED = 1_000  # rows of a task that is about its start
 LOOKS = 5
 
 
@@ -65,9 +64,10 @@ def large(bench: Bench) -> list[Figure]:
     xcoms, small_xcoms = (json.dumps(each.xcoms, sort_keys=True) for each in (ran, small[-1]))
     if _shape(xcoms) != _shape(small_xcoms):
         raise WrongError(f"XComs of {bench.sizes.rows:,} rows: {xcoms}; of a tenth: {small_xcoms}")
+    peaks = [(ran.peak / MEGABYTE, each.peak / MEGABYTE) for each in small]
     return [
         Figure("peak memory, MB", ran.peak / MEGABYTE, 450),
-        ratio("peak memory, of a tenth of the rows", [(ran.peak, each.peak) for each in small], 1.1),
+        ratio("peak memory, of a tenth of the rows", peaks, 1.1),
         ratio("time, of a tenth of the rows", [(ran.wall, each.wall) for each in small], 11),
         Figure("messages/s", ran.counters.rate),
         Figure("XComs, bytes", len(xcoms), note=f"the same as {len(small_xcoms)} of a tenth, except for digits"),

@@ -19,6 +19,6 @@ def test_what_the_balance_tells_names_nobody(send, people, sandbox, ledger_path)
     main(["unknown", "--read-balance"])
     with closing(sqlite3.connect(ledger_path)) as ledger:
         told = [words for (words,) in ledger.execute("SELECT evidence FROM sms_request WHERE evidence IS NOT NULL")]
-        numbers = [number for (number,) in ledger.execute("SELECT destination FROM sms_message")]
+        numbers = [str(number) for (number,) in ledger.execute("SELECT destination FROM sms_message")]
     assert (len(told), len(numbers)) == (1, 400)
     assert not any(secret in " ".join(told) for secret in (*numbers, "appointment", TOKEN))

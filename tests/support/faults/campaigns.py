@@ -14,7 +14,6 @@ from support.faults.verdict import Figures, judge, read_witness
 from support.keys import message_keys
 
 MESSAGE = "Hi {first_name}, your parcel waits at the counter"
-PHRASE = "waits at the counter"
 
 _STATES = text(
     "SELECT m.message_key, r.state, r.deadline FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "

@@ -7,7 +7,7 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.composed import composed
 
@@ -265,6 +265,7 @@ integers = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 2000)
 def test_a_number_is_written_as_by_itself_or_not_at_all(spec, column, start):
     """A column of floats, integers or decimals, or a part of one, reads as its numbers do one by one."""
     values, kind = column
+    assume(spec or kind != pa.int64())  # such integers are cast to texts
     made = pa.array([*values, 1], kind)[start:]
     written = write_numbers(made, spec)
     written.validate(full=True)

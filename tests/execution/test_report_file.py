@@ -89,22 +89,21 @@ def test_a_report_is_never_written_over_or_among_what_is_read(
 
 
 @pytest.mark.parametrize(
-    "form",
+    ("kind", "form"),
     [
-        "FOLDER/27820000001/{{ run_id }}.parquet",
-        "~/reports/rows.parquet",
-        "file://FOLDER/rows.parquet",
-        "file:FOLDER/rows.parquet",
-        Path("FOLDER/{{ run_id }}.parquet"),
-        ObjectStoragePath("FOLDER/{{ run_id }}.parquet"),
+        (str, "FOLDER/27820000001/{{ run_id }}.parquet"),
+        (str, "~/reports/rows.parquet"),
+        (str, "file://FOLDER/rows.parquet"),
+        (str, "file:FOLDER/rows.parquet"),
+        (Path, "FOLDER/{{ run_id }}.parquet"),
+        (ObjectStoragePath, "FOLDER/{{ run_id }}.parquet"),
     ],
-    ids=str,
 )
-def test_a_report_may_be_written_in_many_ways(send, people, tmp_path, monkeypatch, form):
+def test_a_report_may_be_written_in_many_ways(send, people, tmp_path, monkeypatch, kind, form):
     """A templated path, a path object or a file URI; only its owner may read it; the log masks a number in its name."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    placed = str(form).replace("FOLDER", str(tmp_path / "reports"))
-    ran = send(Path(people(2)), report=type(form)(placed))
+    placed = form.replace("FOLDER", str(tmp_path / "reports"))
+    ran = send(Path(people(2)), report=kind(placed))
     written = Path(ran.summary["report"])
     rendered = placed.replace("{{ run_id }}", ran.run_id).replace("~", str(tmp_path))
     assert (ran.state, written) == ("success", Path(rendered.removeprefix("file://").removeprefix("file:")))

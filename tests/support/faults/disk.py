@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import sqlite3
@@ -52,7 +53,9 @@ def command(campaign: Campaign) -> list[str]:
 
 def run(arguments: Sequence[str]) -> str:
     """Run a process to its end, and return the name of the error that ended its attempt; empty where none did."""
-    ran = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=SECONDS)
+    # It imports the package under test, wherever that is installed.
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ran = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=SECONDS, env=here)
     return ran.stdout.strip()
 
 

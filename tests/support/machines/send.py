@@ -7,6 +7,7 @@ waits until every task has ended by itself, and the service's witness judges.
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ with DAG({dag_id!r}, schedule=None, default_args={{"retries": 3, "retry_delay": 
         task_id="send", message={message!r}, campaign={dag_id!r}, chunk_size={chunk}, concurrency={requests}
     ).expand(source={sources!r})
 """
+
+ENDED_BY = re.compile(r'"exc_value": ?"([^"]*)"')
+"""The words of an exception in a task's log, which is lines of JSON."""
 
 _numbers = itertools.count()
 
@@ -113,6 +117,11 @@ class Send:
         held = f"r.claimed_at < {self.began} AND r.finished_at > {when}"
         with self._campaign.ledger.connect() as connection:
             return connection.exec_driver_sql(f"{self._requests('count(*)', 'accepted')} AND {held}").scalar()
+
+    def errors(self):
+        """Return the errors that ended attempts, as the logs of their tasks have them."""
+        logs = self._engine.folder.glob(f"*/logs/dag_id={self.name}/**/attempt=*.log")
+        return [each for log in logs for each in ENDED_BY.findall(log.read_text(errors="replace"))]
 
     def _requests(self, what, state):
         joined = "sms_request r JOIN sms_attempt k ON k.id = r.attempt_id"

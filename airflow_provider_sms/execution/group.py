@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from airflow_provider_sms.execution.enter import balance_if_readable, enter
 from airflow_provider_sms.execution.send import Count, End, conclude, count_messages, send_messages
-from airflow_provider_sms.execution.xcom import for_xcom, push_responses
+from airflow_provider_sms.execution.xcom import push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.ledger.holders import GROUP_DESTINATION
 from airflow_provider_sms.messages.keys import group_key
@@ -54,7 +55,7 @@ def text_groups(task: Any, context: Context) -> dict[str, Any] | None:
     describe_on_assets(context, summary)
     if count.counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")
-    return None if body is None else for_xcom(body)
+    return None if body is None else json.loads(body)
 
 
 def _send(run: Run, key: bytes, held_by: Collection[int]) -> End:

@@ -7,7 +7,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.execution.errors import describe, log_unforeseen
-from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -21,7 +20,8 @@ SUMMARY = "return_value"
 RESPONSES = "responses"
 """The service's responses in request order, or how many there are."""
 MAX_RESPONSES = 100
-"""Responses that an XCom holds; the ledger has them all."""
+MAX_CHARACTERS = 1024 * 1024
+"""Responses that an XCom holds, and their length as JSON; the ledger has them all."""
 PLAN = "plan"
 """The plan of a table, before anything is sent."""
 
@@ -37,25 +37,12 @@ def push_responses(context: Context, ledger: CampaignLedger) -> None:
     """Push the responses to all requests of this task instance; log a failure, which must not fail a send."""
     try:
         count = ledger.count_responses()
-        if count <= MAX_RESPONSES:
-            push(context, RESPONSES, [for_xcom(body) for body in ledger.responses(MAX_RESPONSES)])
+        bodies = ledger.responses(MAX_RESPONSES) if count <= MAX_RESPONSES else []
+        if len(bodies) == count and sum(map(len, bodies)) <= MAX_CHARACTERS:
+            push(context, RESPONSES, list(map(json.loads, bodies)))
             return
         log.info("The %d responses are too many for an XCom: the ledger has them", count)
         push(context, RESPONSES, {"truncated": True, "requests": count})
     except Exception as error:  # noqa: BLE001  # its words may quote the responses
         log_unforeseen(error)
         log.warning("The responses could not be pushed as the XCom %r: %s", RESPONSES, describe(error))
-
-
-def for_xcom(body: str) -> dict[str, Any]:
-    """Return a response, as the ledger keeps it, as an XCom can hold it."""
-    kept: dict[str, Any] = json.loads(body, object_hook=_fields)
-    return kept
-
-
-def _fields(fields: dict[str, Any]) -> dict[str, Any]:
-    # Readers in JavaScript round integers of 64 bits. Airflow's database takes neither NUL nor half an emoji.
-    return {
-        storable(key): str(value) if key.lower() == "eventid" else storable(value) if isinstance(value, str) else value
-        for key, value in fields.items()
-    }

@@ -8,10 +8,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.decimal_context import own_decimals
-from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.row_counts import COUNTS
-from airflow_provider_sms.service.redaction import reported, shown
+from airflow_provider_sms.service.redaction import reported
 from airflow_provider_sms.service.responses import parse_send_response
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.model import SentRequest
     from airflow_provider_sms.reporting.row_counts import RowCounts
-    from airflow_provider_sms.service.responses import SendResponse
-
 
 MAX_NETWORKS = 10
 """Networks that are named; the others, which cost least, are together in :data:`OTHERS`."""
@@ -54,12 +51,11 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
     """Return what the requests of an attempt add up to."""
     sums, last = Sums(), (0.0, Decimal("-Infinity"))
     for each in requests:
-        response = _parsed(each.response)
-        if response is not None:
+        if each.response is not None:
+            response = parse_send_response(each.response.encode())
             for line in response.cost_breakdown:
-                network = shown(line.network)
-                cost, quantity = sums.cost_breakdown.get(network, (Decimal(0), 0))
-                sums.cost_breakdown[network] = (cost + line.cost, quantity + line.quantity)
+                cost, quantity = sums.cost_breakdown.get(line.network, (Decimal(0), 0))
+                sums.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)
             sums.error_report.update(reported(response.error_report))
             # Of responses that were recorded at once, the last one states the least.
             at = each.finished_at or 0.0, -response.remaining_balance
@@ -102,11 +98,3 @@ def summarise(
         "error_report": {name: sums.error_report[name] for name in COUNTERS},
         "report": report,
     }
-
-
-def _parsed(body: str | None) -> SendResponse | None:
-    """Return a response; None for one whose record the ledger has and that cannot be read: no summary depends on it."""
-    try:
-        return None if body is None else parse_send_response(body.encode())
-    except UnknownOutcomeError:
-        return None

@@ -224,19 +224,9 @@ def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Ou
         messages=response.messages,
         parts=response.parts,
         cost=str(response.cost),
-        response=_kept(response, batch),
+        response=json.dumps(redacted_response(response, batch.messages.contents)),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
     )
-
-
-def _kept(response: SendResponse, batch: RequestBatch) -> str | None:
-    """Return a response as the ledger keeps it; None for one that cannot be written, which must not cost the record."""
-    try:
-        # Not orjson, which refuses half an emoji and integers beyond 64 bits.
-        return json.dumps(redacted_response(response.raw, batch.messages.contents))
-    except Exception as error:  # noqa: BLE001  # the service may nest its fields too deeply, among others
-        log.warning("The ledger keeps the outcome of a request without its response: %s", type(error).__name__)
-        return None
 
 
 def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:

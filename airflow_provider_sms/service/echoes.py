@@ -1,52 +1,62 @@
-"""Echoes: secrets and texts that the service repeats in its words, where they must not show.
+"""Echoes: the service's words, which may repeat a secret or a person's text, in a form that anybody may read.
 
 A message can hold a piece of a text, in capital letters or with different white space, so pieces are compared by their
-letters and digits alone. A gateway's error page can hold the whole request that it refused, escaped in any way: what
-has an escape in it is not shown at all.
+letters and digits alone. A gateway's error page can hold the whole request that it refused, escaped in any way: words
+with an escape in them are not shown at all.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
+
+from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-BLANK = "***"
+WITHHELD = "(not shown, since it may repeat the request)"
 
 _SHORTEST = 4
-"""Characters of the shortest hidden text that is blanked: a shorter one may occur by chance."""
+"""Characters of the shortest hidden text that is looked for: a shorter one may occur by chance."""
 
 _SHORTEST_PIECE = 12
-"""Letters and digits of the shortest piece of one that is blanked."""
+"""Letters and digits of the shortest piece of one that is looked for."""
 
-_ESCAPE = re.compile(r"""%[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4} | \\["\\/bfnrt] | &\#?\w{1,31};""", re.VERBOSE)
+_MAX_READ = 2_000
+"""Characters of the service's words in which echoes are looked for, which takes time. No later ones are shown."""
+
+_ESCAPE = re.compile(
+    r"""%[0-9A-F]{2} | \\u[0-9A-F]{4} | \\x[0-9A-F]{2} | \\["\\/bfnrt] | &\#?\w{1,31};""", re.VERBOSE | re.IGNORECASE
+)
 
 
-def blanker(hidden: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that blanks hidden texts, and sizable pieces of them in any case and with any signs.
+def harmless(hidden: Iterable[str], at_most: int) -> Callable[[str], str]:
+    """Return a function that makes words of the service fit for logs, XComs and the ledger.
 
-    It blanks all of a text that has an escape of URLs, JSON or HTML.
+    They are withheld where they repeat a hidden text or a sizable piece of one, or may do so in an escape. Otherwise
+    their numbers are masked, what cannot be printed becomes white space, and they are cut and on one line.
 
-    :param hidden: read with the first text that is cleaned.
+    :param hidden: tokens, secrets, texts of messages; read with the first words.
+    :param at_most: characters that are kept.
     """
 
     @cache
     def known() -> tuple[list[str], str]:
-        texts = sorted({each for each in hidden if len(each) >= _SHORTEST}, key=len, reverse=True)
-        return texts, "\n".join(_letters(each) for each in texts)
+        texts = [each for each in hidden if len(each) >= _SHORTEST]
+        return texts, "\n".join([*map(_letters, texts), *(each.encode("utf-8", "replace").hex() for each in texts)])
 
-    def blank(text: str) -> str:
-        if _ESCAPE.search(text):
-            return BLANK
+    def clean(words: str) -> str:
+        words = unicodedata.normalize("NFKC", words[:_MAX_READ])  # circled digits, say, become digits
         texts, letters = known()
-        for each in texts:
-            text = text.replace(each, BLANK)
-        return _without_pieces(text, letters)
+        if _ESCAPE.search(words) or any(each in words for each in texts) or _shares_a_piece(_letters(words), letters):
+            return WITHHELD
+        words = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in words).split()))
+        return words if len(words) <= at_most else words[: at_most - 1] + "…"
 
-    return blank
+    return clean
 
 
 def _letters(text: str) -> str:
@@ -54,16 +64,5 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text)).casefold()
 
 
-def _without_pieces(text: str, known: str) -> str:
-    """Return a text in which every run of characters that pieces of known letters cover is blank."""
-    letters = [(each, place) for place, sign in enumerate(text) if sign.isalnum() for each in sign.casefold()]
-    folded = "".join(each for each, _ in letters)
-    covered = bytearray(len(folded))
-    for start in range(len(folded) - _SHORTEST_PIECE + 1):
-        if folded[start : start + _SHORTEST_PIECE] in known:
-            covered[start : start + _SHORTEST_PIECE] = b"\1" * _SHORTEST_PIECE
-    shown, end = [], 0
-    for run in re.finditer(b"\1+", covered):
-        shown += [text[end : letters[run.start()][1]], BLANK]
-        end = letters[run.end() - 1][1] + 1
-    return "".join([*shown, text[end:]])
+def _shares_a_piece(words: str, known: str) -> bool:
+    return any(words[start : start + _SHORTEST_PIECE] in known for start in range(len(words) - _SHORTEST_PIECE + 1))

@@ -45,7 +45,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.service.echoes import blanker
+from airflow_provider_sms.service.echoes import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,9 +54,6 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 300
 """Characters of the service's own words that an error carries."""
-
-_MAX_READ = 2_000
-"""Characters of the service's words in which echoes are looked for, which takes time. No later ones are shown."""
 
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 """The form of a code: one in another form may be anything, and is not shown."""
@@ -92,7 +89,7 @@ def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> Se
     if not code and not words:
         words = _plain_text(response.body)
     code = mask_numbers_in(code) if _CODE.fullmatch(code) and code not in hidden else ""
-    words = _harmless(words, hidden)
+    words = harmless(hidden, MAX_WORDS)(words)
     label = f"HTTP {response.status}" + (f", {code}" if code else "")
     message = f"{response.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
     if response.status == HTTPStatus.NOT_FOUND and response.url and not code.startswith(_NO_ENTITY):
@@ -164,10 +161,3 @@ def _plain_text(body: bytes) -> str:
 
 def _lowered(document: Any) -> dict[str, Any]:
     return {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
-
-
-def _harmless(text: str, hidden: Iterable[str]) -> str:
-    """Return a text without hidden texts, with masked numbers, on one line; cut last, lest a piece of them show."""
-    text = blanker(hidden)(text[:_MAX_READ])
-    text = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
-    return text if len(text) <= MAX_WORDS else text[: MAX_WORDS - 1] + "…"

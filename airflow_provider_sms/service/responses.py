@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_sms.exceptions import UnknownOutcomeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 Billing = Literal["auto", "prepaid", "postpaid"]
 
@@ -60,15 +60,15 @@ class ErrorReport:
     :param no_network: messages that no network takes, from 0.
     :param duplicates: messages left out as duplicates, from 0.
     :param opted_outs: messages to people who opted out, from 0.
-    :param faults: one object per faulty message, keys as received; it holds phone numbers. Its shape is not specified:
-        a value that is not an object becomes ``{"errorMessage": …}``.
+    :param faults: the service's words on each faulty message, as received; they may hold phone numbers. Empty where it
+        has none: the shape of a fault is not specified.
     :param other: further counters, from 0, by their name as received, for example ``NoContents``.
     """
 
     no_network: int = 0
     duplicates: int = 0
     opted_outs: int = 0
-    faults: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    faults: tuple[str, ...] = field(default=(), repr=False)
     other: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ class SendResponse:
     :param parts: SMS parts of those messages, from 0.
     :param cost_breakdown: cost per network.
     :param error_report: why messages were not taken.
-    :param raw: the JSON as received, with plain numbers; it holds all of the above.
+    :param body: the content as received, which holds all of the above.
     """
 
     cost: Decimal
@@ -95,7 +95,13 @@ class SendResponse:
     parts: int
     cost_breakdown: tuple[NetworkCost, ...]
     error_report: ErrorReport
-    raw: dict[str, Any] = field(repr=False)
+    body: bytes = field(repr=False)
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The JSON as received, with plain numbers."""
+        document: dict[str, Any] = json.loads(self.body)
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +125,7 @@ def parse_send_response(body: bytes) -> SendResponse:
     :param body: content of a response with status 200.
     :raises UnknownOutcomeError: it does not meet the contract. The error names the field and quotes nothing.
     """
-    # Amounts need decimals, which are exact, and ``raw`` needs floats, which can be written as JSON again: the body is
-    # read twice where a float does not stand for the very digits received.
-    inexact: list[str] = []
-
-    def parse_float(text: str) -> float:
-        number = _finite(text)
-        if repr(number) != text:
-            inexact.append(text)
-        return number
-
-    raw = _object(body, parse_float)
-    plain = _unwrapped(raw)
-    fields = _unwrapped(_object(body, Decimal)) if inexact else plain
+    fields = _unwrapped(_object(body))
     return SendResponse(
         cost=_amount(fields, "Cost"),
         remaining_balance=_amount(fields, "RemainingBalance"),
@@ -140,8 +134,8 @@ def parse_send_response(body: bytes) -> SendResponse:
         messages=_count(fields, "Messages"),
         parts=_count(fields, "Parts"),
         cost_breakdown=tuple(_network_cost(entry) for entry in _list(fields, "CostBreakDown")),
-        error_report=_error_report(_get(plain, "ErrorReport", {})),
-        raw=raw,
+        error_report=_error_report(_get(fields, "ErrorReport", {})),
+        body=body,
     )
 
 
@@ -153,7 +147,7 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
         ``postpaid`` set it.
     :raises UnknownOutcomeError: it does not meet the contract.
     """
-    amount = _amount(_fields(_object(body, Decimal)), "Balance")
+    amount = _amount(_fields(_object(body)), "Balance")
     return Balance(amount, amount == POST_PAID_BALANCE if billing == "auto" else billing == "postpaid")
 
 
@@ -167,9 +161,10 @@ def _not_of_the_contract(what: str) -> UnknownOutcomeError:
     return UnknownOutcomeError(f"the response does not meet the contract: {what}", status=HTTPStatus.OK.value)
 
 
-def _object(body: bytes, parse_float: Callable[[str], Any]) -> dict[str, Any]:
+def _object(body: bytes) -> dict[str, Any]:
+    """Return a JSON object, with decimals for floats, which are exact."""
     try:
-        document = json.loads(body, parse_float=parse_float, parse_constant=_finite)
+        document = json.loads(body, parse_float=_finite, parse_constant=_finite)
     except (ValueError, ArithmeticError, RecursionError):
         # "from None": the error from the parser holds the whole body.
         raise _not_of_the_contract("it is not JSON") from None
@@ -178,12 +173,11 @@ def _object(body: bytes, parse_float: Callable[[str], Any]) -> dict[str, Any]:
     return document
 
 
-def _finite(text: str) -> float:
+def _finite(text: str) -> Decimal:
     """Return a number; NaN and infinity are none (RFC 8259 section 6), nor is one too large for a float."""
-    number = float(text)
-    if not math.isfinite(number):
+    if not math.isfinite(float(text)):
         raise ValueError("not a finite number")
-    return number
+    return Decimal(text)
 
 
 def _lowered(document: dict[str, Any]) -> dict[str, Any]:
@@ -222,10 +216,9 @@ def _get(fields: dict[str, Any], name: str, default: Any = None) -> Any:
 
 def _amount(fields: dict[str, Any], name: str, default: int | None = None) -> Decimal:
     value = _get(fields, name, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not -_INT64 < value < _INT64:
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or not -_INT64 < value < _INT64:
         raise _not_an_amount(name)
-    # A float in the place of a decimal has the digits received as its repr.
-    amount = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    amount = Decimal(value)
     exponent = amount.as_tuple().exponent
     if not isinstance(exponent, int) or abs(exponent) > _MAX_EXPONENT:
         raise _not_an_amount(name)
@@ -238,7 +231,7 @@ def _not_an_amount(name: str) -> UnknownOutcomeError:
 
 def _whole(value: Any) -> Any:
     """Return the integer that a number stands for, such as ``2.0``; anything else, or one beyond doubles, as it is."""
-    if isinstance(value, (float, Decimal)) and -_EXACT_BELOW < value < _EXACT_BELOW and value == int(value):
+    if isinstance(value, Decimal) and -_EXACT_BELOW < value < _EXACT_BELOW and value == int(value):
         return int(value)
     return value
 
@@ -288,15 +281,19 @@ def _error_report(report: Any) -> ErrorReport:
         no_network=_counter(fields, "NoNetwork"),
         duplicates=_counter(fields, "Duplicates"),
         opted_outs=_counter(fields, "OptedOuts"),
-        faults=tuple(
-            fault if isinstance(fault, dict) else {"errorMessage": fault} for fault in _list(fields, "Faults")
-        ),
+        faults=tuple(map(_fault, _list(fields, "Faults"))),
         other={
             key: _whole(value)
             for key, value in report.items()
             if key.lower() not in _KNOWN_COUNTERS and is_counter(value)
         },
     )
+
+
+def _fault(fault: Any) -> str:
+    if isinstance(fault, dict):  # of any shape: it makes no response unusable
+        fault = next((words for key, words in fault.items() if key.lower() == "errormessage"), "")
+    return fault if isinstance(fault, str) else ""
 
 
 def _counter(fields: dict[str, Any], name: str) -> int:

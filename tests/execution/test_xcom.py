@@ -1,28 +1,20 @@
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.execution.xcom import RESPONSES, for_xcom, push_responses
-
-
-def test_a_response_can_be_an_xcom():
-    """Readers in JavaScript round integers of 64 bits, and Airflow's database takes no NUL or half an emoji."""
-    fields = {"EventId": 7, "Batch": [2**64 - 1, 0.5, True, None], "\ud83d\0": "Hi \ud83d\0"}
-    shown = {"EventId": "7", "Batch": [2**64 - 1, 0.5, True, None], "??": "Hi ??"}
-    assert for_xcom(json.dumps({**fields, "More": [fields]})) == {**shown, "More": [shown]}
+from airflow_provider_sms.execution.xcom import MAX_CHARACTERS, RESPONSES, push_responses
 
 
 def test_responses_that_cannot_be_pushed_fail_no_send(caplog):
     """Everybody is texted by then and the ledger has the responses; a timeout or a signal still ends the task."""
 
-    def push(xcom_push, count=lambda: 1):
+    def push(xcom_push, count=lambda: 1, body='{"Cost": 1}'):
         context = {"task": SimpleNamespace(do_xcom_push=True), "ti": SimpleNamespace(xcom_push=xcom_push)}
-        push_responses(context, SimpleNamespace(count_responses=count, responses=lambda _: ['{"Cost": 1}']))
+        push_responses(context, SimpleNamespace(count_responses=count, responses=lambda _: [body]))
 
     push(Mock(side_effect=OverflowError("27820000003")))
     assert ("OverflowError" in caplog.text, "27820000003" in caplog.text) == (True, False)
@@ -33,3 +25,5 @@ def test_responses_that_cannot_be_pushed_fail_no_send(caplog):
     pushed = Mock()
     push(pushed)
     pushed.assert_called_once_with(key=RESPONSES, value=[{"Cost": 1}])
+    push(pushed, body="x" * (MAX_CHARACTERS + 1))
+    pushed.assert_called_with(key=RESPONSES, value={"truncated": True, "requests": 1})

@@ -88,27 +88,6 @@ def test_error_reports_are_added():
     assert summary["error_report"] == {"NoNetwork": 2, "Duplicates": 0, "OptedOuts": 4, "Faults": 2}
 
 
-@pytest.mark.parametrize(
-    ("networks", "others", "breakdown", "further"),
-    [
-        (
-            {"to 27821234567": 1, "to 2782|1234|567": 2},
-            {"of 27821234567": 2, "of 2782,1234,567": 3, "NoContents": 1},
-            {"to 2782*****67": (Decimal(3), 2)},
-            {"of 2782*****67": 5, "NoContents": 1},
-        ),
-        ({"Local\ud800": 1, "Local\0": 2}, {"No\ud83d": 2}, {"Local?": (Decimal(3), 2)}, {"No?": 2}),
-    ],
-    ids=["numbers", "signs that no database takes"],
-)
-def test_names_that_the_service_chose_are_harmless(networks, others, breakdown, further):
-    """Networks and further counters are free text, which the summary, logs and pages show, and a database keeps."""
-    lines = [{"Network": name, "Cost": cost, "Quantity": 1} for name, cost in networks.items()]
-    sums = add_up([sent(CostBreakDown=lines, ErrorReport=others)])
-    assert sums.cost_breakdown == breakdown
-    assert {name: count for name, count in sums.error_report.items() if count} == further
-
-
 def test_the_balance_is_that_of_the_last_response():
     """Responses need not come in the order of the requests; without one there is no balance."""
     assert add_up([]).remaining_balance is None

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import queue
 import threading
 import time
@@ -187,23 +186,17 @@ def test_fewer_messages_than_submitted_are_counted(run, service, enter):
 @pytest.mark.parametrize(
     "strange",
     [
-        {"raw": {"Remark": "Hi \ud83d", "Other": 2**70}},
-        *(
-            {"cost": Decimal(number), "parts": 2**40}
-            for number in ("0." + "3" * 60, "-1E-400", "123456789.123456789012345678901234567890123456")
-        ),
+        {"cost": Decimal(number), "parts": 2**40}
+        for number in ("0." + "3" * 60, "-1E-400", "123456789.123456789012345678901234567890123456")
     ],
     ids=str,
 )
 def test_no_response_costs_the_record_of_a_send(run, service, enter, store, strange):
-    """Half an emoji, a number beyond 64 bits, or a cost that no column holds, which is rounded."""
+    """A cost that no column holds is rounded."""
     service.script = [lambda s, messages, number: replace(s.take(messages, number), **strange)]
     send = run(people(5))
     ledger = enter(2)
     assert (send.error, states(ledger, people(5))) == (None, {ACCEPTED: 5})
-    if "raw" in strange:
-        assert json.loads(ledger.responses(1)[0]) == strange["raw"]
-        return
     with store.read() as connection:
         (cost,) = connection.execute(select(request.c.cost)).scalars()
     assert float(cost) == pytest.approx(float(strange["cost"]))

@@ -4,73 +4,77 @@ import json
 
 import pytest
 
-from airflow_provider_sms.service.redaction import redacted_response
+from airflow_provider_sms.service.echoes import WITHHELD
+from airflow_provider_sms.service.redaction import redacted_response, reported
+from airflow_provider_sms.service.responses import ErrorReport, parse_send_response
 
-FAULT = {"rawDestination": "082 123 4567", "scrubbedDestination": 27821234567, "status": "no route to 27821234567"}
-MASKED = {"rawDestination": "0821*****67", "scrubbedDestination": "2782*****67", "status": "no route to 2782*****67"}
-BODY = {"Cost": 1.5, "EventId": 2**70, "Sample": "Dear Ann", "Extra": "27821234567", "ErrorReport": {"Faults": [FAULT]}}
-
-
-def lowered(value):
-    """The same document with keys in lower case."""
-    if isinstance(value, dict):
-        return {key[0].lower() + key[1:]: lowered(item) for key, item in value.items()}
-    return [lowered(item) for item in value] if isinstance(value, list) else value
+FAULT = {"rawDestination": "082 123 4567", "status": "failed", "errorMessage": "no route to 27821234567"}
+NETWORK = {"Network": "to 27821234567", "Cost": 0.5, "Quantity": 2, "Details": "27821234567"}
+REPORT = {"NoNetwork": 1, "FirstFailed": 27821234567, "of 27821234567": 2, "Faults": [FAULT], "More": "27821234567"}
+BODY = {"Cost": 0.10, "RemainingBalance": 12.50, "EventId": 2**53 + 1, "Messages": 2, "Parts": 3, "Sample": "Dear Ann"}
+BODY |= {"CostBreakDown": [NETWORK], "ErrorReport": REPORT, "Extra": {"27821234567": "27821234567"}}
 
 
-@pytest.mark.parametrize("case", [lambda body: body, lowered], ids=["pascal", "camel"])
-@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "wrapped"])
-def test_a_sample_is_left_out_and_the_numbers_of_faults_are_masked(case, wrapped):
-    """In either case of keys and either form, and those of errors; other fields stay as they came, in their order."""
-    left = {"Cost": 1.5, "EventId": 2**70, "Extra": "27821234567", "ErrorReport": {"Faults": [MASKED]}}
-    body, left = case(BODY), case(left)
-    if wrapped:
-        errors = [{"errorMessage": "27821234567 has opted out"}]
-        body = {"statusCode": 200, "sendResponse": body, "errors": errors}
-        left = {"statusCode": 200, "sendResponse": left, "errors": [{"errorMessage": "2782*****67 has opted out"}]}
-    assert json.dumps(redacted_response(body)) == json.dumps(left)
-    assert redacted_response(left) == left
+def redacted(texts=(), **changes):
+    return redacted_response(parse_send_response(json.dumps({**BODY, **changes}).encode()), texts)
 
 
-@pytest.mark.parametrize(
-    ("fault", "masked"),
-    [
-        ("27821234567 is blocked", "2782*****67 is blocked"),
-        ({"to": [27821234567, 27821234567.0, True, None, 12]}, {"to": ["2782*****67", "2782*****70", True, None, 12]}),
-        ({"27821234567": {"why": "blocked"}}, {"2782*****67": {"why": "blocked"}}),
-    ],
-    ids=str,
-)
-def test_a_fault_of_any_shape_names_no_number(fault, masked):
-    """Its shape is not specified: numbers are masked in texts, in keys and as numbers, and the rest stays."""
-    assert redacted_response({"ErrorReport": {"Faults": [fault]}}) == {"ErrorReport": {"Faults": [masked]}}
+def faults(*found, texts=()):
+    return [each["errorMessage"] for each in redacted(texts, ErrorReport={"Faults": found})["ErrorReport"]["Faults"]]
 
 
-@pytest.mark.parametrize("where", [lambda words: {"ErrorReport": {"Faults": words}}, lambda words: {"errors": words}])
-def test_a_text_that_a_fault_repeats_is_blanked(where):
-    """The reason stays, and the text of a person does not; a number beside it is masked as well."""
-    words = ["Content 'Dear Ann, your account is overdue' for 27821234567 holds signs", {"why": "no route to it"}]
-    left = ["Content '***' for 2782*****67 holds signs", {"why": "no route to it"}]
+def test_the_fields_of_the_contract_are_kept_and_name_nobody():
+    """Whatever else a response has, ``Sample`` included, is left out; numbers in names and words are masked."""
+    assert redacted() == {
+        "Cost": 0.1,
+        "RemainingBalance": 12.5,
+        "EventId": "9007199254740993",
+        "Messages": 2,
+        "Parts": 3,
+        "CostBreakDown": [{"Network": "to 2782*****67", "Cost": 0.5, "Quantity": 2}],
+        "ErrorReport": {
+            "NoNetwork": 1,
+            "Duplicates": 0,
+            "OptedOuts": 0,
+            "of 2782*****67": 2,
+            "Faults": [{"errorMessage": "no route to 2782*****67"}],
+        },
+    }
+
+
+def test_what_is_kept_reads_as_the_response_itself():
+    """Summaries add up what the ledger keeps: redacted once more, it stays as it is."""
+    kept = redacted()
+    again = parse_send_response(json.dumps(kept).encode())
+    assert (redacted_response(again, ()), again.event_id) == (kept, BODY["EventId"])
+
+
+def test_names_that_the_service_chose_are_harmless():
+    """Networks and further counters are free text, which summaries, logs and pages show, and a database keeps."""
+    names = ["of 2782,1234,567", "No\ud83d", "No\0", "x" * 40]
+    counts = {"of 2782*****67": 1, "No": 2, "x" * 29 + "…": 1}
+    assert {name: n for name, n in reported(ErrorReport(other=dict.fromkeys(names, 1))).items() if n} == counts
+    (line,) = redacted(CostBreakDown=[{"Network": "Local\ud800"}])["CostBreakDown"]
+    assert line["Network"] == "Local"
+
+
+@pytest.mark.parametrize("fault", [{"status": "no"}, {"errorMessage": [], "ErrorMessage": "no"}, [[1]], 27821234567])
+def test_a_fault_of_another_shape_counts_and_says_nothing(fault):
+    """Its shape is not specified."""
+    assert faults(fault) == [""]
+
+
+def test_words_that_repeat_a_text_are_withheld():
+    """The reason of another fault stays, and no text of a person does; words are cut."""
     texts = ["Dear Bob, your account is overdue", "Dear Ann, your account is overdue"]
-    assert redacted_response(where(words), iter(texts)) == where(left)
+    words = ["Content 'Dear Ann, your account' holds signs", "no route " * 50]
+    first, second = faults(*words, texts=iter(texts))
+    assert (first, second[:16], len(second), second[-1]) == (WITHHELD, "no route no rout", 100, "…")
 
 
-def test_a_deep_fault_costs_no_record():
-    """A response that is nested as deep as JSON can be read is redacted all the same."""
-    nested = json.loads("[" * 400 + "27821234567" + "]" * 400)
-    assert "2782" not in json.dumps(redacted_response({"errorReport": {"faults": nested}}))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"errorReport": [1], "Faults": 1, "sendResponse": {"Cost": 1, "errorReport": {"Faults": "none"}}},
-        {"sendResponse": [1]},
-        {"ErrorReport": None},
-        {"errorReport": {"Faults": None}},
-        {},
-    ],
-)
-def test_fields_of_another_type_cost_no_record(body):
-    """A wrapped response may have anything beside the response itself, and fields may be missing or null."""
-    assert redacted_response({**body, "Sample": None}) == body
+def test_a_response_of_many_megabytes_keeps_some_kilobytes():
+    """Ten thousand networks, counters and faults, each with long words: a hundred of each are kept, cut."""
+    name = "\N{GRINNING FACE}" * 300
+    report = {**{f"{name}{n}": n for n in range(3_000)}, "Faults": [{"errorMessage": name}] * 3_000}
+    kept = redacted(CostBreakDown=[{**NETWORK, "Network": name}] * 3_000, ErrorReport=report, Extra="x" * 2**20)
+    assert len(json.dumps(kept)) < 256 * 1024

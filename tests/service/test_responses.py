@@ -32,7 +32,9 @@ def test_a_whole_answer_is_read(wire, case):
         return [cased(entry) for entry in value] if isinstance(value, list) else value
 
     received = cased(wire.sent)
-    assert parse_send_response(json.dumps(received).encode()) == SendResponse(
+    response = parse_send_response(json.dumps(received).encode())
+    assert response.raw == received
+    assert response == SendResponse(
         cost=Decimal("1.5"),
         remaining_balance=Decimal("998.5"),
         event_id=2**53 + 1,
@@ -41,7 +43,7 @@ def test_a_whole_answer_is_read(wire, case):
         parts=1,
         cost_breakdown=(NetworkCost("Local", Decimal("1.5"), 1),),
         error_report=ErrorReport(0, 0, 0, (), {}),
-        raw=received,
+        body=json.dumps(received).encode(),
     )
 
 
@@ -113,8 +115,8 @@ def test_what_may_be_missing_may_be_null(name, value):
 def test_the_error_report_is_read():
     """Counters of the contract are named, further ones stand in other under the name received."""
     report = {"noNetwork": 1, "Duplicates": 2, "OptedOuts": None, "ContentToLong": 3, "Ratio": 0.5, "On": True}
-    response = parse_send_response(body(ErrorReport={**report, "Faults": [FAULT, "odd"]}))
-    expected = ErrorReport(1, 2, 0, (FAULT, {"errorMessage": "odd"}), {"ContentToLong": 3})
+    response = parse_send_response(body(ErrorReport={**report, "Faults": [FAULT, "odd", {"ErrorMessage": "no route"}]}))
+    expected = ErrorReport(1, 2, 0, ("", "odd", "no route"), {"ContentToLong": 3})
     assert expected == response.error_report
 
 

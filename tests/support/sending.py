@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections import Counter
-from decimal import Decimal
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import ACCEPTED, Claimant, Outcome
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.reporting.row_counts import COUNTS
-from airflow_provider_sms.service.responses import ErrorReport, SendResponse
+from airflow_provider_sms.service.responses import parse_send_response
 from support.engine import Table, Text
 from support.keys import request_of
 
@@ -92,26 +92,9 @@ class Service:
 
 
 def answer(event_id, messages, left_out=0):
-    return SendResponse(
-        cost=Decimal("1.5") * messages,
-        remaining_balance=Decimal(1000),
-        event_id=event_id,
-        sample="",
-        messages=messages,
-        parts=messages,
-        cost_breakdown=(),
-        error_report=ErrorReport(opted_outs=left_out),
-        raw={
-            "Cost": 1.5 * messages,
-            "RemainingBalance": 1000,
-            "EventId": event_id,
-            "Sample": "",
-            "Messages": messages,
-            "Parts": messages,
-            "CostBreakDown": [],
-            "ErrorReport": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": left_out, "Faults": []},
-        },
-    )
+    counts = {"Messages": messages, "Parts": messages, "ErrorReport": {"OptedOuts": left_out}}
+    body = {"Cost": 1.5 * messages, "RemainingBalance": 1000, "EventId": event_id, **counts}
+    return parse_send_response(json.dumps(body).encode())
 
 
 def failing(error, *, accepted=False):

@@ -90,7 +90,7 @@ class ServiceError(SmsError):
 
 
 class NotSentError(ServiceError):
-    """No byte of the request was written: name resolution, connecting or the TLS handshake failed."""
+    """No byte of the request was written: no connection could be made, no token came, or too little time was left."""
 
     transient = True
 
@@ -102,7 +102,7 @@ class ThrottledError(ServiceError):
 
 
 class AuthenticationError(ServiceError):
-    """The response was 401: the token or the credentials are not valid."""
+    """The token or the credentials are not valid: 401, or 403 in response to the client id and secret."""
 
 
 class RefusedError(ServiceError):

@@ -90,7 +90,7 @@ In a DAG: `@task.bulk_sms`.
 ```{eval-rst}
 .. autoclass:: airflow_provider_sms.sandbox.config.SandboxConfig
 .. autofunction:: airflow_provider_sms.sandbox.server.running_sandbox
-.. autoclass:: airflow_provider_sms.sandbox.server.SandboxHandle
+.. autoclass:: airflow_provider_sms.sandbox.server.SandboxServer
    :members:
 .. autoclass:: airflow_provider_sms.sandbox.state.SandboxState
    :members: balance, requests, accepted, accepted_messages, faults, set_balance, set_post_paid, set_faults,

@@ -155,14 +155,12 @@ def test_a_deferred_task_is_resumed_by_this_method():
 
 def test_the_trigger_keeps_its_path_and_arguments():
     """Airflow's database holds both for as long as a task waits; what is not given has a default."""
-    path, arguments = BalanceTrigger("sms_default", "10.5", 60.0, None).serialize()
+    path, arguments = BalanceTrigger("sms_default", "10.5", 60.0).serialize()
     assert path == "airflow_provider_sms.triggers.balance.BalanceTrigger"
     assert arguments == {
         "sms_conn_id": "sms_default",
         "min_balance": "10.5",
         "poke_interval": 60.0,
-        "max_failures": None,
-        "failures": 0,
         "started_at": None,
         "timeout": None,
     }
@@ -224,7 +222,6 @@ PARAMETERS = {
         "cost_per_part": 1,
         "sms_conn_id": "sms_default",
         "deferrable": False,
-        "max_failures": 5,
     },
     SmsNotifier: {
         "message": None,
@@ -364,7 +361,7 @@ DOCUMENTED = [
     *(f"exceptions.{name}" for name in ERRORS),
     "sandbox.config.SandboxConfig",
     "sandbox.server.running_sandbox",
-    "sandbox.server.SandboxHandle",
+    "sandbox.server.SandboxServer",
     "sandbox.state.SandboxState",
     "testing.sandbox.SmsSandbox",
 ]

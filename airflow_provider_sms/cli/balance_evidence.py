@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.console import print_message
 from airflow_provider_sms.exceptions import InputError, ServiceError
-from airflow_provider_sms.formatting import money
+from airflow_provider_sms.formatting import by_count, join_some, money
 from airflow_provider_sms.hooks.connection import client_settings, stored_connection
 from airflow_provider_sms.ledger.balances import note_evidence, record_reading
 from airflow_provider_sms.sending.settle import weigh
@@ -38,7 +38,8 @@ def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
         try:
             _read_balance(store, account, its, tried)
         except (InputError, ServiceError) as error:
-            print_message(f"No balance was read for {_named(its)}: {error}")
+            ids = join_some([str(row.request_id) for row in its])
+            print_message(f"No balance was read for {by_count(len(its), 'request')} {ids}: {error}")
 
 
 def _read_balance(store: LedgerBackend, account: str, rows: Sequence[RequestRow], conn_ids: Iterable[str]) -> None:
@@ -52,8 +53,7 @@ def _read_balance(store: LedgerBackend, account: str, rows: Sequence[RequestRow]
     """
     conn_id, settings = _settings(account, conn_ids)
     asked_at = store.clock()
-    with settings.client() as client:
-        balance = client.get_balance()
+    balance = settings.read_balance()
     amount = None if balance.post_paid else balance.amount
     record_reading(store, account, amount, asked_at)
     read_at = store.clock()
@@ -88,8 +88,3 @@ def _settings(account: str, conn_ids: Iterable[str]) -> tuple[str, ClientSetting
             return conn_id, settings
         reasons.append(f"connection {conn_id!r} leads to another account now, by its address, login or token")
     raise InputError("; ".join(reasons) or "the ledger does not know the connection that they were sent with")
-
-
-def _named(rows: Sequence[RequestRow]) -> str:
-    ids = ", ".join(str(row.request_id) for row in rows)
-    return f"request {ids}" if len(rows) == 1 else f"requests {ids}"

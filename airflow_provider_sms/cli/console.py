@@ -14,7 +14,7 @@ import socket
 import sys
 from contextlib import closing, suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.masking import mask_numbers_in
@@ -92,12 +92,6 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"  # a user in a container may have no name
-
-
-def end_with_wrong_usage(error: str) -> NoReturn:
-    """Print what is wrong with a combination of arguments, and end with the status of wrong usage."""
-    print_message(error)
-    raise SystemExit(EXIT_WRONG_USAGE)
 
 
 def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:

@@ -26,7 +26,14 @@ def list_campaigns(args: Namespace, store: LedgerBackend) -> None:
     """List campaigns, newest first."""
     from airflow_provider_sms.monitoring import campaigns
 
-    page = campaigns.list_campaigns(store, may_see=lambda _: True, limit=args.limit)
+    found: list[Campaign] = []
+    older: int | None = None
+    while True:
+        page = campaigns.list_campaigns(store, may_see=lambda _: True, limit=args.limit - len(found), before=older)
+        found += page.campaigns
+        older = page.older
+        if older is None or len(found) == args.limit:
+            break
     rows = [
         {
             "campaign": each.name,
@@ -36,10 +43,10 @@ def list_campaigns(args: Namespace, store: LedgerBackend) -> None:
             "accepted": each.counts.accepted,
             "unknown": each.counts.unknown,
         }
-        for each in page.campaigns
+        for each in found
     ]
     print_rows(rows, args.output)
-    if page.older is not None:
+    if older is not None:
         latest = by_count(len(rows), "this is the latest", f"these are the latest {len(rows)}")
         print_message(f"There may be older ones: {latest}. List more with --limit")
 

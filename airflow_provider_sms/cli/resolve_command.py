@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.console import command, confirm, end_with_wrong_usage, print_message, user_name
+from airflow_provider_sms.cli.console import EXIT_WRONG_USAGE, command, confirm, print_message, user_name
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.formatting import MAX_LISTED, counted, iso, join_some, task_words
+from airflow_provider_sms.formatting import MAX_LISTED, by_count, counted, iso, join_some, task_words
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, sentences, verdict_words
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 
@@ -28,15 +28,16 @@ def resolve_requests(args: Namespace, store: LedgerBackend) -> None:
     from airflow_provider_sms.ledger.decisions import resolve
 
     if bool(args.requests) == (args.campaign is not None):
-        end_with_wrong_usage("Give the numbers of requests, or --campaign NAME for all of a campaign")
+        print_message("Give the numbers of requests, or --campaign NAME for all of a campaign")
+        raise SystemExit(EXIT_WRONG_USAGE)
     rows = _selected(store, args)
     if not rows:
         print_message(f"Campaign {args.campaign} has no unknown request")
         return
     print_message(*_by_reason(rows))
     _print_evidence(rows)
-    state, name = _outcome(args)
-    _confirm_closing(args, rows)
+    state, name = (NOT_SENT, "not sent") if args.outcome == "not-sent" else (ACCEPTED, "accepted")
+    _confirm_closing(rows, state, name, yes=args.yes)
     closed: list[RequestRow] = []
     messages = 0
     try:
@@ -83,12 +84,8 @@ def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> N
     from airflow_provider_sms.monitoring.attempts import tasks_to_clear
 
     tasks = tasks_to_clear(store, rows)
-    if len(tasks) == 1:
-        print_message("Now clear the failed task in Airflow, so that it runs again:")
-    else:
-        print_message("Now clear the failed tasks in Airflow, so that they run again:")
-    for task in tasks:
-        print_message(f"  {task_words(*task)}")
+    which = by_count(len(tasks), "task in Airflow, so that it runs", "tasks in Airflow, so that they run")
+    print_message(f"Now clear the failed {which} again:", *(f"  {task_words(*task)}" for task in tasks))
 
 
 def _by_reason(rows: Sequence[RequestRow]) -> list[str]:
@@ -109,9 +106,8 @@ def _by_reason(rows: Sequence[RequestRow]) -> list[str]:
     return [first, *lines]
 
 
-def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
+def _confirm_closing(rows: Sequence[RequestRow], state: str, name: str, *, yes: bool) -> None:
     """Print what closing requests means, and ask for confirmation."""
-    state, name = _outcome(args)
     meaning = (
         f"Not sent frees {_messages_of(rows)} for the next attempt. Anything that the service did take is sent twice."
         if state == NOT_SENT
@@ -123,7 +119,7 @@ def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
         ids, verdict = join_some([str(row.request_id) for row in contradicted]), verdict_words(contradicted[0].evidence)
         were = f"request {ids} was" if len(contradicted) == 1 else f"requests {ids} were"
         print_message(f"The balance contradicts this: by it, {were} {verdict}")
-    confirm(f"Close {counted(len(rows), 'request')} as {name}?", yes=args.yes)
+    confirm(f"Close {counted(len(rows), 'request')} as {name}?", yes=yes)
 
 
 def _print_evidence(rows: Sequence[RequestRow]) -> None:
@@ -135,11 +131,6 @@ def _print_evidence(rows: Sequence[RequestRow]) -> None:
         print_message(f"The balance: {counts}", *(f"  {each}" for each in told[:MAX_LISTED]))
         if len(told) > MAX_LISTED:
             print_message(f"  and {len(told) - MAX_LISTED} more: see airflow-sms unknown")
-
-
-def _outcome(args: Namespace) -> tuple[str, str]:
-    """Return the state to record, and its name in messages."""
-    return (NOT_SENT, "not sent") if args.outcome == "not-sent" else (ACCEPTED, "accepted")
 
 
 def _messages_of(rows: Sequence[RequestRow]) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @command
 def adopt_task(args: Namespace, store: LedgerBackend) -> None:
     """Let a task go on with a ledger that does not know all of its earlier attempts."""
-    from airflow_provider_sms.hooks.task_state import has_task_instance
+    from airflow_provider_sms.hooks.ledger import has_task_instance
     from airflow_provider_sms.ledger.attempts import adopt, count_requests, has_trace
     from airflow_provider_sms.ledger.model import Claimant
 

@@ -87,7 +87,9 @@ def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
             ledger.lapse()
             scope = "" if options.campaign else " (one per DAG run: name it to text each person once, ever)"
             log.info("Campaign %s%s, remembered in %s", campaign, scope, store.description)
-            reconciliation = Reconciliation(store, campaign, settings.account, lambda: read_balance(settings))
+            reconciliation = Reconciliation(
+                store, campaign, settings.account, lambda: progress.balance_read(read_balance(settings))
+            )
             try:
                 yield Run(task, options, campaign, stop, settings, store, who, ledger, reconciliation, progress)
             except BaseException as error:
@@ -100,8 +102,7 @@ def enter(task: Any, context: Context, *, resumed: bool) -> Iterator[Run]:
 def read_balance(settings: ClientSettings) -> Balance:
     """Read the balance; an error names the place of the service."""
     try:
-        with settings.client() as client:
-            return client.get_balance()
+        return settings.read_balance()
     except ServiceError as error:
         error.place = settings.place(settings.balance_url)
         raise

@@ -15,7 +15,6 @@ from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
 from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.reporting.row_counts import COUNTS
-from airflow_provider_sms.service.responses import POST_PAID_BALANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.reporting.row_counts import RowCounts
     from airflow_provider_sms.sending.sender import Sender
+    from airflow_provider_sms.service.responses import Balance
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,7 @@ class Progress:
         self._warned = False
         self._account = Metrics({"conn_id": conn_id})
         self._balance: Decimal | None = None
+        self._is_prepaid = False
         self.sender: Sender | None = None
         """None until the attempt sends."""
         self._total = self._done = self._counted = 0
@@ -65,10 +66,14 @@ class Progress:
         self.summary: dict[str, Any] | None = None
         """What has become of the messages; None until they are checked."""
 
+    def balance_read(self, balance: Balance) -> Balance:
+        """Tell the metrics a balance, and return it."""
+        gauge_balance(self._conn_id, balance)
+        self._is_prepaid = not balance.post_paid
+        return balance
+
     def planned(self, plan: Plan) -> None:
         """Note the plan."""
-        if plan.balance is not None:
-            gauge_balance(self._conn_id, plan.balance)
         as_json = plan.as_json()
         self.note(AttemptState.CHECKING, plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
 
@@ -163,7 +168,7 @@ class Progress:
         self._metrics.count("accepted", self._taken - self._counted)
         self._counted = self._taken
         balance = self.sender.stop_conditions.balance
-        if balance is not None and balance not in (self._balance, POST_PAID_BALANCE):
+        if self._is_prepaid and balance is not None and balance != self._balance:
             self._balance = balance
             self._account.gauge("balance", float(balance))
 

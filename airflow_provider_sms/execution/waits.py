@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_sms.exceptions import CreditError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import AttemptState
-from airflow_provider_sms.sending.stop_conditions import StopReason, closed_for_all, covers, prepaid
+from airflow_provider_sms.sending.stop_conditions import StopReason, closed_for_all
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def wait_before(run: Run, plan: Plan) -> Balance | None:
     if run.options.on_low_balance == "send":
         return plan.balance
     balance, cost = plan.balance or run.reconciliation.observe(), plan.estimate.cost
-    if covers(prepaid(balance), cost):
+    if balance is None or balance.covers(cost):
         return balance
     if run.options.on_low_balance == "fail":
         raise CreditError(
@@ -68,7 +68,7 @@ def wait(run: Run, reason: StopReason) -> NoReturn:
     needed = reason.credit or Decimal(0)
     log.info("Waiting for credit: the balance has to be at least %s", needed)
     run.progress.note(AttemptState.WAITING_FOR_CREDIT, {"balance_needed": float(needed)})
-    trigger = BalanceTrigger(run.settings.conn_id, str(needed), INTERVAL_SECONDS, max_failures=None)
+    trigger = BalanceTrigger(run.settings.conn_id, str(needed), INTERVAL_SECONDS)
     raise TaskDeferred(trigger=trigger, method_name=RESUME_METHOD)
 
 

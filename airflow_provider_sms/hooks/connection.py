@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import Balance
 
 
 def _verify(value: Any) -> Any:
@@ -90,7 +91,7 @@ class ClientSettings(Extra):
 
     def place(self, url: str | None = None) -> str:
         """Return the connection and the host of a URL, else of the base URL, without path, login and token."""
-        return f"connection {self.conn_id!r}, host {urlsplit(url or self.base_url).netloc.rpartition('@')[2]}"
+        return f"connection {self.conn_id!r}, host {urlsplit(url or self.base_url).netloc}"
 
     def client(self, *, pool_size: int = 1) -> SmsClient:
         """Return a new client for so many threads at once; an error names the connection."""
@@ -112,6 +113,11 @@ class ClientSettings(Extra):
             )
         except InputError as error:
             raise InputError(f"Connection {self.conn_id!r}: {error}") from None
+
+    def read_balance(self) -> Balance:
+        """Return the account's balance, read with a client of its own."""
+        with self.client() as client:
+            return client.get_balance()
 
 
 def client_settings(connection: Connection, extra: Mapping[str, Any]) -> ClientSettings:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, conf
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_provider_sms.exceptions import InputError, NoConnectionError, SmsError
 from airflow_provider_sms.hooks.connection import stored_connection
@@ -145,6 +146,20 @@ def _is_on(option: str) -> bool:
         return bool(conf.getboolean("sms", option, fallback=False))
     except Exception:  # noqa: BLE001  # its class depends on the version of Airflow
         raise InputError(f"[sms] {option} must be True or False, not {conf.get('sms', option)!r}") from None
+
+
+def has_task_instance(*, dag_id: str, task_id: str, run_id: str, map_index: int) -> bool:
+    """Return for a command whether Airflow's database has a task instance, with -1 for a task that is not mapped."""
+    from airflow.models.taskinstance import TaskInstance
+
+    try:
+        found = TaskInstance.get_task_instance(dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    except (SQLAlchemyError, RuntimeError) as error:  # the latter where Airflow has no database
+        raise InputError(
+            f"Airflow's database cannot be read ({type(error).__name__}), so nothing tells whether it has this task. "
+            "Nothing was done. Run the command with the configuration of the Airflow whose tasks send"
+        ) from error
+    return found is not None
 
 
 def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> None:

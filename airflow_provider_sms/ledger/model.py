@@ -88,11 +88,6 @@ class Claimant:
     host: str
     pid: int
 
-    @property
-    def task_instance(self) -> tuple[str, str, str, int]:
-        """The DAG, the task, the run and the map index."""
-        return self.dag_id, self.task_id, self.run_id, self.map_index
-
     def columns(self) -> dict[str, str | int]:
         """Return the fields by name."""
         return {name: getattr(self, name) for name in self.__slots__}

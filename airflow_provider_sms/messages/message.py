@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Message"]
 
+MAX_MESSAGES = 100
+"""Messages that one request may carry, by the service's contract."""
 KEY_BYTES = 16
 """The size of a message key."""
 

@@ -113,13 +113,6 @@ def find_campaign(ledger: LedgerBackend, campaign_id: int) -> Campaign | None:
         return next(iter(_read(connection, [campaign_id], ledger.clock())), None)
 
 
-def name_of_campaign(ledger: LedgerBackend, campaign_id: int) -> str | None:
-    """Return the name of a campaign; None means that there is no such campaign."""
-    with ledger.read() as connection:
-        name: str | None = connection.scalar(select(campaign.c.name).where(campaign.c.id == campaign_id))
-        return name
-
-
 def campaign_of_task(
     ledger: LedgerBackend,
     dag_id: str,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, case, func, or_, select
 
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN
 from airflow_provider_sms.ledger.schema import message, request, same_message, superseded
 from airflow_provider_sms.ledger.transitions import state_at
@@ -54,6 +55,13 @@ class Counts(NamedTuple):
 
 def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[int, Counts]:
     """Return the counts of campaigns by their ids; reads each request once, and a campaign may have 100,000."""
+    counts: dict[int, Counts] = {}
+    for some in in_pieces(ids):
+        counts |= _counts_of(connection, some, now)
+    return counts
+
+
+def _counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[int, Counts]:
     counts = dict.fromkeys(ids, Counts())
     which = request.c.campaign_id.in_(ids)
     # Money is not rounded: equal costs are counted, and added up as decimals. In another order of these columns, SQLite

@@ -25,7 +25,7 @@ from airflow_provider_sms.execution.hidden import KeepsTexts
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
-from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.messages.message import MAX_MESSAGES, Message
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.sending.outcomes import Backoff
@@ -55,8 +55,6 @@ DEFAULT_MESSAGE = (
 """The template of a text whose author wrote none: a task, a DAG and a deadline call with different contexts."""
 _MISSING = dict.fromkeys(("exception", "reason", "ti", "deadline", "run_id"))
 """Variables that not all callbacks have, which are None then."""
-MAX_PEOPLE = 100
-"""Messages that the service takes in one request; to text more people takes a task with a table."""
 _ELLIPSIS = "..."
 """Three full stops: the single character for them is not in the GSM alphabet, and would double the price of a text."""
 
@@ -196,9 +194,9 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
             self.log.error("A recipient of the alert is left out: %s: %s", mask_number(number), reason)
         if not numbers:
             raise InputError("to has no number that can be texted")
-        if len(numbers) > MAX_PEOPLE:
+        if len(numbers) > MAX_MESSAGES:
             raise InputError(
-                f"to has {len(numbers)} numbers, and an alert goes to at most {MAX_PEOPLE}: for more people use "
+                f"to has {len(numbers)} numbers, and an alert goes to at most {MAX_MESSAGES}: for more people use "
                 "BulkSmsOperator"
             )
         return numbers
@@ -237,19 +235,14 @@ def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], li
     :param to: one number or several, also as text with commas between them, or as the text of a list, to which a
         template renders one.
     """
-    import pyarrow as pa
-
-    from airflow_provider_sms.recipients.numbers import clean_destinations
+    from airflow_provider_sms.recipients.numbers import read_number
 
     entries = to if isinstance(to, (list, tuple, set)) else [to]
     items = [item.strip().strip(_AROUND_ITEMS).strip() for entry in entries for item in str(entry).split(",")]
-    written = [item for item in items if item]
-    cleaned = clean_destinations(pa.array(written, pa.string()), default_region)
-    reasons = zip(written, cleaned.reasons.to_pylist(), strict=True)
-    return (
-        list(dict.fromkeys(cleaned.digits.drop_null().to_pylist())),
-        [(number, reason) for number, reason in reasons if reason],
-    )
+    region = None if default_region is None else read_region(default_region)
+    read = {item: read_number(item, region) for item in items if item}
+    digits = [number.digits for number in read.values() if number.digits is not None]
+    return list(dict.fromkeys(digits)), [(item, number.reason) for item, number in read.items() if number.reason]
 
 
 def truncate(text: str, parts: int) -> str:

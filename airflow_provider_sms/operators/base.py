@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
 from airflow_provider_sms.execution.hidden import KeepsTexts, without_shown_rows
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.operators.checks import read_arguments
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from airflow.sdk.definitions.mappedoperator import OperatorPartial
 
-    from airflow_provider_sms.operators.options import OnUnknown
+    from airflow_provider_sms.operators.options import OnUnknown, SendingOptions
 
     _Base = BaseOperator
 else:
@@ -67,6 +68,9 @@ class SmsTask(KeepsTexts, _Base):
 class SmsOperatorBase(SmsTask, BaseOperator):
     """The base of the operators that send: a subclass ends its ``__init__`` with a check of its arguments."""
 
+    options_model: ClassVar[type[SendingOptions]]
+    """What checks the arguments."""
+
     def __init__(
         self,
         *,
@@ -93,6 +97,13 @@ class SmsOperatorBase(SmsTask, BaseOperator):
         """Begin again from the top after a deferral, which a moment or a balance ended."""
         self.stop_signal = StopFlag()
         return self.send(context, event)
+
+    def read_options(self) -> Any:
+        """Check the rendered arguments, and return them.
+
+        :raises InputError: names the argument.
+        """
+        return read_arguments(self, self.options_model)
 
     @abstractmethod
     def send(self, context: Context, event: Any) -> Any:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_sms.arguments import flag
 from airflow_provider_sms.execution.hidden import redacted_source, with_assets
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.messages.message import MAX_MESSAGES
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.checks import check_loaded, read_arguments
-from airflow_provider_sms.operators.options import MAX_CHUNK, BulkOptions
+from airflow_provider_sms.operators.checks import check_loaded
+from airflow_provider_sms.operators.options import BulkOptions
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.recipients.paths import is_path
 
@@ -107,6 +108,7 @@ class BulkSmsOperator(SmsOperatorBase):
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
     ui_color = "#e3f2ee"
+    options_model = BulkOptions
     computes_source: ClassVar[bool] = False
     """Whether :meth:`get_source` computes the recipients, and ``source`` may be None."""
     dry_run: bool | str  # type: ignore[assignment]  # it hides a method of Airflow's that only renders templates
@@ -134,7 +136,7 @@ class BulkSmsOperator(SmsOperatorBase):
         send_window: SendWindow | None = None,
         dry_run: bool | str = False,
         # How does it send?
-        chunk_size: int = MAX_CHUNK,
+        chunk_size: int = MAX_MESSAGES,
         concurrency: int = 4,
         max_requests_per_second: float | None = None,
         on_unknown: OnUnknown = "fail",
@@ -172,7 +174,7 @@ class BulkSmsOperator(SmsOperatorBase):
         self.approved_plan = approved_plan
         self.send_window = send_window
         self.report = report
-        check_loaded(self, BulkOptions)
+        check_loaded(self, self.options_model)
 
     @property
     def source(self) -> Any:
@@ -206,13 +208,6 @@ class BulkSmsOperator(SmsOperatorBase):
     def get_source(self, context: Context) -> Any:  # noqa: ARG002 - a task that computes its source needs it
         """Return the recipients of an attempt, as :attr:`source` holds them."""
         return self.source
-
-    def read_options(self) -> BulkOptions:
-        """Check the rendered arguments, and return them.
-
-        :raises InputError: names the argument.
-        """
-        return read_arguments(self, BulkOptions)
 
     def send(self, context: Context, event: Any) -> dict[str, Any]:
         """Check every row, send, and return the summary."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.checks import check_loaded, read_arguments
+from airflow_provider_sms.operators.checks import check_loaded
 from airflow_provider_sms.operators.options import GroupOptions
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class GroupSmsOperator(SmsOperatorBase):
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
     ui_color = "#e3f2ee"
+    options_model = GroupOptions
 
     def __init__(
         self,
@@ -76,17 +77,10 @@ class GroupSmsOperator(SmsOperatorBase):
         )
         self.message = message
         self.groups = groups
-        check_loaded(self, GroupOptions)
+        check_loaded(self, self.options_model)
 
     def send(self, context: Context, event: Any) -> dict[str, Any] | None:  # noqa: ARG002  # it never waits
         """Send, and return the service's response."""
         from airflow_provider_sms.execution.group import text_groups
 
         return text_groups(self, context)
-
-    def read_options(self) -> GroupOptions:
-        """Check the rendered arguments, and return them.
-
-        :raises InputError: names the argument.
-        """
-        return read_arguments(self, GroupOptions)

@@ -19,6 +19,7 @@ from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.arguments import Field as ColumnField
 from airflow_provider_sms.messages.arguments import check_columns, check_message, read_groups
+from airflow_provider_sms.messages.message import MAX_MESSAGES
 from airflow_provider_sms.planning.approved_plan import PlanId
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.planning.prices import Prices
@@ -33,8 +34,6 @@ OnInvalid: TypeAlias = Literal["fail", "skip"]
 OnLowBalance: TypeAlias = Literal["send", "fail", "wait"]
 OnUnknown: TypeAlias = Literal["fail", "reconcile", "resend"]
 
-MAX_CHUNK = 100
-"""Messages in a request: the service's own limit."""
 MAX_CONCURRENCY = 1000
 """Requests in flight at once, each with a thread of its own."""
 
@@ -186,7 +185,7 @@ class BulkOptions(SendingOptions, TableOptions):
     key_columns: Any
     on_invalid: OnInvalid = Field(description="'fail' or 'skip'")
     suppress: Annotated[Any, AfterValidator(_source)]
-    chunk_size: Whole = Field(ge=1, le=MAX_CHUNK, description=f"a whole number, 1 to {MAX_CHUNK}")
+    chunk_size: Whole = Field(ge=1, le=MAX_MESSAGES, description=f"a whole number, 1 to {MAX_MESSAGES}")
     concurrency: Whole = Field(ge=1, le=MAX_CONCURRENCY, description=f"a whole number, 1 to {MAX_CONCURRENCY}")
     max_requests_per_second: float | None = Field(
         gt=0, strict=True, allow_inf_nan=False, description="a number above 0, or None for no limit"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted
 
@@ -56,6 +57,7 @@ class PlanId(NamedTuple):
     def __str__(self) -> str:
         return f"{self.table}-{self.options}-{self.messages}-{self.cost:f}-{self.last_request}"
 
+    @own_decimals()
     def require(self, plan: PlanId, sent: int, sent_cost: Decimal) -> None:
         """Refuse a plan of another table, with more messages, or dearer; what may have been sent since counts, too."""
         messages, cost = plan.messages + sent, plan.cost + sent_cost

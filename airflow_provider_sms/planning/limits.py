@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from pydantic import BeforeValidator, Field, model_validator
 
 from airflow_provider_sms.arguments import Arguments, number
+from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.exceptions import InputError, InvalidRowsError, LimitError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import quoted
@@ -102,6 +103,7 @@ class Limits(Arguments):
                 "sent. Is it the right source, and is it complete? If so, lower min_rows"
             )
 
+    @own_decimals()
     def check_invalid(self, invalid: InvalidRows, *, skip_invalid: bool) -> None:
         """Refuse rows that cannot be texted: any or, where they are left out, all, and more than ``max_invalid``."""
         limit = self.max_invalid

@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.requests import named_requests
 from airflow_provider_sms.monitoring.attempts import tasks_to_clear
-from airflow_provider_sms.monitoring.campaigns import name_of_campaign
+from airflow_provider_sms.monitoring.campaigns import find_campaign
 from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Access, OwnPageUser, of_own_page
 from airflow_provider_sms.plugins.pages import dags_to_see
 
@@ -89,10 +89,10 @@ def resume_campaign(access: OwnPageUser, campaign_id: CampaignId) -> dict[str, s
 def _name_to_edit(campaign_id: int, access: Access) -> str:
     """Return the name of a campaign of which the user may edit every DAG."""
     access.require_edit(dags_to_see(campaign_id, access))
-    name = name_of_campaign(ledger_reader(), campaign_id)
-    if name is None:  # it was purged meanwhile
+    campaign = find_campaign(ledger_reader(), campaign_id)
+    if campaign is None:  # it was purged meanwhile
         raise HTTPException(status.HTTP_404_NOT_FOUND, NOT_VISIBLE)
-    return name
+    return campaign.name
 
 
 def _request_of(store: LedgerBackend, campaign: str, request_id: int) -> RequestRow:

@@ -73,6 +73,7 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
     return sums
 
 
+@own_decimals()
 def summarise(
     campaign: str, counts: RowCounts, sums: Sums, reconciled: int = 0, report: str | None = None
 ) -> dict[str, Any]:

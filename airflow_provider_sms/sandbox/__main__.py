@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        config = _config(options)
+        config = SandboxConfig(**{**vars(options), "groups": named_groups(options.groups)})
     except ValueError as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -37,10 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"the sandbox cannot start: {error}", file=sys.stderr)  # noqa: T201 - a command's error
     return 1
-
-
-def _config(options: argparse.Namespace) -> SandboxConfig:
-    return SandboxConfig(**{**vars(options), "groups": named_groups(options.groups)})
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,7 +17,6 @@ Author = Literal["service", "gateway"]
 Moment = Literal["before", "after"]
 
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
-AUTHORS: tuple[Author, ...] = get_args(Author)
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True))

@@ -12,7 +12,6 @@ import socketserver
 import struct
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
 from http.client import responses as phrases
@@ -325,10 +324,13 @@ class SandboxServer(socketserver.ThreadingTCPServer):
 
     def __init__(self, config: SandboxConfig) -> None:
         self.state = SandboxState(config)
+        """The sandbox's memory, for reading and for setting faults; still readable after the end."""
         self._connections: set[Any] = set()
         self._is_stopping = False
         super().__init__((ADDRESS, config.port), Handler)
         self.port = int(self.server_address[1])
+        self.base_url = f"http://{ADDRESS}:{self.port}/v1"
+        """Base URL of the service."""
         self._thread = threading.Thread(target=self._accept, name="sms-sandbox", daemon=True)
         self._thread.start()
 
@@ -356,20 +358,8 @@ class SandboxServer(socketserver.ThreadingTCPServer):
         super().shutdown_request(request)
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxHandle:
-    """A running sandbox, for tests.
-
-    :param base_url: base URL of the service, ending in ``/v1``.
-    :param state: the sandbox's memory, for reading and for setting faults; still readable after the end.
-    """
-
-    base_url: str
-    state: SandboxState
-
-
 @contextmanager
-def running_sandbox(config: SandboxConfig | None = None) -> Iterator[SandboxHandle]:
+def running_sandbox(config: SandboxConfig | None = None) -> Iterator[SandboxServer]:
     """Run a sandbox in a thread. Leaving the context ends every connection and the thread.
 
     :param config: the sandbox's settings; None, the default, uses their defaults.
@@ -377,6 +367,6 @@ def running_sandbox(config: SandboxConfig | None = None) -> Iterator[SandboxHand
     """
     server = SandboxServer(config or SandboxConfig())
     try:
-        yield SandboxHandle(f"http://{ADDRESS}:{server.port}/v1", server.state)
+        yield server
     finally:
         server.stop()

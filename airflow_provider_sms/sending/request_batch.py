@@ -1,4 +1,4 @@
-"""The messages of a pass, cut into requests: a batch until it is claimed, then a request in flight."""
+"""The messages of one request: a batch until it is claimed, then a request in flight."""
 
 from __future__ import annotations
 

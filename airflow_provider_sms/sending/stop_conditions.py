@@ -61,11 +61,6 @@ def prepaid(balance: Balance | None) -> Decimal | None:
     return None if balance is None or balance.post_paid else balance.amount
 
 
-def covers(amount: Decimal | None, cost: Decimal) -> bool:
-    """Return whether an amount of credits covers a cost; None, without a known limit, covers any."""
-    return amount is None or amount >= cost
-
-
 def is_out_of_credit(error: BaseException) -> bool:
     """Return whether the service refused a request because the credit does not cover it.
 

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 from airflow.providers.common.compat.sdk import (
-    AirflowException,
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
@@ -29,12 +28,12 @@ from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsTask
 from airflow_provider_sms.operators.checks import check_loaded, read_arguments
-from airflow_provider_sms.operators.options import SmsConnection, TableOptions, Whole
+from airflow_provider_sms.operators.options import SmsConnection, TableOptions
 from airflow_provider_sms.stop_flag import StopFlag
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Self
@@ -47,7 +46,6 @@ class _Options(Arguments):
 
     min_balance: Annotated[int | Decimal, BeforeValidator(number)] | None = Field(description="a number")
     source: Any
-    max_failures: Whole = Field(ge=0, description="a whole number, at least 0")
     sms_conn_id: SmsConnection
 
     @model_validator(mode="after")
@@ -62,11 +60,10 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
 
     The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.
 
-    Returns ``{"balance": 1500.0, "post_paid": false}``. Up to ``max_failures`` transient errors in a row (no
-    connection, no usable response, 429) are tolerated; 401 and 403 fail at once, without retries. In the mode
-    ``reschedule`` each poke is a process of its own that remembers nothing, so a single poke repeats a failed reading
-    that many times, after 1, 2, 4 … seconds. The arguments of the base, ``timeout``, ``soft_fail`` and the like, mean
-    the same when the sensor is deferred, but its intervals are then all ``poke_interval``.
+    Returns ``{"balance": 1500.0, "post_paid": false}``. While the balance cannot be read for a transient reason (no
+    connection, no usable response, 429), the sensor warns and goes on waiting; 401 and 403 fail at once, without
+    retries. The arguments of the base, ``timeout``, ``soft_fail`` and the like, mean the same when the sensor is
+    deferred, but its intervals are then all ``poke_interval``.
 
     :param min_balance: the lowest balance that suffices, in credits: a number, or a number as text. None means the
         estimated cost of ``source``. (templated)
@@ -81,7 +78,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
     :param sms_conn_id: the connection. (templated)
     :param deferrable: wait in the triggerer, without a worker slot. Default: Airflow's
         ``operators.default_deferrable``.
-    :param max_failures: transient errors in a row that are tolerated, at least 0.
     """
 
     template_fields: Sequence[str] = ("min_balance", "source", "message", "sms_conn_id")
@@ -99,7 +95,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         cost_per_part: float | Mapping[str, float] = 1,
         sms_conn_id: str = SmsHook.default_conn_name,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        max_failures: int = 5,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -112,9 +107,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         self.cost_per_part = cost_per_part
         self.sms_conn_id = sms_conn_id
         self.deferrable = deferrable
-        self.max_failures = max_failures
-        self._sleep: Callable[[float], None] = time.sleep
-        self._failures = 0
         self._started_at = 0.0
         self._needed: Decimal | None = None
         check_loaded(self, _Options, *([] if self.source is None else [TableOptions]))
@@ -130,7 +122,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Poke until the balance suffices, or defer."""
-        self._failures = 0
         self._started_at = time.time()
         return super().execute(context)
 
@@ -138,13 +129,12 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         """Read the balance once; defer where it is too low and the sensor is deferrable.
 
         :raises AirflowFailException: for a wrong argument, connection or token.
-        :raises AirflowException: when there were too many transient errors in a row, or the database of the source
-            cannot be reached.
+        :raises AirflowException: the connection is not found, or the database of the source cannot be reached.
         """
         with airflow_errors():
             wanted = self._wanted()
             balance = self._balance()
-        if balance is not None and (balance.post_paid or balance.amount >= wanted):
+        if balance is not None and balance.covers(wanted):
             seen = {"balance": float(balance.amount), "post_paid": balance.post_paid}
             describe_on_assets(context, seen)
             return PokeReturnValue(is_done=True, xcom_value=seen)
@@ -157,8 +147,6 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
                     sms_conn_id=self.sms_conn_id,
                     min_balance=str(wanted),
                     poke_interval=self.poke_interval,
-                    max_failures=None if self.silent_fail else self.max_failures,
-                    failures=self._failures,
                     started_at=self._started_at,
                     timeout=self.timeout,
                 ),
@@ -194,34 +182,25 @@ class BalanceSensor(SmsTask, BaseSensorOperator):
         return cost
 
     def _balance(self) -> Balance | None:
-        """Return the balance; None after a transient error that is tolerated."""
+        """Return the balance; None after a transient error, which may have passed by the next poke."""
         # Each poke reads the connection anew: somebody may have put a new token there.
-        with self.hook.get_settings().client() as client:
-            while True:
-                try:
-                    balance = client.get_balance()
-                except ServiceError as error:
-                    self._failures += 1
-                    if not error.transient:
-                        raise AirflowFailException(str(error)) from None
-                    if self._failures > self.max_failures:
-                        times = f"{self._failures} {by_count(self._failures, 'time')}"
-                        raise AirflowException(f"The balance could not be read {times} in a row: {error}") from None
-                    self.log.warning("The balance cannot be read (%d in a row): %s", self._failures, error)
-                    if self.deferrable or not self.reschedule:
-                        return None
-                    self._sleep(2.0 ** (self._failures - 1))
-                else:
-                    self._failures = 0
-                    gauge_balance(self.sms_conn_id, balance)
-                    return balance
+        settings = self.hook.get_settings()
+        try:
+            balance = settings.read_balance()
+        except ServiceError as error:
+            if not error.transient:
+                raise AirflowFailException(str(error)) from None
+            self.log.warning("The balance cannot be read: %s", error)
+            return None
+        gauge_balance(self.sms_conn_id, balance)
+        return balance
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Return the balance that the trigger read.
 
         :raises AirflowSensorTimeout: ``timeout`` has passed.
         :raises AirflowFailException: for a wrong connection or token.
-        :raises ServiceError: when there were too many transient errors in a row.
+        :raises ServiceError: the connection was not found.
         :raises AirflowSkipException: in place of the last two, if ``never_fail`` is set.
         """
         if event["status"] == "success":

@@ -22,7 +22,6 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.service.errors import error_for
-from airflow_provider_sms.service.transport import Authorization
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,9 +52,9 @@ class Token:
     value: str = field(repr=False)
     good_until: float
 
-    def authorization(self) -> Authorization:
+    def authorization(self) -> str:
         """Return the header that carries the token (RFC 6750 section 2.1)."""
-        return Authorization(f"Bearer {self.value}")
+        return f"Bearer {self.value}"
 
 
 class FixedToken:
@@ -99,7 +98,7 @@ class FetchedToken:
             raise InputError("client_id has a colon, which HTTP Basic cannot carry")
         basic = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
         self.secrets = (client_secret, f"{client_id}:{client_secret}", basic)
-        self._authorization = Authorization(f"Basic {basic}")
+        self._authorization = f"Basic {basic}"
         self._transport = transport
         self._url = url
         self._clock = clock
@@ -114,9 +113,12 @@ class FetchedToken:
         :raises ServiceError: as for :meth:`renewed`.
         """
         token = self._token
-        return token if token is not None and self._is_good(token) else self._other_than(token)
+        return token if token is not None and self._is_good(token) else self.renewed(token)
 
-    def renewed(self, rejected: Token) -> Token:
+    def _is_good(self, token: Token) -> bool:
+        return self._clock() < token.good_until
+
+    def renewed(self, rejected: Token | None) -> Token:
         """Return a token other than the one that the service did not accept.
 
         :raises NotSentError: no token came, so the request that needs it is not sent.
@@ -124,16 +126,10 @@ class FetchedToken:
         :raises AuthenticationError: the client id or the secret is not valid (401, 403).
         :raises RefusedError: the service refuses to issue one (other 3xx and 4xx).
         """
-        return self._other_than(rejected)
-
-    def _is_good(self, token: Token) -> bool:
-        return self._clock() < token.good_until
-
-    def _other_than(self, unwanted: Token | None) -> Token:
         failures = self._failures
         with self._lock:
             token = self._token
-            if token is not None and token is not unwanted and self._is_good(token):
+            if token is not None and token is not rejected and self._is_good(token):
                 return token
             if self._failure is not None and self._failures != failures:
                 # It failed while this thread waited: if each thread tried again, the last would wait for all of them.

@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.message import Outgoing
+from airflow_provider_sms.messages.message import MAX_MESSAGES, Outgoing
 from airflow_provider_sms.service.authentication import FetchedToken, FixedToken
-from airflow_provider_sms.service.elapsed import MAX_TIMEOUT, elapsed
+from airflow_provider_sms.service.elapsed import elapsed
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.inputs import bulk_request, checked_url, request_body
 from airflow_provider_sms.service.responses import (
@@ -25,14 +25,10 @@ from airflow_provider_sms.service.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
 
     from typing_extensions import Self
 
     from airflow_provider_sms.messages.message import Message
-
-MAX_MESSAGES = 100
-"""Messages that one request may carry, by the service's contract."""
 
 
 class SmsClient:
@@ -77,13 +73,9 @@ class SmsClient:
     ) -> None:
         self._base_url = checked_url(base_url, "host")
         self._balance_url = checked_url(balance_url, "balance_url") if balance_url else self._base_url
-        if not (0 < connect_timeout <= MAX_TIMEOUT and 0 < timeout <= MAX_TIMEOUT):
-            raise InputError(f"connect_timeout and timeout must be above 0 and at most {MAX_TIMEOUT} seconds")
         if not isinstance(verify, bool) and not (verify and Path(verify).exists()):
             # An empty path, too: requests would take it for "do not verify".
             raise InputError(f"verify: there is no CA bundle at {verify!r}")
-        if billing not in get_args(Billing):
-            raise InputError(f"billing must be one of {', '.join(get_args(Billing))}")
         self.timeouts = (connect_timeout, timeout)
         """Seconds to make a connection, and to wait for a response: a request ends within their sum."""
         self._billing = billing
@@ -93,29 +85,14 @@ class SmsClient:
             verify=verify,
             pool_size=pool_size,
             clock=clock,
-            assumes_https=assumes_https or "://" not in base_url,
+            assumes_https=assumes_https,
         )
-        self._tokens = self._token_source(token, client_id, client_secret, clock)
-
-    def _token_source(
-        self,
-        token: str | None,
-        client_id: str | None,
-        client_secret: str | None,
-        clock: Callable[[], float],
-    ) -> FixedToken | FetchedToken:
-        if token and not (client_id or client_secret):
-            return FixedToken(token)
-        if token:
-            raise InputError("set a token, or client_id with client_secret, but not both")
-        if client_id and client_secret:
+        self._tokens: FixedToken | FetchedToken
+        if token is None:
             url = f"{self._base_url}/Authentication"
-            return FetchedToken(self._transport, url, client_id, client_secret, clock)
-        if client_id:
-            raise InputError("client_secret is missing: client_id alone fetches no token")
-        if client_secret:
-            raise InputError("client_id is missing: client_secret alone fetches no token")
-        raise InputError("the token is missing: set it, or client_id with client_secret")
+            self._tokens = FetchedToken(self._transport, url, str(client_id), str(client_secret), clock)
+        else:
+            self._tokens = FixedToken(token)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._base_url!r})"
@@ -123,9 +100,7 @@ class SmsClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -115,6 +115,10 @@ class Balance:
     amount: Decimal
     post_paid: bool
 
+    def covers(self, cost: Decimal | int) -> bool:
+        """Return whether a cost, in credits, can be paid."""
+        return self.post_paid or self.amount >= cost
+
 
 def parse_send_response(body: bytes) -> SendResponse:
     """Return the response to a send.

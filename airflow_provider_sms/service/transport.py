@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from requests import PreparedRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Authorization:
-    """The header ``Authorization``.
-
-    :param value: the header's value; not in the repr.
-    """
-
-    value: str = field(repr=False)
-
-
 class _NoAuth(AuthBase):
     """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc``."""
 
@@ -50,18 +40,21 @@ class _NoAuth(AuthBase):
 class RawResponse:
     """A whole response of the service, of any status.
 
-    :param operation: the last part of the request's path, for example ``bulkmessages``.
+    :param url: the address of the request.
     :param status: HTTP status.
     :param retry_after: the header ``Retry-After`` as received; None where there was none.
     :param body: the content; empty for an error response that broke off while it was read, whose status tells enough.
-    :param url: the address of the request.
     """
 
-    operation: str
+    url: str
     status: int
     retry_after: str | None
     body: bytes = field(repr=False)
-    url: str = ""
+
+    @property
+    def operation(self) -> str:
+        """The last part of the request's path, for example ``bulkmessages``."""
+        return self.url.rpartition("/")[2]
 
 
 class Transport:
@@ -120,13 +113,14 @@ class Transport:
             self._connections.popitem()[1].close()
         self._adapter.close()
 
-    def exchange(self, method: str, url: str, authorization: Authorization, body: bytes | None = None) -> RawResponse:
+    def exchange(self, method: str, url: str, authorization: str, body: bytes | None = None) -> RawResponse:
         """Make one request and return its response.
 
         An exception that is no ``Exception`` (a signal, an exit) passes through: the outcome is unknown to its handler.
 
         :param method: ``GET`` or ``POST``.
         :param url: the whole address.
+        :param authorization: the header of that name.
         :param body: the content; None where there is none.
         :raises NotSentError: the request failed before its first byte was written, or came too late.
         :raises UnknownOutcomeError: it failed later.
@@ -138,10 +132,10 @@ class Transport:
         outer = sys.exc_info()[1]
         try:
             head, connections = self._route(method, url)
-            own = [f"Authorization: {authorization.value}", *([] if body is None else [f"Content-Length: {len(body)}"])]
+            own = [f"Authorization: {authorization}", *([] if body is None else [f"Content-Length: {len(body)}"])]
             request = b"\r\n".join([head, *map(str.encode, own), b"", body or b""])
             response = connections.exchange(method, request, exchange)
-            return RawResponse(operation, *response, url)
+            return RawResponse(url, *response)
         except Exception as error:  # noqa: BLE001 - what it means is decided by what was written, not by its type
             # "from None": the errors below hold the request with its token, and quote what the server sent.
             reason = _reason(error, outer)

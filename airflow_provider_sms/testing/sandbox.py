@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
     from airflow_provider_sms.sandbox.faults import FaultKind
-    from airflow_provider_sms.sandbox.server import SandboxHandle
+    from airflow_provider_sms.sandbox.server import SandboxServer
     from airflow_provider_sms.service.client import SmsClient
 
 
@@ -31,7 +31,7 @@ class SmsSandbox:
     :param monkeypatch: the test's monkeypatch, which removes the connections in the end.
     """
 
-    def __init__(self, service: SandboxHandle, ledger_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, service: SandboxServer, ledger_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.service = service
         self.ledger_path = ledger_path
         self._environment = monkeypatch

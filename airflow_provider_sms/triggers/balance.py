@@ -34,13 +34,12 @@ class BalanceTrigger(BaseTrigger):
     ``{"status": "error", "message": …, "permanent": …}`` or ``{"status": "timeout", "message": …}``. Its arguments are
     stored unencrypted; of the account they hold only the id of the connection.
 
-    A restarted triggerer begins by reading the balance; ``timeout`` does not start again.
+    A transient error is logged, and the wait goes on. A restarted triggerer begins by reading the balance; ``timeout``
+    does not start again.
 
     :param sms_conn_id: the connection.
     :param min_balance: a decimal number as text.
     :param poke_interval: seconds between two readings.
-    :param max_failures: transient errors in a row that are tolerated. None means any number.
-    :param failures: transient errors in a row so far.
     :param started_at: time of the sensor's first reading, in seconds since the epoch. None means now, and the trigger
         begins by reading the balance.
     :param timeout: seconds after ``started_at`` at which the balance is read for the last time. None means no limit.
@@ -51,9 +50,7 @@ class BalanceTrigger(BaseTrigger):
         sms_conn_id: str,
         min_balance: str,
         poke_interval: float,
-        max_failures: int | None,
         *,
-        failures: int = 0,
         started_at: float | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -61,25 +58,13 @@ class BalanceTrigger(BaseTrigger):
         self.sms_conn_id = sms_conn_id
         self.min_balance = min_balance
         self.poke_interval = poke_interval
-        self.max_failures = max_failures
-        self.failures = failures
         self.started_at = started_at
         self.timeout = timeout
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the path of the class and its arguments."""
-        return (
-            "airflow_provider_sms.triggers.balance.BalanceTrigger",
-            {
-                "sms_conn_id": self.sms_conn_id,
-                "min_balance": self.min_balance,
-                "poke_interval": self.poke_interval,
-                "max_failures": self.max_failures,
-                "failures": self.failures,
-                "started_at": self.started_at,
-                "timeout": self.timeout,
-            },
-        )
+        names = ("sms_conn_id", "min_balance", "poke_interval", "started_at", "timeout")
+        return "airflow_provider_sms.triggers.balance.BalanceTrigger", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Read the balance until it suffices."""
@@ -92,7 +77,6 @@ class BalanceTrigger(BaseTrigger):
     async def _wait(self) -> dict[str, Any]:
         # Not run_in_executor: reading a connection in the thread calls back into this event loop.
         read = sync_to_async(self._read_balance, thread_sensitive=False, executor=_READERS)
-        failures = self.failures
         started_at = time.time() if self.started_at is None else self.started_at
         if self.started_at is not None:
             # The sensor has just read the balance, unless this is a later triggerer, whose reading is overdue.
@@ -102,18 +86,12 @@ class BalanceTrigger(BaseTrigger):
                 balance = await read()
             except ServiceError as error:
                 # A wait without an end, which is one for credit, goes on where the service says that credit is out.
-                if not (error.transient or (self.max_failures is None and is_out_of_credit(error))):
+                if not (error.transient or (self.timeout is None and is_out_of_credit(error))):
                     raise
-                failures += 1
-                if self.max_failures is not None and failures > self.max_failures:
-                    times = f"{failures} {by_count(failures, 'time')}"
-                    message = f"The balance could not be read {times} in a row: {error}"
-                    return {"status": "error", "message": message, "permanent": False}
-                self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
+                self.log.warning("The balance cannot be read: %s", error)
             else:
-                failures = 0
                 gauge_balance(self.sms_conn_id, balance, in_triggerer=True)
-                if balance.post_paid or balance.amount >= Decimal(self.min_balance):
+                if balance.covers(Decimal(self.min_balance)):
                     return {"status": "success", "balance": float(balance.amount), "post_paid": balance.post_paid}
                 self.log.info("The balance is %s, waiting for %s", balance.amount, self.min_balance)
             elapsed = _seconds_since(started_at)
@@ -127,8 +105,7 @@ class BalanceTrigger(BaseTrigger):
 
     def _read_balance(self) -> Balance:
         # The connection is read for each request, as a poke does, so that a new token is used.
-        with SmsHook(self.sms_conn_id).get_settings().client() as client:
-            return client.get_balance()
+        return SmsHook(self.sms_conn_id).get_settings().read_balance()
 
 
 def _seconds_since(moment: float) -> float:

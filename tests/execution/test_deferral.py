@@ -37,7 +37,7 @@ def test_no_end_and_no_secret_are_told_to_the_trigger(deferred):
     given = deferred(credit=Decimal("2.50"))
     told = {name: value for name, value in given.items() if value}
     assert told == {"sms_conn_id": "mine", "min_balance": "2.50", "poke_interval": 30.0}
-    assert (given["max_failures"], given["timeout"]) == (None, None)
+    assert (given["started_at"], given["timeout"]) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import logging
 import sqlite3
 from contextlib import closing, suppress
+from decimal import Decimal
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -21,6 +22,7 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.reporting.row_counts import COUNTS, RowCounts
 from airflow_provider_sms.reporting.summary import Sums, summarise
+from airflow_provider_sms.service.responses import Balance
 
 
 def read(path, query):
@@ -113,7 +115,7 @@ def test_a_group_is_one_message(sms_default, ledger_path, notes, metrics):
     (note,) = notes()
     assert counts(note) == {"state": "ended", "total": 1, "done": 1, "not_sent": 0, "invalid": 0}
     assert (note["figures"]["accepted"], note["plan"], metrics.counts()) == (1, None, {"sms.accepted": 1})
-    assert len(metrics.values("sms.request_duration")) == len(metrics.values("sms.balance")) == 1
+    assert (len(metrics.values("sms.request_duration")), metrics.values("sms.balance")) == (1, [100_000.0, 99_995.0])
 
 
 def test_a_wait_is_the_last_that_its_part_says(send, people, sandbox, notes):
@@ -309,9 +311,11 @@ def test_a_request_takes_its_time_however_it_ends(told, clock, metrics):
 
 
 def test_the_balance_is_told_when_it_changes(told, after, metrics, sender):
-    """It is a gauge; and 1000000 is a post-paid account's, which has none."""
+    """It is a gauge; a post-paid account, whatever figure it states, has none."""
     told.begin(free(10), 10)
-    for balance in (None, 5.0, 5.0, 4.0, 1_000_000.0):
-        sender.stop_conditions.balance = balance
-        after(0.5)
-    assert metrics.values("sms.balance") == [5.0, 4.0]
+    for post_paid in (True, False):
+        told.balance_read(Balance(Decimal(6), post_paid))
+        for balance in (None, 5.0, 5.0, 4.0):
+            sender.stop_conditions.balance = balance
+            after(0.5)
+    assert metrics.values("sms.balance") == [6.0, 5.0, 4.0]

@@ -18,7 +18,6 @@ from airflow_provider_sms.monitoring.campaigns import (
     dags_of_campaign,
     find_campaign,
     list_campaigns,
-    name_of_campaign,
     texted_twice,
 )
 
@@ -120,9 +119,7 @@ def test_one_campaign_is_found_with_every_dag_that_ever_sent_it(store, ledger):
     found = find_campaign(ledger, number)
     assert (found.name, found.state, found.counts.accepted) == ("spring", "needs attention", 3)
     assert dags_of_campaign(ledger, number) == {"first", "second"}
-    assert name_of_campaign(ledger, number) == "spring"
     assert (find_campaign(ledger, 999), dags_of_campaign(ledger, 999)) == (None, frozenset())
-    assert name_of_campaign(ledger, 999) is None
 
 
 def test_a_task_instance_finds_its_last_campaign(store, ledger):
@@ -130,7 +127,7 @@ def test_a_task_instance_finds_its_last_campaign(store, ledger):
 
     def found(*task, hidden=()):
         number = campaign_of_task(ledger, *task, may_see=lambda dag_id: dag_id not in hidden)
-        return None if number is None else name_of_campaign(ledger, number)
+        return None if number is None else find_campaign(ledger, number).name
 
     tell(store, "a", run_id="r1", map_index=0)
     tell(store, "b", run_id="r1", map_index=1)

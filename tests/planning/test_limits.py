@@ -38,6 +38,9 @@ def test_decimals_of_other_code_lift_no_limit(cost_per_part):
     rows = texted([number(n) for n in range(104)])
     with localcontext(Context(prec=2)), pytest.raises(LimitError, match="about 104 credits, more than max_cost=100"):
         Limits(max_cost=Decimal(100)).check(planned(rows, cost_per_part=cost_per_part))
+    invalid = checked(texted([*map(number, range(148)), "x", "y"])).invalid
+    with localcontext(Context(prec=1)), pytest.raises(InvalidRowsError, match="2 of 150 rows cannot be texted"):
+        Limits(max_invalid=0.01).check_invalid(invalid, skip_invalid=True)
 
 
 @pytest.mark.parametrize(("limit", "people", "refused"), [(None, 5, False), (0, 0, False), (0, 1, True), (2, 3, True)])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pkgutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 
 def fire(**changes):
-    arguments = {"sms_conn_id": "sms_default", "min_balance": "100", "poke_interval": 0.01, "max_failures": 2}
+    arguments = {"sms_conn_id": "sms_default", "min_balance": "100", "poke_interval": 0.01}
 
     async def first():
         return await anext(BalanceTrigger(**{**arguments, **changes}).run())
@@ -25,8 +26,6 @@ EVERYTHING = {
     "sms_conn_id": "sms_default",
     "min_balance": "100",
     "poke_interval": 60.0,
-    "max_failures": 5,
-    "failures": 1,
     "started_at": 1_790_000_000.25,
     "timeout": 3600.0,
 }
@@ -46,15 +45,19 @@ def test_it_fires_when_there_is_credit(sms_default, sandbox, metrics):
     assert metrics.told == [Told("gauge", "sms.balance", 100.0, {"conn_id": "sms_default"})]
 
 
-def test_errors_in_a_row_are_counted_not_errors_in_all(sms_default, sandbox):
-    """A successful reading resets the count."""
-    sandbox.state.set_balance(1)
-    bad = {**BROKEN, "times": 2}
-    good = {"kind": "none", "on": "balance"}
-    sandbox.state.set_faults([bad, good, bad, good, bad, {**bad, "times": 1}])
-    event = fire()
-    assert (event["status"], event["permanent"]) == ("error", False)
-    assert len(sandbox.state.requests) == 9
+def test_transient_errors_are_waited_for(sms_default, sandbox):
+    """Any number of them, as by a sensor that is not deferred."""
+    sandbox.state.set_faults([{**BROKEN, "times": 9}])
+    assert (fire()["status"], len(sandbox.state.requests)) == ("success", 10)
+
+
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_the_service_may_say_that_the_credit_is_out(sms_default, sandbox, timeout):
+    """A send's wait for credit, which has no end, goes on then; a sensor fails at once, as for any 403."""
+    refusal = json.dumps({"errorCode": "InsufficientCredits"})
+    sandbox.state.set_faults([{**BROKEN, "status": 403, "body": refusal, "times": 2}])
+    event = fire(timeout=timeout)
+    assert (event["status"], event.get("permanent")) == (("success", None) if timeout is None else ("error", True))
 
 
 @pytest.mark.parametrize(
@@ -73,24 +76,11 @@ def test_a_connection_that_is_not_found_may_be_found_by_a_retry(airflow_home):
     assert (event["status"], event["permanent"], "nowhere" in event["message"]) == ("error", False, True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said", "looks"), [({"failures": 1}, "3 times", 2), ({"max_failures": 0}, "1 time", 1)]
-)
-def test_the_failures_of_the_sensor_count(sms_default, sandbox, changes, said, looks):
-    """Failures before the deferral belong to the same row, and the message counts them; None tolerates any number."""
-    sandbox.state.set_faults([{**BROKEN, "times": 9}])
-    event = fire(**changes)
-    assert (event["permanent"], f"could not be read {said} in a row" in event["message"]) == (False, True)
-    assert len(sandbox.state.requests) == looks
-    assert fire(max_failures=None)["status"] == "success"
-    assert len(sandbox.state.requests) == 10
-
-
 def test_it_waits_before_its_first_reading(sms_default, sandbox):
     """The sensor has just read the balance: the trigger's first reading is an interval later."""
 
     async def looks():
-        trigger = BalanceTrigger("sms_default", "1", 3600.0, 2, started_at=time.time())
+        trigger = BalanceTrigger("sms_default", "1", 3600.0, started_at=time.time())
         waiting = asyncio.create_task(anext(trigger.run()))
         for _ in range(5):
             await asyncio.sleep(0)
@@ -123,6 +113,6 @@ def test_a_balance_is_read_on_threads_of_its_own(sms_default, sandbox):
 
     async def first():
         asyncio.get_running_loop().set_default_executor(Unused())
-        return await anext(BalanceTrigger("sms_default", "1", 60.0, 0).run())
+        return await anext(BalanceTrigger("sms_default", "1", 60.0).run())
 
     assert asyncio.run(first()).payload["status"] == "success"

@@ -154,7 +154,7 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
             len(messages),
             by_count(len(messages), "message"),
             outcome,
-            reported(response.error_report),
+            reported(response.error_report, [text]),
         )
 
     def _rendered(self, context: Context) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.decimal_context import own_decimals
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.row_counts import COUNTS
-from airflow_provider_sms.service.redaction import reported
-from airflow_provider_sms.service.responses import parse_send_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,16 +50,18 @@ def add_up(requests: Iterable[SentRequest]) -> Sums:
     """Return what the requests of an attempt add up to."""
     sums, last = Sums(), (0.0, Decimal("-Infinity"))
     for each in requests:
-        if each.response is not None:
-            response = parse_send_response(each.response.encode())
-            for line in response.cost_breakdown:
-                cost, quantity = sums.cost_breakdown.get(line.network, (Decimal(0), 0))
-                sums.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)
-            sums.error_report.update(reported(response.error_report))
+        if each.response is not None:  # as :func:`~airflow_provider_sms.service.redaction.redacted_response` made it
+            response = json.loads(each.response, parse_float=Decimal)
+            for line in response["CostBreakDown"]:
+                cost, quantity = sums.cost_breakdown.get(line["Network"], (Decimal(0), 0))
+                sums.cost_breakdown[line["Network"]] = (cost + line["Cost"], quantity + line["Quantity"])
+            for name, count in response["ErrorReport"].items():
+                sums.error_report[name] += len(count) if name == "Faults" else count
+            balance = Decimal(response["RemainingBalance"])
             # Of responses that were recorded at once, the last one states the least.
-            at = each.finished_at or 0.0, -response.remaining_balance
+            at = each.finished_at or 0.0, -balance
             if at >= last:
-                sums.remaining_balance, last = response.remaining_balance, at
+                sums.remaining_balance, last = balance, at
         if each.state == NOT_SENT:
             sums.none_taken += each.submitted
             continue

@@ -135,7 +135,7 @@ class Outcomes:
                 response.messages,
                 submitted,
                 by_count(submitted, "message"),
-                reported(response.error_report),
+                reported(response.error_report, request.batch.messages.contents),
             )
         try:
             self.stop_conditions.answered(request.batch, response)
@@ -215,7 +215,8 @@ def took_none(response: SendResponse) -> bool:
 
 def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Outcome:
     """Return the outcome of a response that meets the contract: accepted, all or in part, or not sent."""
-    none_taken = took_none(response)
+    none_taken, texts = took_none(response), batch.messages.contents
+    report = reported(response.error_report, texts) if none_taken else None
     return Outcome(
         request_id=request_id,
         state=NOT_SENT if none_taken else ACCEPTED,
@@ -224,8 +225,8 @@ def answered(request_id: int, response: SendResponse, batch: RequestBatch) -> Ou
         messages=response.messages,
         parts=response.parts,
         cost=str(response.cost),
-        response=json.dumps(redacted_response(response, batch.messages.contents)),
-        reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
+        response=json.dumps(redacted_response(response, texts)),
+        reason=f"the service took none of the messages: {report}" if none_taken else None,
     )
 
 

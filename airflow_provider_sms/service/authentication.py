@@ -152,7 +152,7 @@ class FetchedToken:
             value, minutes = _parse_token(response.body)
             life = minutes * _MINUTE
             return Token(value, asked_at + life - min(LONGEST_LEAD, life / 10))
-        failure = error_for(response, hidden=self.secrets, now=time.time())
+        failure = error_for(response, secrets=self.secrets, now=time.time())
         if isinstance(failure, UnknownOutcomeError) or response.status == HTTPStatus.SERVICE_UNAVAILABLE:
             # Whatever became of this request, the one that needs the token was not sent.
             raise NotSentError(

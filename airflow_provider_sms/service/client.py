@@ -179,4 +179,4 @@ class SmsClient:
             response = self._transport.exchange(method, url, token.authorization(), body)
         if response.status == HTTPStatus.OK:
             return response.body
-        raise error_for(response, hidden=(token.value, *self._tokens.secrets, *hidden), now=time.time())
+        raise error_for(response, secrets=(token.value, *self._tokens.secrets), texts=hidden, now=time.time())

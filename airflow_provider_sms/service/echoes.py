@@ -44,14 +44,23 @@ def harmless(hidden: Iterable[str], at_most: int) -> Callable[[str], str]:
     """
 
     @cache
-    def known() -> tuple[list[str], str]:
-        texts = [each for each in hidden if len(each) >= _SHORTEST]
-        return texts, "\n".join([*map(_letters, texts), *(each.encode("utf-8", "replace").hex() for each in texts)])
+    def texts() -> list[str]:
+        return [each for each in map(_normal, hidden) if len(each) >= _SHORTEST]
+
+    @cache
+    def letters() -> str:
+        return "\n".join([*map(_letters, texts()), *(each.encode("utf-8", "replace").hex() for each in texts())])
+
+    def repeats(words: str) -> bool:
+        if any(each in words for each in texts()):
+            return True
+        own = _letters(words)
+        ends = range(_SHORTEST_PIECE, len(own) + 1)
+        return any(own[end - _SHORTEST_PIECE : end] in letters() for end in ends)
 
     def clean(words: str) -> str:
-        words = unicodedata.normalize("NFKC", words[:_MAX_READ])  # circled digits, say, become digits
-        texts, letters = known()
-        if _ESCAPE.search(words) or any(each in words for each in texts) or _shares_a_piece(_letters(words), letters):
+        words = _normal(words[:_MAX_READ])
+        if _ESCAPE.search(words) or repeats(words):
             return WITHHELD
         words = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in words).split()))
         return words if len(words) <= at_most else words[: at_most - 1] + "…"
@@ -59,10 +68,11 @@ def harmless(hidden: Iterable[str], at_most: int) -> Callable[[str], str]:
     return clean
 
 
+def _normal(text: str) -> str:
+    """Return a text in one form of Unicode, in which circled digits, say, are digits."""
+    return unicodedata.normalize("NFKC", text)
+
+
 def _letters(text: str) -> str:
-    """Return the letters and digits of a text, in small letters."""
-    return "".join(filter(str.isalnum, text)).casefold()
-
-
-def _shares_a_piece(words: str, known: str) -> bool:
-    return any(words[start : start + _SHORTEST_PIECE] in known for start in range(len(words) - _SHORTEST_PIECE + 1))
+    """Return the letters and digits of a text, small and without accents."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text))).casefold()

@@ -45,7 +45,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.service.echoes import harmless
+from airflow_provider_sms.service.echoes import WITHHELD, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,21 +75,24 @@ _MEANINGS: dict[type[ServiceError], str] = {
 }
 
 
-def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> ServiceError:
+def error_for(response: RawResponse, *, secrets: Iterable[str], texts: Iterable[str] = (), now: float) -> ServiceError:
     """Return the error that a response other than 200 means.
 
-    :param hidden: texts that must not show although the service may repeat them: tokens, secrets, message texts.
+    :param secrets: tokens and the like, which must not show although the service may repeat them.
+    :param texts: texts of messages, which must not show either.
     :param now: the time of day in seconds since the epoch, from which a date in ``Retry-After`` is counted.
     :returns: the error, with the status, the service's code and, if the request may be repeated, the seconds that the
         service asked to wait.
     """
-    hidden = set(hidden)
+    secrets, texts = list(secrets), list(texts)
     code, words = _own_words(response.body)
     kind = _kind(response.status, own=bool(code))
     if not code and not words:
         words = _plain_text(response.body)
-    code = mask_numbers_in(code) if _CODE.fullmatch(code) and code not in hidden else ""
-    words = harmless(hidden, MAX_WORDS)(words)
+    # A text about credit does not hide a code about it; a secret is hidden whatever stands around it.
+    is_shown = _CODE.fullmatch(code) and code not in texts and harmless(secrets, len(code))(code) != WITHHELD
+    code = mask_numbers_in(code) if is_shown else ""
+    words = harmless([*secrets, *texts], MAX_WORDS)(words)
     label = f"HTTP {response.status}" + (f", {code}" if code else "")
     message = f"{response.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
     if response.status == HTTPStatus.NOT_FOUND and response.url and not code.startswith(_NO_ENTITY):

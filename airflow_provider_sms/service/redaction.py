@@ -24,10 +24,8 @@ _MAX_NAME = 30
 _MAX_FAULT = 100
 """Characters of a name and of a fault's words that are kept."""
 
-_name = harmless((), _MAX_NAME)
 
-
-def reported(report: ErrorReport) -> dict[str, int]:
+def reported(report: ErrorReport, texts: Iterable[str] = ()) -> dict[str, int]:
     """Return an error report as counts only, since its faults hold numbers; further names are the service's words."""
     counts = {
         "NoNetwork": report.no_network,
@@ -35,8 +33,11 @@ def reported(report: ErrorReport) -> dict[str, int]:
         "OptedOuts": report.opted_outs,
         "Faults": len(report.faults),
     }
-    for name, count in list(report.other.items())[:MAX_ENTRIES]:
-        counts[_name(name)] = counts.get(_name(name), 0) + count
+    clean = harmless(texts, _MAX_NAME)
+    for written, count in list(report.other.items())[:MAX_ENTRIES]:
+        name = clean(written)
+        # A name that is cut or masked may be that of another counter.
+        counts[name] = counts.get(name, 0) + count
     return counts
 
 
@@ -47,7 +48,8 @@ def redacted_response(response: SendResponse, texts: Iterable[str]) -> dict[str,
 
     :param texts: the texts that were posted, which no words may repeat.
     """
-    words = harmless(texts, _MAX_FAULT)
+    texts = list(texts)
+    words, name = harmless(texts, _MAX_FAULT), harmless(texts, _MAX_NAME)
     return {
         "Cost": _number(response.cost),
         "RemainingBalance": _number(response.remaining_balance),
@@ -55,11 +57,11 @@ def redacted_response(response: SendResponse, texts: Iterable[str]) -> dict[str,
         "Messages": response.messages,
         "Parts": response.parts,
         "CostBreakDown": [
-            {"Network": _name(each.network), "Cost": _number(each.cost), "Quantity": each.quantity}
+            {"Network": name(each.network), "Cost": _number(each.cost), "Quantity": each.quantity}
             for each in response.cost_breakdown[:MAX_ENTRIES]
         ],
         "ErrorReport": {
-            **reported(response.error_report),
+            **reported(response.error_report, texts),
             "Faults": [{"errorMessage": words(fault)} for fault in response.error_report.faults[:MAX_ENTRIES]],
         },
     }

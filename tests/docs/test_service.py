@@ -191,7 +191,7 @@ STATUSES = [
 def test_a_status_means_what_the_page_says(status, body, kind):
     """Each status of the table is the error that the table describes."""
     response = RawResponse("bulkmessages", status, None, body.encode())
-    assert type(error_for(response, hidden=(), now=0.0)) is kind
+    assert type(error_for(response, secrets=(), now=0.0)) is kind
 
 
 @pytest.fixture

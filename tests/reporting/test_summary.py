@@ -10,6 +10,8 @@ from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, SentRequest
 from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
+from airflow_provider_sms.service.redaction import redacted_response
+from airflow_provider_sms.service.responses import parse_send_response
 
 LOST = UnknownOutcomeError("lost")
 
@@ -17,7 +19,8 @@ LOST = UnknownOutcomeError("lost")
 def sent(submitted=1, taken=1, state=ACCEPTED, cost="0.1", at=1.0, **body):
     """Return a request as the ledger has it."""
     whole = {"Cost": 0.1, "RemainingBalance": 9.9, "EventId": 1, "Messages": taken, "Parts": 1, **body}
-    return SentRequest(state, submitted, taken, 1, cost, at, json.dumps(whole))
+    kept = redacted_response(parse_send_response(json.dumps(whole).encode()), ())
+    return SentRequest(state, submitted, taken, 1, cost, at, json.dumps(kept))
 
 
 def summed(counts=None, sums=None, campaign="c", **how):

@@ -193,7 +193,7 @@ def test_a_service_that_says_that_the_credit_is_out_halts(run, waits):
 def test_the_code_of_a_lack_of_credit_means_it_with_403_alone(run, service, status, unknown, accepted, error):
     """Any other status with that code is what it is without: refused, posted again, or unknown; nothing waits."""
     body = b'{"errorCode": "InsufficientCredits"}'
-    service.script = [failing(error_for(RawResponse("bulkmessages", status, None, body), hidden=(), now=0.0))]
+    service.script = [failing(error_for(RawResponse("bulkmessages", status, None, body), secrets=(), now=0.0))]
     stop_conditions = credit(1000)
     send = run(people(20), stop_conditions=stop_conditions, concurrency=1)
     assert stop_conditions.stop_reason is None

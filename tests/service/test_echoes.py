@@ -62,6 +62,7 @@ PIECES = {
     "without its beginning": TEXT[5:],
     "upper case": TEXT.upper(),
     "other white space": TEXT.replace(" ", "\n  "),
+    "without accents": "Vysledek testu je pozitivni",
     "other signs": TEXT.replace("-", "\N{NON-BREAKING HYPHEN}").replace(",", " -"),
 }
 
@@ -69,7 +70,13 @@ PIECES = {
 @pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
 def test_words_with_a_piece_of_a_text_are_withheld(piece):
     """Cut off, in capital letters or with other white space and signs."""
-    assert shown(f"text invalid: {piece}", [TEXT]) == WITHHELD
+    assert shown(f"text invalid: {piece}", [TEXT, "Výsledek testu je pozitivní"]) == WITHHELD
+
+
+@pytest.mark.parametrize("text", ["You owe R5…", "HIV™ +ve", "น้ำประ", "ＡＢＣ検査"])
+def test_a_text_in_another_form_of_unicode_is_found(text):
+    """Words and texts are compared in one form."""
+    assert shown(f"text invalid: {text}", [text]) == WITHHELD
 
 
 def test_a_short_piece_is_shown():

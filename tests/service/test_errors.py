@@ -17,9 +17,9 @@ from airflow_provider_sms.service.transport import RawResponse
 NOW = 784111777.0
 
 
-def made(status=400, body=b"", hidden=(), retry_after=None):
+def made(status=400, body=b"", secrets=(), texts=(), retry_after=None):
     body = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
-    return error_for(RawResponse("bulkmessages", status, retry_after, body), hidden=hidden, now=NOW)
+    return error_for(RawResponse("bulkmessages", status, retry_after, body), secrets=secrets, texts=texts, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,20 @@ def test_the_services_own_words_are_carried(body, code, words):
 @pytest.mark.parametrize("form", ["{}", '{{"errorMessage": "{}"}}'])
 def test_nothing_hidden_is_repeated(form):
     """Words that repeat a token, a secret or a text are withheld, also where they are cut before it."""
-    error = made(400, form.format("token abcd-def for 27821234567").encode(), hidden=["abcd-def", "", "Hi Thandi!"])
+    error = made(
+        400, form.format("token abcd-def for 27821234567").encode(), secrets=["abcd-def", ""], texts=["Hi Thandi!"]
+    )
     assert str(error).endswith(f": {WITHHELD}")
-    error = made(400, form.format("x" * 295 + "SECRETSECRET").encode(), hidden=["SECRETSECRET"])
+    error = made(400, form.format("x" * 295 + "SECRETSECRET").encode(), secrets=["SECRETSECRET"])
     assert "SEC" not in str(error)
 
 
-@pytest.mark.parametrize("code", ["secret-token", "no code, but words", "27821234567 is bad", "a\nb", "x" * 65])
+@pytest.mark.parametrize(
+    "code", ["secret-token", "InvalidKey.secret-token", "no code, but words", "27821234567 is bad", "a\nb", "x" * 65]
+)
 def test_a_code_has_the_form_of_a_code(code):
     """Anything else may be a text or a number, and a token may have that form."""
-    error = made(400, {"errorCode": code, "errorMessage": "No"}, hidden=["secret-token"])
+    error = made(400, {"errorCode": code, "errorMessage": "No"}, secrets=["secret-token"])
     assert (error.code, str(error).endswith("(HTTP 400): No")) == (None, True)
     assert made(400, {"errorCode": "27821234567"}).code == "2782*****67"
 
@@ -126,14 +130,14 @@ def test_a_code_has_the_form_of_a_code(code):
 def test_a_code_stays_though_a_text_says_the_same():
     """A send waits for credit by this code, so a text about credit does not blank it."""
     text = "You have insufficient credits. Recharge at once"
-    assert made(403, {"errorCode": "InsufficientCredits"}, hidden=[text]).code == "InsufficientCredits"
+    assert made(403, {"errorCode": "InsufficientCredits"}, texts=[text]).code == "InsufficientCredits"
 
 
 def test_the_longest_words_take_no_time():
     """Only the beginning of 10 MB of words is looked at: no more of it could show."""
     text = "Your appointment is at ten. " * 50
     began = time.process_time()
-    made(400, {"errorMessage": "You are no " * 1_000_000}, hidden=[f"{number} {text}" for number in range(100)])
+    made(400, {"errorMessage": "You are no " * 1_000_000}, texts=[f"{number} {text}" for number in range(100)])
     assert time.process_time() - began < 3
 
 

@@ -72,6 +72,13 @@ def test_words_that_repeat_a_text_are_withheld():
     assert (first, second[:16], len(second), second[-1]) == (WITHHELD, "no route no rout", 100, "…")
 
 
+def test_a_name_that_repeats_a_text_is_withheld():
+    """A network or a counter may be named by what was posted."""
+    response = redacted(["Dear Ann"], CostBreakDown=[{"Network": "to Dear Ann"}], ErrorReport={"no Dear Ann": 1})
+    assert "Dear Ann" not in json.dumps(response)
+    assert "Dear Ann" not in json.dumps(reported(ErrorReport(other={"no Dear Ann": 1}), ["Dear Ann"]))
+
+
 def test_a_response_of_many_megabytes_keeps_some_kilobytes():
     """Ten thousand networks, counters and faults, each with long words: a hundred of each are kept, cut."""
     name = "\N{GRINNING FACE}" * 300

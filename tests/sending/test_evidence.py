@@ -3,7 +3,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from support.accounts import Account, Setting, main
+from support.accounts import Account, Setting
 
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED, BilledRequest, Reading
 from airflow_provider_sms.sending.evidence import Verdict, judge, late_charges
@@ -235,9 +235,3 @@ def test_a_sum_like_that_of_a_request_deceives():
     """The assumption is needed, and the simulator notices."""
     found = [Account(Setting(tasks=((10, 1),), taken=0.0, others=((60, 100),)), seed).found() for seed in range(20)]
     assert sum(wrong for _, _, wrong in found) > 0
-
-
-def test_the_command_says_what_it_found(capsys):
-    """How many were lost, undecided and wrong; the status is 0 where none was wrong."""
-    assert main(3) == 0
-    assert "3 accounts: " in capsys.readouterr().out

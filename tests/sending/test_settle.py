@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 from types import SimpleNamespace
@@ -18,7 +17,6 @@ from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, Account, K
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import request as request_table
@@ -222,18 +220,6 @@ def test_the_balance_is_not_read_while_a_request_is_in_flight(send, service):
     assert read == [1]
 
 
-@pytest.mark.parametrize("is_taken", [True, False])
-def test_a_request_of_a_killed_attempt_is_closed_once_it_has_lapsed(send, service, ledger, reconciliation, is_taken):
-    """A retry waits for a claim without an outcome as ever, then the balance tells, and what was not taken is sent."""
-    reconciliation().observe()
-    ledger(1).commit(chunks=[chunk_of(people(10), [1] * 10)], claim_seconds=0.3)
-    if is_taken:
-        service.take(next(by_request(people(10))))
-    found = counts(send(30, into=ledger(2)))
-    assert found == {**({"accepted": 20, "already_sent": 10} if is_taken else {"accepted": 30}), "reconciled": 10}
-    assert Counter(service.taken.values()) == {1: 30}
-
-
 def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, reconciliation):
     """A DAG's file may compute with six digits: a balance that is rounded to them hides what two messages cost."""
     service.balance = Decimal(1_234_570)
@@ -317,25 +303,6 @@ def test_what_another_task_lost_is_waited_for(send, service, other, reconciliati
     service.before_each = lambda messages: seen.append(weigh(store, KEY, [request_id])[request_id].outcome)
     assert counts(send(20)) == {"accepted": 20}
     assert set(seen) == {CHARGED if is_taken else NOT_CHARGED}
-
-
-def test_a_person_who_was_faster_is_obeyed(send, service, store, reconciliation):
-    """A request that a person has closed meanwhile keeps that outcome."""
-    sums = reconciliation()
-
-    def decide():
-        resolve(store, 2, ACCEPTED, "Ada")
-        return Prepaid.get_balance(service)
-
-    def lose(service, messages, number):
-        sums._read_balance = decide
-        raise LOST
-
-    service.script = [ok, lose]
-    sender = send(20, sums=sums)
-    assert counts(sender) == {"accepted": 20}
-    assert decisions(store) == [(2, "accepted", "Ada")]
-    assert (sender.sums.requests, sender.sums.of_unknown_cost) == (2, 1)  # what it cost is not known
 
 
 # What a balance tells

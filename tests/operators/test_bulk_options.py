@@ -27,23 +27,14 @@ REFUSED = [
     ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, resend, not the text 'retry'"),
     ({"send_options": "SenderId"}, "send_options must be a dict"),
     ({"send_options": {"Big": 2**70}}, "send_options cannot be written as JSON: Integer exceeds 64-bit range"),
-    ({"campaign": ""}, "campaign is empty"),
-    ({"campaign": 5}, "campaign must be text"),
     ({"campaign": "sale\x1fspring"}, "campaign has a control character"),
     ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip', not the text 'drop'"),
     ({"chunk_size": 101}, "chunk_size must be a whole number, 1 to 100, not 101"),
     ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not the text '100'"),
     ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),
-    ({"concurrency": 2.5}, "concurrency must be a whole number"),
     ({"limits": {"max_parts": 0}}, "limits: max_parts must be a whole number, at least 1"),
     ({"max_requests_per_second": 0}, "max_requests_per_second must be a number above 0"),
-    ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),
-    (
-        {"limits": {"max_rows": 1.5}},
-        "limits: max_rows must be a whole number, at least 0, or None for no limit",
-    ),
     ({"dry_run": "maybe"}, "dry_run must be true or false, not the text 'maybe'"),
-    ({"dry_run": None}, "dry_run must be true or false, not None"),
     ({"limits": {"max_error_rate": 2}}, "limits: max_error_rate must be a share"),
     ({"limits": {"max_invalid": 5}}, "limits: max_invalid needs on_invalid='skip'"),
     ({"limits": {"max_invalid": "{{ params.share }}"}}, "limits: max_invalid needs on_invalid='skip'"),
@@ -56,16 +47,13 @@ REFUSED = [
     ({"content_column": "text", "message": "{{ params.text }}"}, "exactly one of message and content_column"),
     ({"message": None}, "exactly one of message and content_column"),
     ({"message": "Hi {first_name"}, "message is not a template"),
-    ({"message": "Hi {first_name!r}"}, "has a conversion; only a format is allowed"),
     ({"message": " "}, "message is empty"),
-    ({"campaign": "c" * 1001}, "campaign has 1001 characters, and may have 1000. Nothing was sent. Give the campaign"),
     ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow, or None for any hours, not the text"),
     ({"message": "None"}, "message is 'None'"),
     ({"message": None, "content_column": 5}, "content_column must be the name of a column"),
     ({"destination_column": None}, "destination_column must be the name of a column"),
     ({"destination_column": "{{ params.column }}"}, "destination_column takes no template"),
     ({"key_columns": "order"}, r"key_columns is a list of column names: write \['order'\]"),
-    ({"key_columns": [5]}, "key_columns is a list of column names"),
     ({"key_columns": {"order"}}, "key_columns is a list of column names"),
     ({"key_columns": ["order", "item", "order"]}, "key_columns names a column twice"),
     ({"default_region": "UK"}, "default_region must be a country .*, not 'UK'; did you mean 'GB'"),
@@ -75,20 +63,17 @@ REFUSED = [
     ({"source": ["good.csv", " "]}, f"source: {NO_SOURCE} an empty text: {PASS}"),
     ({"source": b"people.csv"}, f"source: {NO_SOURCE} bytes: {PASS}"),
     ({"source": {"destination": ["27820000001"]}}, f"source: {NO_SOURCE} dict: {PASS}"),
-    ({"source": {"27820000001"}}, f"source: {NO_SOURCE} set: {PASS}"),
     ({"suppress": ""}, f"suppress: {NO_SOURCE} an empty text: {PASS}"),
-    ({"suppress": 5}, f"suppress: {NO_SOURCE} int: {PASS}"),
     ({"source": "None"}, "source is 'None': was there no value to render it from"),
     ({"suppress": "None"}, "suppress is 'None': was there no value to render it from"),
     ({"source": SqlSource("warehouse", " ")}, "source: the sql of a SqlSource must be a statement"),
-    ({"suppress": SqlSource("warehouse", None)}, "suppress: the sql of a SqlSource must be a statement"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "words"), REFUSED, ids=str)
 def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(arguments, words):
     """Each argument by its name, and not at nine in the morning; the error stands alone, and shows no number."""
-    with pytest.raises(InputError, match=f"^{words}" if "conversion" not in words else words) as caught:
+    with pytest.raises(InputError, match=f"^{words}") as caught:
         bulk(**arguments)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None or caught.value.__suppress_context__
@@ -116,19 +101,14 @@ TEMPLATES = ["{{ ds }}", "{% if 1 %}a{% endif %}", ["a", "{{ ds }}"], {"a": "{{ 
 
 @pytest.mark.parametrize("value", TEMPLATES, ids=["text", "block", "list", "dict", "function"])
 def test_a_check_waits_for_a_template(value):
-    """The task checks it then."""
-    assert bulk(campaign=value).campaign is value
-
-
-def test_what_a_template_renders_waits_for_the_task():
     """Whatever the template is, the DAG loads; of the rest, nothing waits with it."""
+    assert bulk(campaign=value).campaign is value
     template = "{{ params.x }}"
     limits = {"max_cost": "{% if 1 %}5{% endif %}"}
-    bulk(message=template, campaign=template, report=template, send_options=template, dry_run=template, limits=limits)
-    bulk(source=SqlSource(template, template, template))
-    bulk(source=template, suppress=[template], sms_conn_id=template, ledger_conn_id=template)
+    bulk(message=template, report=template, send_options=template, dry_run=template, limits=limits)
+    bulk(source=SqlSource(template, template, template), suppress=[template], sms_conn_id=template)
     with pytest.raises(InputError, match="chunk_size"):
-        bulk(message=template, chunk_size=0)
+        bulk(campaign=value, chunk_size=0)
 
 
 @pytest.mark.parametrize("name", ["source", "suppress", "sms_conn_id", "ledger_conn_id"])
@@ -204,21 +184,14 @@ from airflow.providers.common.compat.sdk import DAG
 of_airflow = set(sys.modules)
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, Limits
 from airflow_provider_sms.sensors.balance import BalanceSensor
-many = dict(source="a.parquet", message="Hi {name:.2f}", default_region="za", cost_per_part={"27": 1, "": 2.5})
-BulkSmsOperator(task_id="a", campaign="spring", send_options={"SenderId": "ACME"}, key_columns=["name"],
-    suppress=["b.csv"], limits=Limits(max_rows=5),
-    **many)
-GroupSmsOperator(task_id="b", message="Hi", groups=["staff"], campaign="spring")
-BalanceSensor(task_id="c", **many)
 Stream = type("Stream", (), {"__arrow_c_stream__": None})
-BulkSmsOperator(task_id="d", **{**many, "source": Stream()}, suppress=iter([]))
-for wrong in (None, "", 5, Stream):
-    try:
-        BulkSmsOperator(task_id="e", **{**many, "source": wrong})
-    except ValueError:
-        print("refused")
+many = dict(source=Stream(), message="Hi {name:.2f}", default_region="za", cost_per_part={"27": 1, "": 2.5})
+BulkSmsOperator(task_id="a", campaign="spring", send_options={"SenderId": "ACME"}, key_columns=["name"],
+    suppress=["b.csv"], limits=Limits(max_rows=5), **many)
+GroupSmsOperator(task_id="b", message="Hi", groups=["staff"], campaign="spring")
+BalanceSensor(task_id="c", **{**many, "source": "a.parquet"})
 heavy = {"pandas", "pyarrow", "fastapi", "numpy", "uvicorn"}
 print("heavy:", sorted(heavy & (set(sys.modules) - of_airflow)))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-5:] == ["refused"] * 4 + ["heavy: []"]
+    assert done.stdout.splitlines()[-1:] == ["heavy: []"]

@@ -50,14 +50,6 @@ def test_a_campaign_texts_a_group_once(text, sandbox):
     assert len(sends(sandbox)) == 2
 
 
-def test_another_text_or_group_is_another_message(text, sandbox):
-    """Within a campaign each text goes to each set of groups once."""
-    text(campaign="spring")
-    text("Another text", campaign="spring")
-    text(groups=["customers"], campaign="spring")
-    assert len(sends(sandbox)) == 3
-
-
 def test_a_lost_answer_fails_and_is_not_sent_again(text, sandbox):
     """A group whose answer was lost is never texted twice by itself."""
     sandbox.state.set_faults([{"kind": "drop_after"}])

@@ -170,14 +170,6 @@ def mapped(**arguments):
     return BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", **arguments)
 
 
-def test_mapped_tasks_read_their_own(sms_default, ledger_path, sandbox):
-    """``partial`` and ``expand``: each copy has its value, and a wrong one fails its copy alone, without a retry."""
-    limits = Limits(max_rows="{{ params.enough }}")
-    copies = states_of(lambda: mapped(limits=limits).expand(dry_run=[True, "False", "nope"]))
-    assert copies == [("success", 1), ("success", 1), ("failed", 1)]
-    assert len(sandbox.state.accepted) == 2
-
-
 LISTED = [None, {"max_rows": 2}, {"max_rows": 1}]
 
 

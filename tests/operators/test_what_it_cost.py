@@ -20,15 +20,6 @@ def paid(sandbox):
     return lambda: float(before - sandbox.state.balance)
 
 
-@pytest.mark.parametrize("cost_per_part", [1, PREFIXES], ids=["one price", "by prefix"])
-def test_a_lost_request_that_the_balance_closes_is_in_the_cost(send, people, sandbox, paid, cost_per_part):
-    """What was paid is what the summary states, whether or not the prices say what the lost request had to cost."""
-    sandbox.state.set_faults([{"kind": "none"}, LOST])
-    ran = send(people(400), on_unknown="reconcile", cost_per_part=cost_per_part)
-    assert (ran.state, ran.summary["accepted"], ran.summary["reconciled"]) == ("success", 400, 100)
-    assert ran.summary["cost"] == paid()
-
-
 @pytest.mark.parametrize("second", ["drop_after", "drop_before"])
 def test_one_lost_request_after_another_with_prices_by_prefix(send, people, sandbox, paid, short_claims, second):
     """A charge that the balance has shown, with nothing else open, is that request's; what falls later is another's."""

@@ -5,14 +5,13 @@ from contextlib import closing
 
 import pytest
 from sqlalchemy import text
-from support.sending import accept, between_lookup_and_claim, claim, claimant, close, counted, people
+from support.sending import accept, claim, claimant, people
 from support.told import tell
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.attempts import has_trace, note_progress, register
 from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import UNKNOWN
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.requests import named_requests
 
@@ -39,20 +38,6 @@ def test_an_attempt_is_made_by_all_its_processes_so_far(enter):
     assert [before.holders([each.key])[each.key].mine for each in (messages[0], messages[3])] == [True, False]
 
 
-def test_what_an_earlier_process_sends_beside_its_successor_counts_as_sent_by_the_attempt(sender, enter):
-    """Airflow may run two processes of a try at once: what is unknown stays unknown, and nobody is texted twice."""
-    before = enter(2)
-    close(before, claim(before, people(2)))
-    lost = claim(before, people(1, 2))
-    close(before, lost, UNKNOWN)
-    goes_on = sender(between_lookup_and_claim(enter(2), lambda: close(before, claim(before, people(3, 3)))))
-    goes_on.run([people(20)])
-    assert counted(goes_on) == {"accepted": 19, "unknown": 1}
-    close(before, lost)
-    goes_on.table.count(goes_on.ledger)
-    assert counted(goes_on) == {"accepted": 20}
-
-
 # What an attempt tells of itself
 
 
@@ -68,20 +53,6 @@ def notes(store):
     return notes
 
 
-def test_a_note_is_of_an_attempt(store, notes):
-    """A row for each claimant, under its campaign, which is made where it is new."""
-    attempts = [register(store, claimant(number)) for number in (1, 2)]
-    before = store.clock()
-    for who, campaign in zip(attempts, ("spring", "autumn"), strict=True):
-        note_progress(store, campaign, who, "checking", conn_id="sms_default")
-    found = [notes()[who] for who in attempts]
-    assert [(each["name"], each["state"], each["conn_id"]) for each in found] == [
-        ("spring", "checking", "sms_default"),
-        ("autumn", "checking", "sms_default"),
-    ]
-    assert all(before <= each["updated_at"] <= store.clock() for each in found)
-
-
 def test_what_is_not_given_stays(store, notes):
     """A later note changes what it says, be it zero, and nothing else; what was never said is null."""
     who = register(store, claimant())
@@ -92,15 +63,6 @@ def test_what_is_not_given_stays(store, notes):
     assert note.pop("updated_at") >= first.pop("updated_at")
     assert note == {**first, "state": "sending", "done": 0, "rate": 2.5, "figures": '{"accepted": 4}'}
     assert (json.loads(note["plan"]), note["total"], note["not_sent"]) == ({"to_send": 10}, 10, None)
-
-
-def test_a_late_note_of_another_try_changes_nothing(store, notes):
-    """What a process that hung says of itself is not said of those who came after it."""
-    dead, living = register(store, claimant(1)), register(store, claimant(1))
-    note_progress(store, "c", dead, "sending", done=1)
-    note_progress(store, "c", living, "ended", done=9)
-    note_progress(store, "c", dead, "sending", done=2)
-    assert (notes()[living]["state"], notes()[living]["done"], notes()[dead]["done"]) == ("ended", 9, 2)
 
 
 def test_a_note_of_nobody_is_an_error_of_the_ledger(store, notes):

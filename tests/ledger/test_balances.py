@@ -7,12 +7,7 @@ from support.sending import chunk_of, claimant, people
 
 from airflow_provider_sms.ledger import balances
 from airflow_provider_sms.ledger.account import Account, BilledRequest, KeptEvidence, Reading
-from airflow_provider_sms.ledger.balances import (
-    lost_lately,
-    note_evidence,
-    read_histories,
-    record_reading,
-)
+from airflow_provider_sms.ledger.balances import lost_lately, note_evidence, read_histories, record_reading
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
@@ -237,11 +232,3 @@ def test_what_a_purge_deletes_is_blamed_on_no_request(store, enter, campaign, cl
     long_ago = clock.now - CLAIM_SECONDS - 500
     purge(store, old_campaigns(store, long_ago), long_ago)
     assert [weigh(store, KEY, lost)[each].outcome for each in lost] == ["undecided"]
-
-
-def test_old_balances_are_forgotten(store, clock, rows):
-    """Those that were read before a moment; the others stay."""
-    for read_at in (clock.now - 2, clock.now - 1, clock.now):
-        record_reading(store, KEY, Decimal(5), read_at - 10, read_at)
-    assert purge(store, [], clock.now).balances == 2
-    assert rows("SELECT read_at FROM sms_balance") == [(clock.now,)]

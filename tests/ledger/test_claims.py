@@ -44,15 +44,6 @@ def test_a_claim_is_of_a_message_in_a_campaign(enter):
     assert [list(won) for won in found] == [[0]] * 3
 
 
-@pytest.mark.parametrize("state", [ACCEPTED, UNKNOWN, NOT_SENT])
-def test_only_what_was_not_sent_may_be_claimed_again(enter, state):
-    """Only a person or a policy sends again what may have been sent."""
-    first, second = enter(1), enter(2)
-    close(first, claim_one(first, people(2)), state)
-    assert state_of(second, people(1)[0]) == (None if state == NOT_SENT else state)
-    assert list(claim(second, people(2))[0].won) == ([0, 1] if state == NOT_SENT else [])
-
-
 def test_a_response_corrects_a_lapsed_claim_and_is_final(enter, rows, clock):
     """A claim past its deadline is written down as unknown; a late response makes it accepted, whatever comes then."""
     first, second = enter(1), enter(2)
@@ -207,16 +198,3 @@ def test_what_a_process_has_sent_is_counted_by_its_accepted_requests(enter):
         close(each, claim_one(each, people(3, start)), state)
     claim(ledger, people(3, 30))
     assert (ledger.count_accepted(), other.count_accepted(), enter(1).count_accepted()) == (3, 3, 0)
-
-
-def test_requests_stand_as_others_see_them(enter, clock):
-    """One that is not there is missing; a claim that has lapsed is unknown, and may still be recorded."""
-    ledger, other = enter(1), enter(2)
-    sent, open_ = claim_one(ledger, people(1)), claim_one(ledger, people(1, 1))
-    close(ledger, sent)
-    clock.now = AFTER
-    found = other.states([sent, open_, 99])
-    assert {each: (holder.state, holder.mine, holder.awaited) for each, holder in found.items()} == {
-        sent: (ACCEPTED, False, False),
-        open_: (UNKNOWN, False, True),
-    }

@@ -6,15 +6,10 @@ import pytest
 from support.reported import counts
 from support.sending import chunk_of, claim, close, people
 
-from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.ledger import decisions
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
-from airflow_provider_sms.ledger.decisions import (
-    close_by_balance,
-    require_unknown,
-    resolve,
-)
+from airflow_provider_sms.ledger.decisions import close_by_balance, require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.requests import named_requests
 
@@ -79,12 +74,6 @@ def test_only_what_is_unknown_is_up_to_somebody(store, enter, rows, state, words
     with pytest.raises(InputError, match=words):
         resolve(store, request_id, NOT_SENT, "ann")
     assert rows("SELECT state, decided_at FROM sms_request ORDER BY id") == [(state, None)]
-
-
-def test_what_is_unknown_may_be_asked_about(store, first, unknown):
-    """A look lets through what a decision would: what was lost, and a claim that has lapsed."""
-    for row in named_requests(store, [unknown, claim(first, people(1, 10))]):
-        require_unknown(row)
 
 
 @pytest.mark.parametrize("request_id", [77, 0, -1, 2**63, 10**23])
@@ -154,22 +143,3 @@ def test_a_late_response_is_better_founded_than_any_decision(store, first, unkno
     ]
     assert {holder.request_id for holder in first.holders([m.key for m in people(3)]).values()} == {unknown}
     assert first.texted_twice() == []
-
-
-def test_what_was_closed_before_an_error_stays_closed(store, first, monkeypatch, rows):
-    """A few are closed in each transaction: sends of the campaign wait for none of them long."""
-    monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
-    ids = [claim(first, people(1, start)) for start in range(5)]
-    first.commit(outcomes=[Outcome(each, UNKNOWN) for each in ids])
-    write, lock = store.write, []
-
-    def failing(number, **how):
-        lock.append(number)
-        if len(lock) == 3:
-            raise LedgerError("The ledger cannot be written to")
-        return write(number, **how)
-
-    monkeypatch.setattr(store, "write", failing)
-    with pytest.raises(LedgerError):
-        close_by_balance(store, "c", dict.fromkeys(ids, (ACCEPTED, PROOF)))
-    assert rows("SELECT state FROM sms_request ORDER BY id") == [(ACCEPTED,)] * 4 + [(UNKNOWN,)]

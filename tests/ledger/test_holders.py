@@ -16,17 +16,6 @@ def held(ledger, message=PERSON):
     return ledger.holders([message.key])[message.key]
 
 
-def test_the_holder_is_the_request_that_claimed_the_message(enter):
-    """A message is found under its own request, which is its maker's; one that nobody has claimed is missing."""
-    ledger, other, messages = enter(1), enter(2), people(3)
-    made = [claim(ledger, messages[:1]), claim(other, messages[1:2])]
-    found = ledger.holders([m.key for m in messages])
-    assert {key: (holder.request_id, holder.mine) for key, holder in found.items()} == {
-        messages[0].key: (made[0], True),
-        messages[1].key: (made[1], False),
-    }
-
-
 def test_many_keys_are_looked_up_in_pieces(enter):
     """A look-up is not bounded by the number of parameters of a statement."""
     ledger = enter()

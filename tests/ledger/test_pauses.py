@@ -7,7 +7,6 @@ from support.told import pause_of
 from airflow_provider_sms.exceptions import InputError, LedgerBusyError
 from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.campaigns import Pause, pause, resume
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 
 
@@ -28,17 +27,6 @@ def test_nothing_of_a_paused_campaign_is_claimed_until_it_is_resumed(enter, stor
     assert resume(store, "c", "bob") == made
     (claimed,) = claim(ledger, people(3))
     assert (list(claimed.won), ledger.paused, pause_of(store, "c")) == ([0, 1, 2], None, None)
-
-
-def test_outcomes_of_a_paused_campaign_are_recorded(enter, store):
-    """What was under way when the campaign was paused ends as ever."""
-    ledger = enter()
-    done, lost, unsent = [claim(ledger, people(1, n))[0].request_id for n in range(3)]
-    pause(store, "c", "ann")
-    outcomes = [Outcome(done, ACCEPTED), Outcome(lost, UNKNOWN), Outcome(unsent, NOT_SENT)]
-    assert claim(ledger, people(1, 10), outcomes) == []
-    states = {key: holder.state for key, holder in ledger.holders([m.key for m in people(3)]).items()}
-    assert states == {people(1)[0].key: ACCEPTED, people(1, 1)[0].key: UNKNOWN}
 
 
 def test_the_last_pause_is_kept(enter, store, rows):

@@ -54,10 +54,6 @@ WRITES = {
 }
 
 
-def finish(ledger, request_id):
-    ledger.finish([Outcome(request_id, ACCEPTED, event_id=1, messages=2)])
-
-
 @pytest.mark.parametrize("write", WRITES)
 def test_what_touches_rows_of_other_requests_goes_alone(store, another, write, monkeypatch):
     """Messages that are released, superseded or taken back are nobody else's to claim meanwhile."""

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import text
@@ -11,11 +10,9 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger import purge as purging
 from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.campaigns import pause, resume
-from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.purge import kept_words, old_campaigns, purge
-from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 TABLES = ("sms_campaign", "sms_request", "sms_message", "sms_attempt", "sms_superseded")
 LATER = 2_000_000.0
@@ -48,17 +45,6 @@ def test_an_old_campaign_is_forgotten_wholly(store, enter, counts):
     assert (purged.campaigns, purged.messages, purged.attempts) == (1, 5, 1)
     assert counts() == (0, 0, 0, 0, 0)
     assert enter(2).holders([m.key for m in people(3)]) == {}
-
-
-def test_other_campaigns_stay_as_they_are(store, enter, counts, clock):
-    """Only what is old is found, the oldest first."""
-    send(enter(campaign="second", clock=lambda: 1_500_000.0), people(3))
-    send(enter(campaign="first"), people(4))
-    send(enter(campaign="young", clock=lambda: LATER), people(5))
-    found = old_campaigns(store, LATER)
-    assert [old.name for old in found] == ["first", "second"]
-    purge(store, found, LATER)
-    assert counts()[:3] == (1, 1, 5)
 
 
 @pytest.mark.parametrize("late", ["claim", "outcome", "decision", "note"])
@@ -220,16 +206,3 @@ def test_a_purge_that_is_told_to_stop_ends_between_two_transactions(store, enter
     again = purge(store, [rest], LATER)
     assert (again.campaigns, again.messages, stopped.messages + again.messages) == (1, rest.messages, old.messages)
     assert counts()[:3] == (0, 0, 0)
-
-
-def test_numbers_are_overwritten_in_the_file(tmp_path, clock):
-    """In a SQLite file, what is forgotten is not left for whoever reads its bytes."""
-    store = open_sqlite(tmp_path / "own.db")
-    send(CampaignLedger(store, "c", claimant(), clock=clock), people(1))
-    written = int(people(1)[0].destination).to_bytes(6, "big")
-    with closing(sqlite3.connect(tmp_path / "own.db")) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert written in (tmp_path / "own.db").read_bytes()
-    purge(store, old_campaigns(store, LATER), LATER)
-    store.close()
-    assert [path.name for path in tmp_path.iterdir() if written in path.read_bytes()] == []

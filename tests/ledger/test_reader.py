@@ -12,7 +12,6 @@ from support.told import tell
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
-from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
 
@@ -91,13 +90,6 @@ def test_a_statement_that_takes_too_long_is_ended_in_words(store, open_reader, m
     with pytest.raises(LedgerError, match="cannot be read in time"), open_reader(0.05).read() as connection:
         connection.execute(text(endless))
     assert time.monotonic() - began < 10
-
-
-def test_a_new_ledger_records_its_version_once(open_store):
-    """Opening it again changes nothing."""
-    open_store()
-    with open_store().read() as connection:
-        assert connection.execute(text("SELECT version FROM sms_version")).scalars().all() == [SCHEMA_VERSION]
 
 
 @pytest.mark.parametrize("version", [99, 0])

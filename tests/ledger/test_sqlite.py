@@ -16,16 +16,6 @@ from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import mounts_of_this_machine, open_sqlite, settle_path
 
-LOG_PRAGMAS = ("page_size", "wal_autocheckpoint")
-
-
-def sql(path, statement):
-    connection = sqlite3.connect(path)
-    rows = connection.execute(statement).fetchall()
-    connection.commit()
-    connection.close()
-    return rows
-
 
 @pytest.fixture
 def path(tmp_path):
@@ -57,17 +47,6 @@ def test_a_commit_is_on_the_disk_before_it_returns(open_it):
     with open_it().write(0) as connection:
         modes = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
     assert modes == ["wal", 2]
-
-
-def test_a_new_file_has_large_pages_and_an_existing_one_keeps_its_own(open_it, tmp_path):
-    """A ledger of an earlier version stays as it is, and the log holds as many bytes with either size."""
-    old, new = tmp_path / "old.db", tmp_path / "new.db"
-    sql(old, "PRAGMA page_size=4096")
-    sql(old, "PRAGMA journal_mode=WAL")
-    for place, page_bytes in ((old, 4096), (new, 16384), (old, 4096), (new, 16384)):
-        with open_it(place).read() as connection:
-            pages = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in LOG_PRAGMAS]
-        assert (pages[0], pages[0] * pages[1]) == (page_bytes, 32 * 1024 * 1024)
 
 
 def test_a_place_that_cannot_be_a_ledger_is_named(tmp_path, path):

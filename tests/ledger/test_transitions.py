@@ -8,25 +8,11 @@ from sqlalchemy import select, true
 from support.keys import request_of, sent_again
 from support.sending import chunk_of, claim, close, outgoing, people
 
-from airflow_provider_sms.ledger import claims
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import (
-    ACCEPTED,
-    CLAIMED,
-    NOT_SENT,
-    SUPERSEDED,
-    UNKNOWN,
-    TextedTwice,
-)
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.requests import named_requests, texted
 from airflow_provider_sms.ledger.schema import message, request, superseded
-from airflow_provider_sms.ledger.transitions import (
-    LAPSED,
-    lapse,
-    may_be_recorded,
-    reason_at,
-    state_at,
-)
+from airflow_provider_sms.ledger.transitions import LAPSED, lapse, reason_at, state_at
 
 DEADLINE = 1_000.0
 
@@ -67,15 +53,6 @@ def test_a_claim_lapses_once_its_deadline_has_passed(store, held, state, late, e
         lapse(connection, true(), now)
         written = select(request.c.state, request.c.reason)
         assert [tuple(row) for row in connection.execute(written)] == [(expected, why)]
-
-
-@pytest.mark.parametrize(
-    ("finished_at", "after", "expected"),
-    [(None, -45.0, True), (None, 120.0, True), (None, 120.5, False), (1_001.0, 5.0, False)],
-)
-def test_an_outcome_may_be_recorded_for_a_while_past_the_deadline(finished_at, after, expected):
-    """A process whose POST ends by the deadline tries for so long to record it; and only where none is recorded."""
-    assert may_be_recorded(finished_at, 1_000.0, now=1_000.0 + after, seconds=120.0) is expected
 
 
 # Messages that move
@@ -157,18 +134,6 @@ def test_a_late_response_takes_back_what_is_free(ledger, enter, store, lost, row
         assert (ledger.texted_twice(), other.texted_twice(), enter(3).texted_twice()) == (twice, twice, [])
 
 
-@pytest.mark.parametrize("gives_back", [decide, supersede, refuse])
-def test_what_an_accepted_request_had_returns_to_it(ledger, enter, store, lost, rows, gives_back):
-    """Nobody whom it texted is texted again, whatever became of the request that had claimed them since."""
-    ledger.supersede([lost])
-    other = enter(2)
-    taken = lose(other, [FIRST])
-    close(ledger, lost)
-    gives_back(other, store, taken)
-    assert rows() == ({lost: 3}, {} if gives_back is refuse else {taken: 1})
-    assert (ledger.texted_twice(), claim(enter(3), PEOPLE)) == ([], None)
-
-
 @pytest.mark.parametrize("gives_back", [decide, supersede])
 def test_a_late_refusal_of_a_superseded_request_leaves_nothing(ledger, enter, store, lost, rows, gives_back):
     """Its poster knows that it texted nobody: whoever has its messages now keeps them, and no other is unknown."""
@@ -199,14 +164,6 @@ def test_a_late_doubt_leaves_a_superseded_request_as_it_is(ledger, lost, rows, o
     else:
         ledger.lapse()
     assert (ledger.states([lost])[lost].state, rows()) == (SUPERSEDED, ({}, {lost: 3}))
-
-
-def test_many_requests_are_superseded_in_pieces(ledger, monkeypatch):
-    """Others of the campaign wait for a fraction of a second."""
-    monkeypatch.setattr(claims, "REQUESTS_AT_ONCE", 2)
-    ids = [lose(ledger, [each]) for each in PEOPLE]
-    assert ledger.supersede(ids) == 3
-    assert {each.state for each in ledger.states(ids).values()} == {SUPERSEDED}
 
 
 @pytest.mark.parametrize("seed", range(8))

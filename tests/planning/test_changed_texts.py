@@ -192,14 +192,6 @@ def test_people_count_once_and_in_their_campaign(hold, plan):
     assert plan(texted(FIVE[:2], "Good evening")).repeats == 2
 
 
-def test_what_was_not_sent_counts_for_nobody(hold, plan):
-    """The messages of a request that was turned down are free, and so are its people."""
-    hold(texted(FIVE), NOT_SENT)
-    assert plan(texted(FIVE, "Hello")).repeats == 0
-    hold(texted(FIVE[:2]))
-    assert plan(texted(FIVE, "Hello")).repeats == 2
-
-
 @pytest.mark.parametrize(
     ("who", "people"), [({"try_number": 1}, 0), ({"map_index": 3}, 0), ({"task_id": "other"}, 5), ({"dag_id": "x"}, 5)]
 )

@@ -109,17 +109,6 @@ def test_only_what_this_attempt_has_sent_is_not_suppressed(status):
     assert statuses(table) == [Status.ACCEPTED if status == Status.ACCEPTED else Status.SUPPRESSED]
 
 
-def test_few_of_many_invalid_rows_are_kept():
-    """A table without one good row costs no memory: only the first are remembered."""
-    invalid = checked(pa.table({"destination": ["x"] * 30_000}), message="Hi").invalid
-    assert (invalid.total, len(invalid.examples)) == (30_000, 10)
-    first, *lines, more = invalid.in_words("Nothing was sent").splitlines()
-    assert first.startswith("30000 of 30000 rows cannot be texted: 30000 times ")
-    assert first.endswith(". Nothing was sent. Rows count from 0:")
-    assert [line.partition(":")[0] for line in lines] == [f"  row {row}, column destination" for row in range(10)]
-    assert more == "  and 29990 more"
-
-
 @pytest.mark.parametrize(
     ("column", "end"),
     [

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -8,14 +7,6 @@ import pytest
 from support.planning import number, planned, texted
 
 from airflow_provider_sms.service.responses import Balance
-
-
-def test_every_row_has_its_place_in_the_plan():
-    """Rows = invalid + duplicate + suppressed + sent + unknown + to be sent."""
-    rows = [*map(number, range(250)), number(1), number(2), "x"]
-    plan = planned(texted(rows), suppress=texted([number(2), number(9)]))
-    assert (plan.rows, sum(plan.invalid.values()), plan.duplicate, plan.suppressed) == (253, 1, 2, 2)
-    assert (plan.already_sent, plan.unknown, plan.to_send, plan.requests, plan.estimate.cost) == (0, 0, 248, 3, 248)
 
 
 def test_the_plan_is_named_by_its_messages():
@@ -96,12 +87,3 @@ def test_the_plan_as_a_table_names_what_is_dear(cost_per_part, line):
     plan = planned(rows, cost_per_part=cost_per_part)
     assert (dict(plan.lines())["cost"], dict(plan.lines())["to send"]) == (line, "2 messages in 1 request")
     assert "U+2019 RIGHT SINGLE QUOTATION MARK in 2 messages" in plan.table()
-
-
-@pytest.mark.parametrize(
-    ("repeats", "line"), [(0, None), (1, "1 person has had another text of this campaign, and gets one more")]
-)
-def test_people_who_have_had_another_text_are_a_line_of_the_plan(repeats, line):
-    """Where there are any; the XCom has their number in any case."""
-    plan = replace(planned(texted([number(1), number(2)])), repeats=repeats)
-    assert (dict(plan.lines()).get("repeats"), plan.as_json()["repeats"]) == (line, repeats)

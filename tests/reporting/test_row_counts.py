@@ -7,11 +7,7 @@ from support.sending import people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.messages.spool import Status
-from airflow_provider_sms.reporting.row_counts import (
-    COUNTS,
-    count_rows,
-    counts_of_check,
-)
+from airflow_provider_sms.reporting.row_counts import COUNTS, count_rows, counts_of_check
 
 
 @pytest.fixture

@@ -14,12 +14,7 @@ from support.composed import composed
 from support.keys import request_of
 from support.sending import claimant, failing
 
-from airflow_provider_sms.exceptions import (
-    NotSentError,
-    RefusedError,
-    ThrottledError,
-    UnknownOutcomeError,
-)
+from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN

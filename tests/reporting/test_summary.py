@@ -6,14 +6,11 @@ from decimal import Context, Decimal, localcontext
 
 import pytest
 
-from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, SentRequest
 from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 from airflow_provider_sms.service.redaction import redacted_response
 from airflow_provider_sms.service.responses import parse_send_response
-
-LOST = UnknownOutcomeError("lost")
 
 
 def sent(submitted=1, taken=1, state=ACCEPTED, cost="0.1", at=1.0, **body):
@@ -25,32 +22,6 @@ def sent(submitted=1, taken=1, state=ACCEPTED, cost="0.1", at=1.0, **body):
 
 def summed(counts=None, sums=None, campaign="c", **how):
     return summarise(campaign, counts or RowCounts(), sums or Sums(), **how)
-
-
-def test_the_summary_has_the_documented_shape():
-    """Names and types of the summary are a contract with whoever reads the XCom."""
-    sums = Sums(requests=1, parts=100, cost=Decimal(150), left_out=2, remaining_balance=Decimal(1000))
-    summary = summed(RowCounts(accepted=100, invalid=5), sums)
-    assert json.loads(json.dumps(summary)) == {
-        "campaign": "c",
-        "rows": 105,
-        "accepted": 100,
-        "unknown": 0,
-        "not_sent": 0,
-        "invalid": 5,
-        "duplicate": 0,
-        "suppressed": 0,
-        "already_sent": 0,
-        "reconciled": 0,
-        "left_out": 2,
-        "requests": 1,
-        "parts": 100,
-        "cost": 150.0,
-        "remaining_balance": 1000.0,
-        "cost_breakdown": {},
-        "error_report": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0},
-        "report": None,
-    }
 
 
 @pytest.mark.parametrize("networks", [1, 10, 400])

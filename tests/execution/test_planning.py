@@ -104,11 +104,9 @@ def test_the_plan_holds_no_number_and_no_text(send, people):
     [
         ({"limits": {"max_rows": 99}}, "more rows than max_rows=99. Nothing"),
         ({"limits": {"max_cost": 99.5}}, "about 100 credits, more than max_cost=99.5"),
-        ({"limits": {"max_cost": 100}, "cost_per_part": {"27": 1.5}}, "about 150.0 credits"),
-        ({"limits": {"max_parts": 1}, "message": "x" * 161}, "takes 2 SMS parts"),
         ({"limits": {"max_invalid": 0}, "on_invalid": "skip"}, "1 of 101 rows cannot be texted"),
     ],
-    ids=["rows", "cost", "cost by prefix", "parts", "invalid"],
+    ids=["rows", "cost", "invalid"],
 )
 def test_a_plan_beyond_a_limit_sends_nothing(send, people, sandbox, tmp_path, limit, words):
     """The task fails before the first text and without retries; counts, plan and report are there all the same."""
@@ -154,31 +152,18 @@ def test_another_message_by_its_key_columns_is_counted_without_a_warning(send, p
     assert (ran.state, ran.xcoms["plan"]["repeats"], WARNED in ran.log) == ("success", 100, False)
 
 
-def test_another_wording_may_be_refused(send, people, sandbox):
-    """Before anything is sent, and without a retry; people who have had none do not count."""
-    send(people(100), campaign="spring")
-    before = len(sent(sandbox))
-    ran = send(people(150), "Hello {first_name}", campaign="spring", limits={"max_repeats": "99"}, retries=2)
-    assert (ran.state, ran.tries, len(sent(sandbox))) == ("failed", 1, before)
-    assert "100 people have had another text of campaign spring, more than max_repeats=99. Nothing was sent" in ran.log
-    assert counts(ran) == {"not_sent": 150}
-    ran = send(people(150), "Hello {first_name}", campaign="spring", limits={"max_repeats": 100})
-    assert (ran.state, counts(ran)) == ("success", {"accepted": 150})
-
-
-def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_path, monkeypatch):
-    """Where the plan finds nothing left to send, the source is not read again, and the counts are the plan's."""
+def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sms_default, tmp_path):
+    """Where the plan finds nothing left to send, the counts are the plan's, and the service is not needed."""
     frame = pd.read_parquet(people(120))
     rows = [*frame.to_dict("records"), {"destination": "x", "first_name": "y"}]
     arguments = {"campaign": "c", "on_invalid": "skip", "suppress": [{"destination": frame.destination[0]}]}
     send(rows, **arguments)
-    monkeypatch.setattr(bulk, "_send", None)
+    sms_default(host="http://127.0.0.1:9/v1")
     path = str(tmp_path / "report.parquet")
-    ran = send(rows, report=path, **arguments)
-    assert (ran.state, counts(ran)) == ("success", {"already_sent": 119, "invalid": 1, "suppressed": 1})
-    assert ran.xcoms["responses"] == []
-    report = pd.read_parquet(path)
-    assert report.status.tolist() == ["suppressed", *["already_sent"] * 119, "invalid"]
+    ran = send(rows, report=path, retries=1, on_low_balance="fail", **arguments)
+    assert (ran.state, ran.tries, ran.xcoms["responses"]) == ("success", 1, [])
+    assert counts(ran) == {"already_sent": 119, "invalid": 1, "suppressed": 1}
+    assert pd.read_parquet(path).status.tolist() == ["suppressed", *["already_sent"] * 119, "invalid"]
 
 
 def test_bad_answers_stop_the_send(send, people, sandbox):
@@ -267,15 +252,6 @@ def test_the_approved_plan_is_sent_and_nothing_else(send, people, sandbox, tmp_p
     assert (ran.state, counts(ran)) == ("success", {"accepted": 10, "suppressed": 5, "already_sent": 5})
 
 
-def test_more_messages_than_were_approved_are_refused(send, people, sandbox):
-    """People who were on a list when the plan was approved, and no longer are."""
-    listed = pd.read_parquet(people(20))[["destination"]].iloc[15:]
-    approved = planned_id(send, people(20), suppress=listed)
-    ran = send(people(20), campaign="c", approved_plan=approved)
-    assert (ran.state, len(sandbox.state.accepted)) == ("failed", 0)
-    assert "20 messages would be sent now, and 15 were approved" in ran.log
-
-
 class Freed(BulkSmsOperator):
     """Fails at first, on what another task lost; a person calls that not sent, and lets the task try again."""
 
@@ -303,21 +279,6 @@ def test_the_attempts_of_a_task_send_no_more_than_was_approved(send, people, san
     assert (again.state, len(witnessed())) == ("success", 20)
 
 
-# A campaign that has another name at each try
-
-
-REFUSED = "messages to recipients that an earlier attempt of this task claimed in this run have another text"
-
-
-class FailsOnce(BulkSmsOperator):
-    """Sends, and fails when its first try has sent everything."""
-
-    def execute(self, context):
-        super().execute(context)
-        if context["ti"].try_number == 1:
-            raise AirflowException("after everything was sent")
-
-
 class GroupFailsOnce(GroupSmsOperator):
     """Sends, and fails when its first try has sent everything."""
 
@@ -327,18 +288,8 @@ class GroupFailsOnce(GroupSmsOperator):
             raise AirflowException("after everything was sent")
 
 
-def test_a_campaign_that_has_another_name_at_each_try_texts_nobody_twice(sms_default, ledger_path, people, witnessed):
-    """A name with the time in it makes every try a campaign of its own: the second one refuses."""
-    source = people(300)
-    ran = run_task(
-        lambda: FailsOnce(task_id="send", source=source, message="Hi", campaign="sale-{{ ti.try_number }}"), retries=3
-    )
-    assert (ran.state, ran.tries, len(witnessed()), set(witnessed().values())) == ("failed", 2, 300, {1})
-    assert f"300 {REFUSED}" in ran.log
-
-
 def test_a_group_is_not_texted_again_under_another_name(sms_default, ledger_path, sandbox):
-    """The same holds for groups."""
+    """A name with the time in it makes every try a campaign of its own: the second one refuses."""
     ran = run_task(
         lambda: GroupFailsOnce(task_id="send", groups=["staff"], message="Hi", campaign="sale-{{ ti.try_number }}"),
         retries=3,

@@ -12,7 +12,6 @@ import pytest
 from support.airflow import run_task
 from support.later import later
 from support.sending import Clock, claimant
-from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import progress
@@ -71,18 +70,6 @@ def test_the_last_note_is_of_the_end(send, people, notes):
     assert note["figures"] == ran.summary
 
 
-def test_a_try_that_fails_says_so(send, people, sandbox, notes):
-    """Each try has a note of its own, with what it left."""
-    sandbox.state.set_balance(150)
-    assert send(people(300), concurrency=1, retries=1, campaign="c").state == "failed"
-    first, second = notes()
-    assert (first["try_number"], second["try_number"]) == (1, 2)
-    assert counts(first) == {"state": "failed", "total": 300, "done": 100, "not_sent": 200, "invalid": 0}
-    assert (first["figures"]["accepted"], first["figures"]["already_sent"]) == (100, 0)
-    assert counts(second) == counts(first)
-    assert (second["figures"]["accepted"], second["figures"]["already_sent"]) == (0, 100)
-
-
 def test_what_refuses_a_table_is_noted(send, people, notes):
     """With what was counted and planned until then; where the arguments are refused is no note."""
     for source, options in (
@@ -130,19 +117,6 @@ def test_a_wait_is_the_last_that_its_part_says(send, people, sandbox, notes):
     assert waited["figures"] == {"balance_needed": 51.0}
     assert counts(went_on) == {"state": "ended", "total": 400, "done": 400, "not_sent": 0, "invalid": 0}
     assert went_on["figures"] == ran.summary
-
-
-def test_a_task_waits_for_its_hours(send, people, sandbox, notes):
-    """Before they begin nothing is claimed; the plan, and the hour at which the wait ends, are noted."""
-    hours = OpensLater(seconds=3)
-    ran = send(people(5), send_window=hours)
-    waited, went_on = notes()
-    assert (ran.state, ran.summary["accepted"], went_on["state"]) == ("success", 5, "ended")
-    assert counts(waited) == {"state": "waiting for hours", "total": 5, "done": None, "not_sent": None, "invalid": 0}
-    assert (waited["figures"], waited["plan"]["to_send"]) == ({"until": hours.opening.isoformat()}, 5)
-    (post,) = [request for request in sandbox.state.requests if request.operation == "bulk"]
-    assert post.at >= hours.opening.replace(microsecond=0)
-    assert "Outside of the sending hours: waiting until" in ran.log
 
 
 def test_nobody_is_in_the_notes(send, people, sandbox, ledger_path):

@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from collections import Counter
-from contextlib import nullcontext
 from errno import ENOSPC
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +19,6 @@ from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.execution import report_file
 from airflow_provider_sms.execution.report_file import report_path, write_report
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.operators import options
 from airflow_provider_sms.reporting.summary import COUNTS
 
 
@@ -35,22 +33,6 @@ def statuses(path):
 @pytest.fixture
 def report(tmp_path):
     return tmp_path / "reports" / "report.parquet"
-
-
-def test_every_row_is_in_the_report(send, people, report, sandbox):
-    """One row for each of the source's, in its order, with exact event ids; the counts are the summary's."""
-    numbers = [str(27_820_000_000 + n) for n in range(250)]
-    numbers[7], numbers[9] = "12", numbers[8]
-    ran = send(people(250, destination=numbers), "Hi", on_invalid="skip", report=str(report))
-    table = pq.read_table(report).to_pandas()
-    assert (ran.state, counts(ran)) == ("success", {"accepted": 248, "invalid": 1, "duplicate": 1})
-    assert (statuses(report), ran.summary["report"]) == (counts(ran), str(report))
-    assert table["row"].tolist() == list(range(250))
-    assert table["destination"].tolist() == numbers
-    assert (table["status"][7], table["status"][9]) == ("invalid", "duplicate")
-    events = {int(body["EventId"]) for body in ran.xcoms["responses"]}
-    assert set(pq.read_table(report)["event_id"].drop_null().to_pylist()) == events
-    assert str(table["sent_at"].dtype) == "datetime64[us, UTC]"
 
 
 FOLDERS = ["FOLDER/lists/*.parquet", "FOLDER/lists", "file://FOLDER/lists", "local://FOLDER/lists"]
@@ -275,17 +257,3 @@ def test_a_report_replaces_a_link_and_only_its_owner_may_read_it(tmp_path, monke
         os.umask(mask)
     assert (path.is_symlink(), path.read_bytes(), path.stat().st_mode & 0o777) == (False, b"whole", 0o600)
     assert aside.exists() == (target == "there")
-
-
-@pytest.mark.parametrize(
-    ("path", "ending"),
-    [
-        *[("/data/r.csv", ".csv"), ("r.CSV ", ".csv"), ("s3://b/r.json", ".json"), ("r.parquet.gz", ".gz")],
-        *[(path, None) for path in ("r.parquet", "r.PARQ", "r.pq", "/data/r", "/data.csv/r", "s3://b/r")],
-    ],
-)
-def test_a_file_of_parquet_is_not_named_as_another_format(path, ending):
-    """People and programs open a file by the ending of its name; one without is read as Parquet, also here."""
-    words = f"report is written as Parquet, so its name may not end with {ending}: use"
-    with nullcontext() if ending is None else pytest.raises(InputError, match=words):
-        options._report(path)

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections import Counter
 from contextlib import closing
 from unittest.mock import Mock
 
@@ -16,11 +14,9 @@ from support.sending import claimant
 from support.windows import Closes, OpensLater
 
 from airflow_provider_sms.exceptions import NotSentError
-from airflow_provider_sms.execution import bulk
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Outcome
-from airflow_provider_sms.ledger.requests import unknown_requests
 from airflow_provider_sms.ledger.schema import request
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.row_counts import COUNTS
@@ -87,27 +83,17 @@ def test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent(
     assert counts(ran) == pd.read_parquet(report)["status"].value_counts().to_dict()
 
 
-def test_outside_of_the_hours_the_balance_is_not_needed(send, people, sandbox):
-    """It is read again when they begin: no retry is used up for it at night."""
+def test_outside_of_the_hours_the_balance_is_not_needed(send, people, sandbox, ledger_path):
+    """It is read again when they begin, before which nothing is claimed: no retry is used up for it at night."""
     sandbox.state.set_faults([{"kind": "status", "status": 502, "on": "balance"}])
-    ran = send(people(20), on_low_balance="fail", send_window=OpensLater(seconds=2))
+    hours = OpensLater(seconds=2)
+    ran = send(people(20), on_low_balance="fail", send_window=hours)
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 20})
-
-
-def test_a_wait_for_credit_goes_on_where_the_service_calls_the_credit_insufficient(send, people, sandbox):
-    """That is what the task waits for, in whichever words the service says it."""
-    sandbox.state.set_balance(99)
-    body = json.dumps({"errorCode": "InsufficientCredits"})
-
-    def refuse():
-        sandbox.state.add_faults([Fault("status", on="balance", status=403, body=body, times=2)])
-
-    with (
-        later(refuse, lambda: looks(sandbox) > 2),
-        later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 5),
-    ):
-        ran = send(people(100), on_low_balance="wait", retries=2)
-    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 100})
+    (post,) = sends(sandbox)
+    assert post.at >= hours.opening.replace(microsecond=0)
+    with closing(sqlite3.connect(ledger_path)) as ledger:
+        notes = ledger.execute("SELECT state, json_extract(figures, '$.until') FROM sms_attempt ORDER BY id").fetchall()
+    assert notes == [("waiting for hours", hours.opening.isoformat()), ("ended", None)]
 
 
 def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_retry(
@@ -165,60 +151,20 @@ def test_the_counts_are_of_the_whole_try(send, people, sandbox):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["opt out", "leave the source"])
-def test_rows_that_are_gone_hide_no_unknown_message(send, people, sandbox, tmp_path, how):
+def test_rows_that_are_gone_hide_no_unknown_message(send, people, sandbox):
     """Whom the task may have texted before its wait is in no count afterwards: the log says so, with resend, too."""
     sandbox.state.set_balance(250)
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
-    path, opted_out = people(400), tmp_path / "opted-out.parquet"
-    frame = pd.read_parquet(path)
-    frame.head(0).to_parquet(opted_out)
+    path = people(400)
 
-    def leave():
-        if how == "opt out":
-            frame.tail(300).to_parquet(opted_out)
-        else:
-            frame.head(100).to_parquet(path)
+    def leave_the_source():
+        pd.read_parquet(path).head(100).to_parquet(path)
         sandbox.state.set_balance(1000)
 
-    with later(leave, lambda: is_out_of_credit(sandbox)):
-        ran = send(path, **WAITS_IN_THE_MIDDLE, suppress=str(opted_out), on_unknown="resend")
+    with later(leave_the_source, lambda: is_out_of_credit(sandbox)):
+        ran = send(path, **WAITS_IN_THE_MIDDLE, on_unknown="resend")
     assert (ran.state, counts(ran)["accepted"], ran.summary["unknown"]) == ("success", 100, 0)
     assert "100 messages may have been sent earlier by this task, without a row to send by now" in ran.log
-
-
-@pytest.mark.slow
-def test_a_lost_request_that_is_closed_during_the_check_leaves_counts_that_add_up(
-    send, people, sandbox, ledger_path, monkeypatch
-):
-    """The leg after a wait has counted it as lost a moment before."""
-    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
-    opened = bulk.open_source
-
-    def close(*arguments, **named):
-        with closing(open_sqlite(ledger_path)) as store:
-            (lost,) = unknown_requests(store)
-            resolve(store, lost.request_id, ACCEPTED, "ann")
-        return opened(*arguments, **named)
-
-    def change():
-        monkeypatch.setattr(bulk, "open_source", close)
-        pd.read_parquet(path).head(200).to_parquet(path)
-
-    path = people(300)
-    ran = send(path, concurrency=1, send_window=Closes(sandbox, change))
-    assert ran.state == "success"
-    assert sum(counts(ran).values()) == 200
-
-
-def test_resend_posts_once_more_in_one_attempt(send, people, sandbox, witnessed):
-    """Before the wait and after it: messages that were posted again, and lost again, wait for the next attempt."""
-    lost, served = {"kind": "drop_after"}, {"kind": "none"}
-    sandbox.state.set_faults([lost, lost, served, served, lost])
-    window = Closes(sandbox, requests=5)
-    ran = send(people(400), on_unknown="resend", concurrency=1, max_requests_per_second=20, send_window=window)
-    assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"accepted": 300, "unknown": 100})
-    assert Counter(witnessed().values()) == {1: 200, 2: 200}
 
 
 @pytest.mark.slow

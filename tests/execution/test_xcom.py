@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.execution.xcom import MAX_CHARACTERS, RESPONSES, push_responses
+from airflow_provider_sms.execution.xcom import MAX_CHARACTERS, MAX_RESPONSES, RESPONSES, push_responses
 
 
 def test_responses_that_cannot_be_pushed_fail_no_send(caplog):
@@ -27,3 +27,5 @@ def test_responses_that_cannot_be_pushed_fail_no_send(caplog):
     pushed.assert_called_once_with(key=RESPONSES, value=[{"Cost": 1}])
     push(pushed, body="x" * (MAX_CHARACTERS + 1))
     pushed.assert_called_with(key=RESPONSES, value={"truncated": True, "requests": 1})
+    push(pushed, count=lambda: MAX_RESPONSES + 1)
+    pushed.assert_called_with(key=RESPONSES, value={"truncated": True, "requests": MAX_RESPONSES + 1})

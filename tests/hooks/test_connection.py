@@ -3,9 +3,12 @@ from __future__ import annotations
 import pytest
 from airflow.providers.common.compat.sdk import BaseHook, Connection
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, NoConnectionError
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.connection import Extra, client_settings, stored_connection
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.hooks.sql_source import SqlSource
 
 
 def settings(**fields):
@@ -40,12 +43,6 @@ def test_a_scheme_without_both_slashes_is_refused(host):
         settings(host=host)
 
 
-@pytest.mark.parametrize("host", ["https://h.example:8443/v1/SECRET", "h.example:8443"])
-def test_the_place_of_an_error_is_the_host_alone(host):
-    """Without scheme and path."""
-    assert settings(host=host).place() == "connection 'sms_default', host h.example:8443"
-
-
 def test_a_uri_connection_says_the_same(monkeypatch):
     """The URI form, whose extras are text, gives the same settings as the JSON form."""
     service = "sms://:TOKEN-TOKEN@https%3A%2F%2Frest.example.com%2Fv1"
@@ -55,18 +52,6 @@ def test_a_uri_connection_says_the_same(monkeypatch):
     given = client_settings(connection, connection.extra_dejson)
     as_json = settings(extra={"timeout": 12.5, "connect_timeout": 2, "verify": True, "billing": "prepaid"})
     assert given.model_dump(exclude={"conn_id"}) == as_json.model_dump(exclude={"conn_id"})
-
-
-def test_defaults():
-    """What is left out has the documented default."""
-    given = settings()
-    assert (given.timeout, given.connect_timeout, given.verify, given.billing, given.balance_url) == (
-        30.0,
-        5.0,
-        True,
-        "auto",
-        None,
-    )
 
 
 def test_the_form_has_the_fields_of_the_model():
@@ -217,3 +202,21 @@ def stored(airflow_home):
 def test_a_stored_connection_is_found_outside_a_task(stored):
     """In Airflow's database; None where there is no such connection."""
     assert (stored_connection(stored).host, stored_connection("nowhere")) == ("https://a.example/v1", None)
+
+
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        lambda: SmsHook("nowhere").get_settings(),
+        lambda: open_ledger("nowhere"),
+        lambda: SqlSource("nowhere", "SELECT 1").open("suppress"),
+    ],
+    ids=["sms", "ledger", "source"],
+)
+def test_a_missing_connection_may_be_there_the_next_time(airflow_home, look_up):
+    """Each of the three kinds says that the look-up may have failed, and is worth a retry; other mistakes are not."""
+    with pytest.raises(
+        NoConnectionError, match=r"'nowhere'.* its look-up may have failed.* Otherwise create"
+    ) as raised:
+        look_up()
+    assert (raised.value.transient, InputError("wrong").transient) == (True, False)

@@ -49,12 +49,6 @@ def test_only_one_machine_may_have_its_ledger_in_a_file(executor, named):
         refuse_several_machines(executor, environment)
 
 
-def test_another_kind_of_database_is_refused():
-    """The ledger is SQLite's or PostgreSQL's; the error names the connection."""
-    with pytest.raises(InputError, match="'wrong' is of type 'mysql'"):
-        postgres_url(Connection(conn_id="wrong", conn_type="mysql", host="h"), {})
-
-
 def test_the_connections_fields_reach_the_driver():
     """Host, port, database, user and TLS settings are those of the connection."""
     connection = Connection(

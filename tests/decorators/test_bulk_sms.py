@@ -44,19 +44,6 @@ def text(sms_default, ledger_path):
     return text
 
 
-@pytest.mark.slow
-def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
-    """A path, a URI, an asset, a list of paths, a table, a frame and a list of dicts are one campaign."""
-    path = tmp_path / "people.parquet"
-    table = pa.Table.from_pylist([ANN, BEN])
-    pq.write_table(table, path)
-    sources = [str(path), path, path.as_uri(), Asset(uri=path.as_uri()), [str(path)]]
-    sources += [table, table.to_batches()[0], table.to_pandas(), table.to_pylist(), tuple(table.to_pylist())]
-    results = [counts(text(returning(source), campaign="one")) for source in sources]
-    assert results == [{"accepted": 2}] + [{"already_sent": 2}] * (len(sources) - 1)
-    assert witnessed() == {("27820000001", "Hi Annabel"): 1, ("27820000002", "Hi Ben"): 1}
-
-
 def test_a_function_may_yield_the_recipients(text, witnessed):
     """Each attempt calls the function anew, so what can be read once is read by each."""
 
@@ -167,22 +154,6 @@ def test_rows_among_the_arguments_are_not_copied_into_the_dag(sms_default, ledge
     assert dag.get_task("send").upstream_task_ids == {"first"}
     run = run_task(make, only=None)
     assert (str(run.state), witnessed()) == ("success", {("27820000002", "Hi"): 1})
-
-
-def test_arguments_are_overridden_for_one_use(text, witnessed):
-    """``override`` makes another task of the same function, with its own arguments; the decorator needs none."""
-
-    def make():
-        @task.bulk_sms
-        def recipients():
-            return [ANN]
-
-        dry = recipients.override(message="Hi {first_name}", dry_run=True)
-        dry()
-        return dry.override(task_id="send", message="Bye {first_name}", dry_run=False)().operator
-
-    ran = run_task(make)
-    assert (ran.state, witnessed()) == ("success", {("27820000001", "Bye Annabel"): 1})
 
 
 def test_an_asset_among_the_arguments_is_an_inlet(sms_default, ledger_path):

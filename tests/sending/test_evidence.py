@@ -32,11 +32,58 @@ def outcomes(readings, *requests):
     return [verdict.outcome for verdict in judge(readings, requests).values()]
 
 
-@pytest.mark.parametrize(("after", "outcome"), [(800, CHARGED), (900, NOT_CHARGED)])
-def test_one_lost_request_is_decided(after, outcome):
-    """What the responses do not account for was charged for it, or there is nothing of that kind."""
-    requests = answered(1, 10), lost(2, 20)
-    assert outcomes([read(0, 1000), read(70, after)], *requests) == [outcome]
+GROUP = lost(1, 10, 1, "Infinity")
+WINDOWS = [lost(1, 10), lost(2, 70)]
+
+
+@pytest.mark.parametrize(
+    ("later", "requests", "expected"),
+    [
+        # What the responses do not account for was charged for a request, or there is nothing of that kind.
+        ([(70, 800)], [answered(1, 10), lost(2, 20)], [CHARGED]),
+        ([(70, 900)], [answered(1, 10), lost(2, 20)], [NOT_CHARGED]),
+        # Requests share a sum: it decides where it is nothing, or what all cost. At half of one, 150 needs both, and
+        # nobody explains 201.
+        *(
+            ([(70, 1000 - fall)], [lost(1, 10), lost(2, 11)], [each] * 2)
+            for fall, each in ((0, NOT_CHARGED), (100, UNDECIDED), (149, UNDECIDED), (150, CHARGED), (200, CHARGED))
+        ),
+        ([(70, 799)], [lost(1, 10), lost(2, 11)], [UNDECIDED] * 2),
+        # The service may leave people out; a sum below half of the least or above the most, somebody else spent.
+        *(
+            ([(70, 1000 - fall)], [lost(1, 10, 100, 300)], [each])
+            for fall, each in ((49, UNDECIDED), (50, CHARGED), (300, CHARGED), (301, UNDECIDED))
+        ),
+        # A group costs one part at least, and any amount; beside it another request may have cost the sum, or nothing.
+        ([(70, 200)], [GROUP], [CHARGED]),
+        ([(70, 1000)], [GROUP], [NOT_CHARGED]),
+        ([(70, 900)], [GROUP, lost(2, 11)], [UNDECIDED] * 2),
+        # What may be free is never called not taken: no sum tells then.
+        ([(70, 1000)], [lost(1, 10, 0, 100)], [UNDECIDED]),
+        ([(70, 990)], [lost(1, 10, 0, 100)], [CHARGED]),
+        # Services compute in binary: sums that differ by noise are equal.
+        ([(70, "1000.0001")], [lost(1, 10)], [NOT_CHARGED]),
+        ([(70, "899.9999")], [lost(1, 10)], [CHARGED]),
+        ([(70, "1000.0002")], [lost(1, 10)], [UNDECIDED]),
+        # A request is weighed in one window: a sum before it, or after it was settled, is another one's. Two tasks may
+        # read at once, and record in any order.
+        ([(60, 900), (130, 900), (200, 800)], [*WINDOWS, lost(3, 140)], [CHARGED, NOT_CHARGED, CHARGED]),
+        ([(130, 900), (60, 900)], WINDOWS, [CHARGED, NOT_CHARGED]),
+        # Less than half of a request, such as a message to the people on call, makes no doubt of what follows.
+        ([(1, 951), (2, 951), (70, 851)], [lost(1, 10)], [CHARGED]),
+        # A request under way may explain the sum: nothing tells it from a lost one until its response is there.
+        ([(56, 900)], [lost(1, 10), lost(2, 40)], [UNDECIDED] * 2),
+        ([(56, 900)], [lost(1, 10), answered(2, 40)], [NOT_CHARGED]),
+    ],
+)
+def test_balances_decide_what_they_prove_and_nothing_else(later, requests, expected):
+    """From a balance of 1000 before the first request, and those that were read later."""
+    assert outcomes([*(read(*each) for each in later), read(0, 1000)], *requests) == expected
+
+
+def test_a_first_balance_beside_a_lost_request_is_not_quiet():
+    """What is charged for that one later would look like the charge of the next."""
+    assert outcomes([read(20, 1000), read(80, 900)], lost(1, 10), lost(2, 30)) == [UNDECIDED, UNDECIDED]
 
 
 def test_words_say_what_was_seen():
@@ -51,54 +98,14 @@ def test_words_say_what_was_seen():
         2: Verdict(CHARGED, f"From 1000 to 799.5, the balance fell by {charged}", Decimal("100.50")),
         3: Verdict(NOT_CHARGED, f"From 799.5 to 799.5, the balance fell by {not_charged}"),
     }
-
-
-@pytest.mark.parametrize(
-    ("fall", "expected"),
-    [(0, NOT_CHARGED), (100, UNDECIDED), (149, UNDECIDED), (150, CHARGED), (200, CHARGED), (201, UNDECIDED)],
-)
-def test_requests_of_one_window_share_a_sum(fall, expected):
-    """It decides where it is nothing, or what all cost; 150 needs both, at half of one, and 201 nobody explains."""
-    assert outcomes([read(0, 1000), read(70, 1000 - fall)], lost(1, 10), lost(2, 11)) == [expected] * 2
+    (verdict,) = judge([read(0, 1000), read(70, 910)], [lost(1, 10)]).values()
+    assert verdict.words.endswith("the service took it, and perhaps left some people out.")
 
 
 def test_sizes_tell_requests_apart():
     """The sum is that of one of them alone, and too little for the other."""
     found = judge([read(0, 1000), read(70, 930)], [lost(1, 10, 300), lost(2, 11, 70)])
     assert [(each.outcome, each.amount) for each in found.values()] == [(NOT_CHARGED, None), (CHARGED, 70)]
-
-
-@pytest.mark.parametrize(("fall", "outcome"), [(49, UNDECIDED), (50, CHARGED), (300, CHARGED), (301, UNDECIDED)])
-def test_a_charge_is_half_of_the_least_or_more_and_at_most_the_most(fall, outcome):
-    """The service may leave people out; a smaller sum, or a larger one, somebody else spent."""
-    assert outcomes([read(0, 1000), read(70, 1000 - fall)], lost(1, 10, 100, 300)) == [outcome]
-
-
-def test_a_charge_of_less_than_the_least_says_so():
-    """People may have been left out, and nobody can tell whom."""
-    (verdict,) = judge([read(0, 1000), read(70, 910)], [lost(1, 10)]).values()
-    assert verdict.words.endswith("the service took it, and perhaps left some people out.")
-
-
-def test_a_group_costs_any_amount():
-    """One part at least; another request beside it may have cost the whole sum, or nothing."""
-    group = lost(1, 10, 1, "Infinity")
-    assert outcomes([read(0, 1000), read(70, 200)], group) == [CHARGED]
-    assert outcomes([read(0, 1000), read(70, 1000)], group) == [NOT_CHARGED]
-    assert outcomes([read(0, 1000), read(70, 900)], group, lost(2, 11)) == [UNDECIDED, UNDECIDED]
-
-
-@pytest.mark.parametrize(("fall", "outcome"), [(0, UNDECIDED), (10, CHARGED)])
-def test_a_request_that_may_be_free_is_never_called_not_taken(fall, outcome):
-    """No sum tells then."""
-    assert outcomes([read(0, 1000), read(70, 1000 - fall)], lost(1, 10, 0, 100)) == [outcome]
-
-
-def test_sums_that_differ_by_noise_are_equal():
-    """Services compute in binary."""
-    assert outcomes([read(0, 1000), read(70, "1000.0001")], lost(1, 10)) == [NOT_CHARGED]
-    assert outcomes([read(0, 1000), read(70, "899.9999")], lost(1, 10)) == [CHARGED]
-    assert outcomes([read(0, 1000), read(70, "1000.0002")], lost(1, 10)) == [UNDECIDED]
 
 
 @pytest.mark.parametrize(
@@ -117,24 +124,15 @@ def test_what_decides_nothing_is_waited_for_no_longer(readings, words):
     assert words in verdict.words
 
 
-def test_a_first_balance_beside_a_lost_request_is_not_quiet():
-    """What is charged for that one later would look like the charge of the next."""
-    assert outcomes([read(20, 1000), read(80, 900)], lost(1, 10), lost(2, 30)) == [UNDECIDED, UNDECIDED]
-
-
 def test_a_charge_is_seen_at_once_that_there_was_none_only_at_the_deadline():
-    """Until then it may still be charged for, and a later balance tells."""
+    """Until then it may still be charged for, and a later balance tells; the rest of a part of a charge may follow."""
     before, request = read(0, 1000), lost(1, 10)
     assert outcomes([before, read(20, 900)], request) == [CHARGED]
     (verdict,) = judge([before, read(20, 1000)], [request]).values()
     assert (verdict.outcome, verdict.settles_at) == (UNDECIDED, 55.0)
     assert "may be charged for until 00:00:55 UTC" in verdict.words
     assert outcomes([before, read(54.9, 1000), read(55, 1000)], request) == [NOT_CHARGED]
-
-
-def test_a_part_of_a_charge_is_not_seen_at_once():
-    """The rest might follow, and be taken for what a later request cost."""
-    (verdict,) = judge([read(0, 1000), read(20, 940)], [lost(1, 10)]).values()
+    (verdict,) = judge([before, read(20, 940)], [request]).values()
     assert verdict.settles_at == 55.0
 
 
@@ -155,18 +153,6 @@ def test_a_reading_beside_a_request_is_not_quiet(at):
     assert outcomes(readings, lost(1, 10), beside) == [NOT_CHARGED]
 
 
-def test_a_request_is_weighed_in_one_window_alone():
-    """A sum before it, or after it was settled, is another one's."""
-    readings = [read(0, 1000), read(60, 900), read(130, 900), read(200, 800)]
-    assert outcomes(readings, lost(1, 10), lost(2, 70), lost(3, 140)) == [CHARGED, NOT_CHARGED, CHARGED]
-
-
-def test_readings_count_in_the_order_in_which_they_were_read():
-    """Two tasks may read at once, and record in any order."""
-    readings = [read(130, 900), read(0, 1000), read(60, 900)]
-    assert outcomes(readings, lost(1, 10), lost(2, 70)) == [CHARGED, NOT_CHARGED]
-
-
 @pytest.mark.parametrize(("hours", "outcome"), [(0.9, UNDECIDED), (1.1, CHARGED)])
 @pytest.mark.parametrize("later", [True, False])
 def test_what_nobody_explains_makes_an_hour_doubtful(hours, outcome, later):
@@ -181,11 +167,6 @@ def test_what_nobody_explains_makes_an_hour_doubtful(hours, outcome, later):
     assert outcomes([*spent, *readings], request) == [outcome]
 
 
-def test_little_that_nobody_explains_is_no_doubt():
-    """Less than half of a request, such as a single message to the people on call, is no charge of one."""
-    assert outcomes([read(0, 1000), read(1, 951), read(2, 951), read(70, 851)], lost(1, 10)) == [CHARGED]
-
-
 def test_a_fall_that_a_late_charge_explains_is_told():
     """Of which requests that seemed not to be taken; a sum that fits none of them is none of theirs."""
     readings = [read(0, 1000), read(60, 1000), read(120, 900), read(180, 877)]
@@ -194,13 +175,6 @@ def test_a_fall_that_a_late_charge_explains_is_told():
     )
     assert late_charges(readings, [lost(1, 10), lost(2, 11, 300)]) == [f"{told} be taken."]
     assert late_charges(readings, [lost(2, 10, 300)]) == []
-
-
-def test_a_request_under_way_may_explain_the_sum():
-    """Its response is not there yet: nothing tells it from a lost one."""
-    requests = lost(1, 10), lost(2, 40)
-    assert outcomes([read(0, 1000), read(56, 900)], *requests) == [UNDECIDED, UNDECIDED]
-    assert outcomes([read(0, 1000), read(56, 900)], requests[0], answered(2, 40)) == [NOT_CHARGED]
 
 
 # On accounts whose truth is known

@@ -435,28 +435,6 @@ def test_an_error_after_a_response_does_not_cost_the_record_of_its_request(sende
     assert (type(send.error), states(enter(2), people(20))) == (ZeroDivisionError, {ACCEPTED: 10, NOT_SENT: 10})
 
 
-def test_waiting_for_the_last_posts_costs_no_processor(sender, service):
-    """While posts hang after an error, the sender sleeps, though other batches wait in vain."""
-    release = threading.Event()
-
-    def hang(service, messages, number):
-        release.wait(10)
-        return service.take(messages, number)
-
-    service.script = [hang, failing(ThrottledError("429", retry_after=0.0)), failing(RefusedError("400"))]
-    send = sender(concurrency=3)
-    thread = threading.Thread(target=send.run, args=([people(90)],))
-    thread.start()
-    while send.error is None:
-        time.sleep(0.01)
-    before = time.process_time()
-    time.sleep(0.5)
-    spent = time.process_time() - before
-    release.set()
-    thread.join()
-    assert spent < 0.25
-
-
 def failing_ledger(ledger, failing, *, error=LedgerError):
     """Let the n-th transactions of a ledger fail as those of a full disk do."""
     numbers, write = itertools.count(1), ledger._write

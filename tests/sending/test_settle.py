@@ -206,20 +206,6 @@ def test_nothing_is_posted_before_there_is_a_verdict(send, service, store):
     assert seen == [[]] * 5
 
 
-def test_the_balance_is_not_read_while_a_request_is_in_flight(send, service):
-    """Its charge might be in the balance or not."""
-    read = []
-
-    def slow(service, messages, number):
-        time.sleep(0.3)
-        read.append(service.read)
-        return service.take(messages, number)
-
-    service.script = [TAKEN, slow]
-    assert counts(send(20, caution=Caution(), concurrency=2)) == {"accepted": 20, "reconciled": 10}
-    assert read == [1]
-
-
 def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, reconciliation):
     """A DAG's file may compute with six digits: a balance that is rounded to them hides what two messages cost."""
     service.balance = Decimal(1_234_570)

@@ -21,12 +21,7 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
-from airflow_provider_sms.sending.stop_conditions import (
-    MAX_LOST_ALONE,
-    Caution,
-    StopConditions,
-    StopReason,
-)
+from airflow_provider_sms.sending.stop_conditions import MAX_LOST_ALONE, Caution, StopConditions, StopReason
 from airflow_provider_sms.stop_flag import StopFlag
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)

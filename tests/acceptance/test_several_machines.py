@@ -6,15 +6,12 @@ import os
 import shutil
 import time
 from contextlib import suppress
-from types import SimpleNamespace
 
 import psutil
 import pytest
-from sqlalchemy import create_engine
-from sqlalchemy.pool import StaticPool
 from support.machines.engine import running_engine
-from support.machines.processes import processes_below
-from support.machines.send import OF_WORKER, Send, start_send, unexcused
+from support.machines.send import OF_WORKER, start_send
+from support.processes import processes_below
 
 CUT_SECONDS = 60.0
 REQUIRED = "SMS_TESTS_NEED_MACHINES"
@@ -81,30 +78,3 @@ def test_no_other_machine_reaches_an_engine(engine):
             places.update(tuple(each.laddr) for each in process.net_connections("tcp") if each.status == "LISTEN")
     assert database.address in places
     assert {host for host, _ in places} == {"127.0.0.1"}
-
-
-def test_unknown_people_excuse_the_tasks_whose_tables_they_are_in():
-    """A task that fails though everybody in its table is accounted for has no excuse in the people of another one."""
-    tables = [("ann", "bob"), ("bob", "cyd"), ("dan", "eve"), ("fay",)]
-    states = {"ann": "accepted", "bob": "unknown", "cyd": "accepted", "dan": "accepted", "eve": "not_sent"}
-    campaign = SimpleNamespace(states=lambda: states, keys_of=tables.__getitem__)
-    ends = ["failed", "failed", "failed", "success"]
-    instances = [{"map_index": index, "state": state} for index, state in enumerate(ends)]
-    assert unexcused(instances, campaign) == 1
-    assert unexcused(instances[:2], campaign) == 0
-    assert unexcused([{"map_index": 3, "state": "upstream_failed"}], campaign) == 1
-
-
-@pytest.mark.parametrize(("began", "until", "held"), [(115, 119, 1), (111, 119, 1), (105, 119, 0), (115, 121, 0)])
-def test_a_request_is_held_that_was_in_flight_and_is_recorded_later(began, until, held):
-    """One that was claimed after the disturbance, or recorded in it, or is another campaign's, tells nothing of it."""
-    ledger = create_engine("sqlite://", poolclass=StaticPool)
-    with ledger.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE sms_attempt (id, dag_id)")
-        connection.exec_driver_sql("CREATE TABLE sms_request (attempt_id, state, claimed_at, finished_at)")
-        connection.exec_driver_sql("INSERT INTO sms_attempt VALUES (1, 'played'), (2, 'another')")
-        connection.exec_driver_sql("INSERT INTO sms_request VALUES (1, 'accepted', 110, 120), (2, 'accepted', 1, 999)")
-    send = Send(None, SimpleNamespace(name="played", ledger=ledger))
-    send.began = began
-    assert send.held_until(until) == held
-    ledger.dispose()

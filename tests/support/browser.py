@@ -1,7 +1,6 @@
 """A headless Chromium whose pages fail a test by any error.
 
-Playwright's calls run an event loop in the calling thread, in which other code could then start no loop of its own.
-The browser therefore has its own thread, and tests hold proxies of Playwright's objects.
+While it runs, Playwright's event loop runs in the calling thread, in which other code can start no loop of its own.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "SMS_TESTS_NEED_BROWSER"
@@ -62,42 +60,13 @@ def is_required() -> bool:
     return bool(os.environ.get(REQUIRED))
 
 
-class Proxy:
-    """A proxy of one of Playwright's objects, which is used in the browser's thread only.
-
-    :param thread: the browser's thread.
-    :param real: the object.
-    """
-
-    def __init__(self, thread: ThreadPoolExecutor, real: Any) -> None:
-        self.__dict__.update(_thread=thread, _real=real)
-
-    def __getattr__(self, name: str) -> Any:
-        return self._do(lambda: getattr(self._real, name))
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        given = [_bare(argument) for argument in arguments]
-        return self._do(lambda: self._real(*given, **{name: _bare(value) for name, value in named.items()}))
-
-    def __enter__(self) -> Any:
-        return self._do(self._real.__enter__)
-
-    def __exit__(self, *error: object) -> Any:
-        return self._do(lambda: self._real.__exit__(*error))
-
-    def _do(self, use: Callable[[], Any]) -> Any:
-        return _proxied(self._thread, self._thread.submit(use).result())
-
-
 class Browser:
     """A running browser. Create one by :func:`running_browser`.
 
-    :param thread: the thread for all of the browser's objects.
     :param real: Playwright's browser.
     """
 
-    def __init__(self, thread: ThreadPoolExecutor, real: Any) -> None:
-        self._thread = thread
+    def __init__(self, real: Any) -> None:
         self._real = real
 
     @contextmanager
@@ -124,8 +93,7 @@ class Browser:
             breach of the content security policy, a status of 400 or more, a failed request, or one to another host.
         """
         problems: list[str] = []
-        opened = self._thread.submit(self._open, url, problems, color_scheme, width, height, scale).result()
-        page = Proxy(self._thread, opened)
+        page = self._open(url, problems, color_scheme, width, height, scale)
         patterns = [re.compile(pattern) for pattern in expected]
 
         def unexpected() -> list[str]:
@@ -142,14 +110,11 @@ class Browser:
             page.context.close()
         assert not unexpected(), "\n".join(["the page did what it must not:", *unexpected()])
 
-    def expect(self, proxy: Any) -> Any:
-        """Return Playwright's assertions on a page or a locator, which wait until they hold.
-
-        :param proxy: the page or the locator.
-        """
+    def expect(self, what: Any) -> Any:
+        """Return Playwright's assertions on a page or a locator, which wait until they hold."""
         from playwright.sync_api import expect
 
-        return Proxy(self._thread, expect)(proxy)
+        return expect(what)
 
     def _open(self, url: str, problems: list[str], color_scheme: str, width: int, height: int, scale: float) -> Any:
         context = self._real.new_context(
@@ -172,36 +137,16 @@ class Browser:
 
 @contextmanager
 def running_browser() -> Iterator[Browser]:
-    """Run a headless Chromium. Leaving the context ends the browser and its thread.
+    """Run a headless Chromium. Leaving the context ends the browser.
 
     :raises NoBrowserError: when there is no browser.
     """
     path = chromium()
-    with ThreadPoolExecutor(1, "browser") as thread:
-        driver, real = thread.submit(_start, path).result()
-        try:
-            yield Browser(thread, real)
-        finally:
-            thread.submit(_stop, driver, real).result()
-
-
-def _start(path: str) -> tuple[Any, Any]:
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=TIMEOUT_SECONDS * 1000)
-    driver = sync_playwright().start()
-    try:
-        return driver, driver.chromium.launch(executable_path=path, args=list(FLAGS))
-    except BaseException:
-        driver.stop()
-        raise
-
-
-def _stop(driver: Any, real: Any) -> None:
-    try:
-        real.close()
-    finally:
-        driver.stop()
+    with sync_playwright() as driver, driver.chromium.launch(executable_path=path, args=list(FLAGS)) as real:
+        yield Browser(real)
 
 
 def _failure(request: Any) -> list[str]:
@@ -219,15 +164,3 @@ def _elsewhere(request: Any, url: str) -> list[str]:
     asked, here = urlsplit(request.url), urlsplit(url)
     same = asked.scheme in ("data", "blob") or asked[:2] == here[:2]
     return [] if same else [f"elsewhere: {request.url}"]
-
-
-def _bare(value: Any) -> Any:
-    return value._real if isinstance(value, Proxy) else value
-
-
-def _proxied(thread: ThreadPoolExecutor, value: Any) -> Any:
-    if isinstance(value, list):
-        return [_proxied(thread, item) for item in value]
-    if callable(value) or type(value).__module__.startswith("playwright."):
-        return Proxy(thread, value)
-    return value

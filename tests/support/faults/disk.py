@@ -38,17 +38,8 @@ def strace(*options: str) -> list[str]:
 
 def command(campaign: Campaign) -> list[str]:
     """Return the command of a process that sends a campaign, two requests at a time."""
-    url = str(campaign.ledgers.url.database)
-    return [
-        sys.executable,
-        "-m",
-        __name__,
-        url,
-        campaign.base_url,
-        campaign.name,
-        str(campaign.start),
-        str(campaign.count),
-    ]
+    of_it = (campaign.ledgers.url.database, campaign.base_url, campaign.name, campaign.start, campaign.count)
+    return [sys.executable, "-m", __name__, *map(str, of_it)]
 
 
 def run(arguments: Sequence[str]) -> str:

@@ -127,7 +127,7 @@ def play(case: Case, seed: int) -> Figures:
         address = running.enter_context(Forwarder(pair.primary.socket))
         server = {"host": address.host, "port": address.port}
         if case.pooler:
-            server = {"query": {"host": str(running.enter_context(running_pooler(address)).folder)}}
+            server = {"query": {"host": str(running.enter_context(running_pooler(address)))}}
         ledgers = Ledgers.on_server(URL.create(DRIVER, username="postgres", database="postgres", **server))
         with Arena(ledgers) as arena:
             noticed = _send(arena, Failover(case, pair, address, chance), chance)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,7 @@ from rich.table import Table
 from support.faults.mutations import MUTATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from support.faults.mutations import Mutation
 
@@ -46,10 +47,11 @@ class Verdict(NamedTuple):
     seconds: float
 
 
-def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Verdict:
-    """Run tests against a copy of the package with a mutation, until one fails.
+@contextmanager
+def copied(mutation: Mutation | None) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Yield a folder with a copy of package and tests, and the environment of a process that imports them from there.
 
-    :param mutation: the mutation; None leaves the copy unchanged, to show that the tests pass without a defect.
+    :param mutation: the defect of the copy; None for none.
     :raises ValueError: when the mutation's text is not found exactly once.
     """
     with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-mutant-") as name:
@@ -62,17 +64,24 @@ def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Ve
                 shutil.copy(source, folder / each)
         if mutation is not None:
             mutation.apply(folder / PACKAGE)
+        yield folder, {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")])}
+
+
+def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Verdict:
+    """Run tests against a copy of the package with a mutation, until one fails.
+
+    :param mutation: None shows that the tests pass without a defect.
+    """
+    with copied(mutation) as (folder, environment):
         began = time.monotonic()
         for tests in rounds:
-            suite, by = _run(folder, tests)
+            suite, by = _run(folder, environment, tests)
             if suite != "green":
                 break
         return Verdict(suite, by, time.monotonic() - began)
 
 
-def _run(folder: Path, tests: Sequence[str]) -> tuple[str, str]:
-    # The folder comes first on the path, as PYTHONPATH and as the working directory.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")])}
+def _run(folder: Path, environment: dict[str, str], tests: Sequence[str]) -> tuple[str, str]:
     found = subprocess.run(
         [sys.executable, "-c", f"from importlib.util import find_spec; print(find_spec({PACKAGE!r}).origin)"],
         cwd=folder,

@@ -13,16 +13,13 @@ if TYPE_CHECKING:
 
 SENDER = "tests/sending/test_sender.py"
 LEDGER = "tests/ledger/test_claims.py"
-HOLDERS = "tests/ledger/test_holders.py"
 PAUSES = "tests/ledger/test_pauses.py"
 SQLITE = "tests/ledger/test_sqlite.py"
 TRANSITIONS = "tests/ledger/test_transitions.py"
-SETTLE = "tests/sending/test_settle.py"
 ORDERS = "tests/faults/test_orders.py"
 KEYS = "tests/messages/test_keys.py"
 CLIENT = "tests/service"
 NETWORK = "tests/faults/test_network.py"
-ELAPSED = "tests/service/test_elapsed.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +71,6 @@ MUTATIONS = (
         first="test_an_attempt_that_the_ledger_has_lost_claims_nothing",
     ),
     Mutation(
-        "a trace of any task will do",
-        "ledger/attempts.py",
-        " attempt.c.task_id == who.task_id,",
-        "",
-        ("tests/ledger/test_attempts.py",),
-    ),
-    Mutation(
-        "nothing is durable: every transaction is rolled back",
-        "ledger/backend.py",
-        "                yield connection\n",
-        "                yield connection\n                connection.exec_driver_sql('ROLLBACK')\n",
-        (LEDGER, SENDER, ORDERS),
-    ),
-    Mutation(
         "a pause does not wait for claims of its campaign",
         "ledger/campaigns.py",
         "    with store.write(campaign_lock(campaign_name)) as connection:\n"
@@ -112,13 +95,6 @@ MUTATIONS = (
         "            if shared and any(is_late(each, states[each.request_id]) for each in outcomes):\n",
         "            if False:\n",
         ("tests/ledger/test_postgres_side_by_side.py",),
-    ),
-    Mutation(
-        "claims whose commit raised are not given back",
-        "ledger/claims.py",
-        "[*known, *given_back]",
-        "known",
-        (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
         "claims whose commit raised stay unknown once they have lapsed",
@@ -162,14 +138,6 @@ MUTATIONS = (
         first="test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own",
     ),
     Mutation(
-        "an answer after a person's not sent leaves its messages free",
-        "ledger/claims.py",
-        "        if any(each.state == NOT_SENT or is_late(each, states[each.request_id]) for each in outcomes):\n",
-        "        if any(each.state == NOT_SENT for each in outcomes):\n",
-        (TRANSITIONS, SENDER),
-        first="test_a_late_response_takes_back_what_is_free",
-    ),
-    Mutation(
         "a claim looks for a pause before its transaction begins",
         "ledger/claims.py",
         "        claims: list[Claim] = []\n",
@@ -178,13 +146,6 @@ MUTATIONS = (
         "            self.paused = open_pause(connection, self._campaign_id)\n",
         (PAUSES,),
         also=("            self.paused = open_pause(connection, self._campaign_id)\n            if", "            if"),
-    ),
-    Mutation(
-        "claims never lapse",
-        "ledger/holders.py",
-        'state_at(bindparam("now"))',
-        "request.c.state",
-        (HOLDERS, SENDER, ORDERS),
     ),
     Mutation(
         "PostgreSQL: a claim takes the row that is there",
@@ -208,34 +169,11 @@ MUTATIONS = (
         ("tests/ledger/test_postgres.py",),
     ),
     Mutation(
-        "PostgreSQL: every transaction shares the lock",
-        "ledger/postgres.py",
-        "_LOCK_SHARED if shared else _LOCK",
-        "_LOCK_SHARED",
-        ("tests/ledger/test_postgres_side_by_side.py",),
-    ),
-    Mutation(
         "PostgreSQL: messages are claimed in the order of the table",
         "ledger/postgres.py",
         " ORDER BY 2, new.place",
         "",
         ("tests/ledger/test_postgres_side_by_side.py",),
-    ),
-    Mutation(
-        "PostgreSQL: a warning on the commit is passed over",
-        "ledger/postgres.py",
-        "        if warnings := connection.info[WARNINGS]:\n",
-        "        if False:\n",
-        ("tests/ledger/test_postgres_durability.py",),
-        first="test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim",
-    ),
-    Mutation(
-        "PostgreSQL: fsync need not be on",
-        "ledger/postgres_engine.py",
-        "    if not fsync:\n",
-        "    if False:\n",
-        ("tests/ledger/test_postgres_durability.py",),
-        first="test_a_server_that_does_not_wait_for_its_disk_is_refused",
     ),
     Mutation(
         "SQLite: a claim takes the row that is there",
@@ -244,14 +182,6 @@ MUTATIONS = (
         'AS new WHERE true "\n'
         '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
         (LEDGER, SENDER, ORDERS),
-    ),
-    Mutation(
-        "SQLite: a claim replaces the row that is there",
-        "ledger/sqlite.py",
-        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
-        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
-        (LEDGER, SENDER, ORDERS),
-        also=('    "ON CONFLICT DO NOTHING"\n', '    ""\n'),
     ),
     Mutation(
         "SQLite does not wait for the disk",
@@ -292,21 +222,6 @@ MUTATIONS = (
         (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
-        "a late answer does not correct an unknown",
-        "ledger/transitions.py",
-        '_IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))\n',
-        '_IS_OPEN = and_(request.c.state == bindparam("claimed"), bindparam("unknown") == UNKNOWN)\n',
-        (LEDGER, SENDER, ORDERS),
-    ),
-    Mutation(
-        "a late doubt overrules what a person said, and a resend",
-        "ledger/transitions.py",
-        '_RECORD_UNKNOWN = _recording(request.c.state == bindparam("claimed"))\n',
-        '_RECORD_UNKNOWN = _recording(request.c.state != bindparam("accepted"))\n',
-        (TRANSITIONS,),
-        first="test_a_late_doubt_leaves_a_superseded_request_as_it_is",
-    ),
-    Mutation(
         "a late response takes what another request has claimed",
         "ledger/transitions.py",
         "    connection.execute(insert(message).from_select(",
@@ -318,30 +233,6 @@ MUTATIONS = (
             ".where(here, request.c.state == ACCEPTED)",
         ),
         first="test_a_late_response_takes_back_what_is_free",
-    ),
-    Mutation(
-        "what was superseded is forgotten",
-        "ledger/transitions.py",
-        "    connection.execute(insert(superseded).from_select(columns, held))\n",
-        "",
-        (TRANSITIONS,),
-        first="test_a_decision_moves_messages_and_their_poster_deletes_them",
-    ),
-    Mutation(
-        "a late refusal of a superseded request is not recorded",
-        "ledger/transitions.py",
-        '_RECORD_NOT_SENT = _recording(request.c.state != bindparam("accepted"))\n',
-        "_RECORD_NOT_SENT = _recording(_IS_OPEN)\n",
-        (TRANSITIONS,),
-        first="test_a_late_refusal_of_a_superseded_request_leaves_nothing",
-    ),
-    Mutation(
-        "a live claim is superseded",
-        "ledger/transitions.py",
-        "        this = and_(request.c.id == request_id, request.c.state == UNKNOWN)\n",
-        "        this = and_(request.c.id == request_id, request.c.state.in_((UNKNOWN, CLAIMED)))\n",
-        (TRANSITIONS,),
-        first="test_only_unknown_requests_are_superseded_and_once",
     ),
     Mutation(
         "an unknown outcome is recorded as not sent",
@@ -356,14 +247,6 @@ MUTATIONS = (
         "        self.messages = every.at(won)\n        kept = set(self.messages.keys)\n",
         "        kept = set(every.at(won).keys)\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
-    ),
-    Mutation(
-        "a slot is free before its outcome is recorded",
-        "sending/schedule.py",
-        "return self._limit - in_flight - len(self.waiting)",
-        "return self._limit - len(self.waiting)",
-        (SENDER,),
-        first="test_at_most_concurrency_requests_are_open",
     ),
     Mutation(
         "the claim is made after the POST",
@@ -386,21 +269,6 @@ MUTATIONS = (
             ),
         ),
         first="test_a_message_is_posted_only_after_its_claim_is_durable",
-    ),
-    Mutation(
-        "a post does not look at its claim's deadline",
-        "sending/sender.py",
-        "            if left < self._post_seconds:\n",
-        "            if False:\n",
-        first="test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew",
-    ),
-    Mutation(
-        "a request whose response cannot be read is given back",
-        "sending/sender.py",
-        "error, failed(request.request_id, UNKNOWN, error)\n",
-        "error, failed(request.request_id, NOT_SENT, error)\n",
-        also=("import ACCEPTED, UNKNOWN\n", "import ACCEPTED, NOT_SENT, UNKNOWN\n"),
-        first="test_an_error_of_our_own_never_gives_back_what_was_posted",
     ),
     Mutation(
         "a request that was taken in part is posted again",
@@ -443,57 +311,11 @@ MUTATIONS = (
         first="test_a_lock_that_is_not_had_is_waited_for_again",
     ),
     Mutation(
-        "what was sent again is superseded again by the same attempt",
-        "sending/settle.py",
-        " or each in resent)",
-        ")",
-        (SENDER,),
-        first="test_an_answer_lost_twice_is_left_to_the_next_try",
-    ),
-    Mutation(
-        "what may still be recorded is superseded",
-        "sending/settle.py",
-        "standing.awaited or ",
-        "",
-        (SETTLE,),
-        first="test_a_lapsed_claim_is_superseded_once_its_process_has_given_up",
-    ),
-    Mutation(
-        "a later try takes any ledger",
-        "execution/enter.py",
-        "    if (noted is None and is_first and not resumed) or has_trace(store, who, of_attempt=resumed):\n",
-        "    if True:\n",
-        ("tests/execution/test_enter.py",),
-    ),
-    Mutation(
-        "a changed text is no reason to stop",
-        "planning/changed_texts.py",
-        "    if changed:\n",
-        "    if False:\n",
-        ("tests/planning/test_changed_texts.py",),
-    ),
-    Mutation(
-        "suppressed numbers are texted",
-        "planning/check.py",
-        "        if suppressed is not None:\n",
-        "        if suppressed is not None and False:\n",
-        ("tests/execution/test_planning.py",),
-        first="test_an_earlier_report_suppresses",
-    ),
-    Mutation(
         "a message is keyed by its row's number",
         "messages/keys.py",
         "        key.update(each)\n",
         "        key.update(str(len(keys)).encode())\n",
         (KEYS, ORDERS),
-    ),
-    Mutation(
-        "a second number in a cell is glued to the first",
-        "recipients/numbers.py",
-        "    if _holds_several(groups, digits, within, best):\n",
-        "    if False:\n",
-        ("tests/recipients/test_numbers.py",),
-        first="test_a_cell_holds_one_number",
     ),
     Mutation(
         "a request is written again on another connection",
@@ -505,55 +327,11 @@ MUTATIONS = (
         (CLIENT, ORDERS),
     ),
     Mutation(
-        "a connection is kept after an error",
-        "service/connections.py",
-        "return self.status == HTTPStatus.OK and not self.surplus",
-        "return not self.surplus",
-        ("tests/faults/test_network.py",),
-        first="test_only_what_has_no_whole_answer_is_unknown",
-    ),
-    Mutation(
-        "bytes that wait are not looked at when a connection is chosen",
-        "service/connections.py",
-        "not _spoke(connection.sock)",
-        "True",
-        ("tests/service/test_connections.py",),
-    ),
-    Mutation(
-        "a 500 counts as not sent",
-        "service/errors.py",
-        "<= status < HTTPStatus.INTERNAL_SERVER_ERROR",
-        "<= status <= HTTPStatus.INTERNAL_SERVER_ERROR",
-        (CLIENT, ORDERS),
-    ),
-    Mutation(
-        "any 503 is not processed",
-        "service/errors.py",
-        "(status == HTTPStatus.SERVICE_UNAVAILABLE and own)",
-        "status == HTTPStatus.SERVICE_UNAVAILABLE",
-        (CLIENT,),
-    ),
-    Mutation(
-        "an error code makes any error one of the service",
-        "service/errors.py",
-        "(status == HTTPStatus.SERVICE_UNAVAILABLE and own)",
-        "own",
-        ("tests/service/test_errors.py",),
-    ),
-    Mutation(
         "a read timeout is posted again",
         "service/transport.py",
         "            if exchange.written:\n",
         "            if exchange.written and not isinstance(error, TimeoutError):\n",
         (CLIENT, ORDERS),
-    ),
-    Mutation(
-        "a request begins although it might outlast its claim",
-        "service/transport.py",
-        "        if exchange.deadline > latest_end():\n",
-        "        if False:\n",
-        (ELAPSED,),
-        first="test_a_machine_that_slept_while_a_token_was_fetched_posts_nothing",
     ),
     Mutation(
         "a connection that ends without a byte was closed before the request",

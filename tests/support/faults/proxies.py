@@ -12,10 +12,9 @@ import itertools
 import json
 import logging
 import os
+import re
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,11 +29,13 @@ from rich.table import Table
 
 from airflow_provider_sms.sending.outcomes import Backoff
 from support.faults.arena import Arena
-from support.faults.network import REQUESTS, cut_answer, mistreatments
-from support.faults.proxy import Exchange, Proxy, read_whole
+from support.faults.network import REQUESTS, mistreatments
+from support.faults.proxy import Exchange, Proxy
+from support.faults.rest import until
 from support.faults.standalone import free_port
 from support.faults.stores import a_ledger
 from support.faults.tries import attempt
+from support.processes import listens, said, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -149,17 +150,10 @@ SETUPS = (
 )
 
 
-def silent(exchange: Exchange, *, taken: bool) -> None:
-    """Write no response until the proxy has given up."""
-    (Exchange.answer if taken else lambda it: read_whole(it.client))(exchange)
+def silent(exchange: Exchange) -> None:
+    """Pass nothing on, and write no response until the proxy has given up."""
     while exchange.client.recv(65536):
         pass
-
-
-def ended(exchange: Exchange, *, taken: bool, reset: bool) -> None:
-    """End the connection in place of a response."""
-    (Exchange.answer if taken else lambda it: read_whole(it.client))(exchange)
-    exchange.end(reset=reset)
 
 
 def says(exchange: Exchange, *, status: int) -> None:
@@ -170,19 +164,13 @@ def says(exchange: Exchange, *, status: int) -> None:
 
 CASES: dict[str, Callable[[Exchange], object]] = {
     "nothing": Exchange.pass_on,
-    **{f"silence, {'taken' if taken else 'not taken'}": partial(silent, taken=taken) for taken in (True, False)},
-    **{
-        f"{'RST' if reset else 'FIN'} for a response, {'taken' if taken else 'not taken'}": partial(
-            ended, taken=taken, reset=reset
-        )
-        for taken, reset in itertools.product((True, False), (True, False))
-    },
+    "silence": silent,
     **{f"a gateway's {status}": partial(says, status=status) for status in (500, 502, 503)},
     **{
-        f"a response cut in its {place}, {'RST' if reset else 'FIN'}": partial(cut_answer, place=place, reset=reset)
-        for place, reset in itertools.product(("line", "headers", "body"), (True, False))
+        name: mistreat
+        for name, mistreat in mistreatments().items()
+        if re.match("answer (too late|twice|cut at (nothing|line|headers|body) )|request cut at nothing ", name)
     },
-    "a response that comes twice": mistreatments()["answer twice"],
 }
 
 
@@ -245,25 +233,20 @@ def running(setup: Setup, base_url: str) -> Iterator[str]:
         user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""  # the package's could not enter the folder
         (folder / "config").write_text(setup.config.format(**values, user=user, more=setup.more))
         command = [part.format(**values) for part in setup.command]
-        with (folder / "output").open("ab") as output:
-            process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, start_new_session=True)
+        process = start(command, folder, folder / "output")
+
+        def is_ready() -> bool:
+            if process.poll() is not None:
+                raise RuntimeError(f"a proxy did not start: {said(folder / 'output')}")
+            return bool(listens(port))
+
         try:
-            _await(port, process, folder / "output")
+            until(is_ready, seconds=READY_SECONDS, what="the proxy listens", every=0.01)
             yield f"http://127.0.0.1:{port}/{path}"
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def _await(port: int, process: subprocess.Popen[bytes], output: Path) -> None:
-    end = time.monotonic() + READY_SECONDS
-    while True:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        if process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"a proxy did not start: {output.read_text(errors='replace')[-2000:]}")
-        time.sleep(0.01)
 
 
 def main() -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from support.faults.rest import RUN_SECONDS, until
 
 if TYPE_CHECKING:
@@ -156,7 +158,7 @@ def task_killed(stage):
     run = stage.trigger()
     stage.await_middle()
     (sender,) = stage.senders()
-    stage.airflow.kill(sender)
+    stage.airflow.kill(psutil.Process(sender))
     stage.await_end(run)
     return [run]
 

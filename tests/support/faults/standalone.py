@@ -15,7 +15,8 @@ import psutil
 import requests
 
 import airflow_provider_sms
-from support.faults.rest import PATIENCE, POLL_SECONDS, READY_SECONDS, RestApi, until
+from support.faults.rest import PATIENCE, READY_SECONDS, RestApi, until
+from support.processes import kill_below, processes_below, said, start
 from support.terminal import hear_interrupts
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
@@ -97,24 +98,13 @@ class Standalone(RestApi):
             raise TimeoutError(known) from None
 
     def _said_last(self):
-        return (self.home / "standalone-0.out").read_text(errors="replace")[-OUTPUT_CHARACTERS:]
+        return said(self.home / "standalone-0.out", OUTPUT_CHARACTERS)
 
     def _run(self, command, settings=None):
         hear_interrupts()  # only SIGINT ends all processes
-        with (self.home / f"{command}-{len(self._processes)}.out").open("wb") as output:
-            self._processes.append(
-                subprocess.Popen(
-                    ["airflow", command],
-                    executable=str(self.home / "bin" / "airflow"),
-                    env={**self._environment, **(settings or {})},
-                    cwd=self.home,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    # Ctrl-C reaches this process only, which ends the other one in order.
-                    start_new_session=True,
-                )
-            )
+        output, program = self.home / f"{command}-{len(self._processes)}.out", self.home / "bin" / "airflow"
+        environment = {**self._environment, **(settings or {})}
+        self._processes.append(start(["airflow", command], self.home, output, executable=str(program), env=environment))
 
     def _scheduler_lives(self):
         for process in self._processes:
@@ -146,31 +136,20 @@ class Standalone(RestApi):
 
     def processes(self):
         """Return every living process of this Airflow, whatever its parent."""
-        return [process for process in psutil.process_iter() if self.owns(process)]
+        return processes_below(self.home)
 
-    def owns(self, process):
-        """Return whether a process belongs to this Airflow and is alive."""
-        try:
-            # Not by its environment: Airflow writes titles over it.
-            return process.cwd() == str(self.home) and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.Error:
-            return False
-
-    def kill(self, pid):
-        """Kill a process of this Airflow, and return once it is gone."""
-        process = psutil.Process(pid)
-        if not self.owns(process):
-            raise RuntimeError("not a process of this Airflow")
-        process.kill()
-        until(lambda: not self.owns(process), seconds=PATIENCE, what="the killed process is gone")
+    def kill(self, *processes):
+        """Kill processes of this Airflow at once, like a power failure, and return once they are gone."""
+        for process in processes:
+            with suppress(psutil.Error):
+                process.kill()
+        until(lambda: not {*self.processes()} & {*processes}, seconds=PATIENCE, what="what was killed is gone")
 
     @contextmanager
     def frozen(self, pid):
         """Suspend a task's process and its supervisor during the block."""
         process = psutil.Process(pid)
         both = [process.parent(), process]
-        if not all(map(self.owns, both)):
-            raise RuntimeError("not processes of this Airflow")
         for each in both:
             each.suspend()
         yield
@@ -179,7 +158,7 @@ class Standalone(RestApi):
 
     def kill_scheduler(self):
         """Kill the scheduler alone; its tasks continue."""
-        self.kill(self._first("scheduler").pid)
+        self.kill(self._first("scheduler"))
 
     def start_scheduler(self):
         """Start another scheduler."""
@@ -191,12 +170,8 @@ class Standalone(RestApi):
         return [first, *first.children(recursive=True)]
 
     def kill_triggerer(self):
-        """Kill all processes of the triggerer at once, like a power failure."""
-        family = self.triggerer()
-        for process in family:
-            with suppress(psutil.Error):
-                process.kill()
-        until(lambda: not any(map(self.owns, family)), seconds=PATIENCE, what="the killed triggerer is gone")
+        """Kill all processes of the triggerer."""
+        self.kill(*self.triggerer())
 
     def start_triggerer(self, settings=None):
         """Start another triggerer.
@@ -217,11 +192,7 @@ class Standalone(RestApi):
         for process in self._processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_SECONDS)
-        while left := self.processes():
-            for process in left:
-                with suppress(psutil.Error):
-                    process.kill()
-            psutil.wait_procs(left, timeout=POLL_SECONDS)
+        kill_below(self.home)
         for process in self._processes:
             process.wait()
         self.close()

@@ -20,10 +20,10 @@ import base64
 import json
 import os
 import signal
-import subprocess
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import requests
 
@@ -32,9 +32,9 @@ from support.faults.rest import READY_SECONDS, RestApi, until
 from support.faults.standalone import INHERITED, STOP_SECONDS, free_port
 from support.forwarder import Forwarder
 from support.machines import deployed
-from support.machines.processes import kill_below
 from support.machines.services import HOST, TOKEN, running_services
 from support.machines.worker import Worker
+from support.processes import kill_below, said, start
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 WORKERS = ("worker-1", "worker-2")
@@ -115,7 +115,7 @@ class Engine(RestApi):
         """Make Airflow's database, and start every component; return once all are ready."""
         init = self._run(deployed.init_command(), "init")
         if init.wait(READY_SECONDS):
-            raise RuntimeError(f"init: {(self._middle / 'init.out').read_text(errors='replace')[-2000:]}")
+            raise RuntimeError(f"init: {said(self._middle / 'init.out')}")
         for component in COMPONENTS:
             self._processes.append(self._start(component))
         until(self._is_healthy, seconds=READY_SECONDS, what="all components live")
@@ -148,16 +148,8 @@ class Engine(RestApi):
         return self._run([sys.executable, "-m", "airflow", component, *without_logs], component)
 
     def _run(self, command, name):
-        with (self._middle / f"{name}.out").open("ab") as output:
-            return subprocess.Popen(
-                command,
-                env=self.environment(self._middle, self.services.database.address),
-                cwd=self._middle,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        environment = self.environment(self._middle, self.services.database.address)
+        return start(command, self._middle, self._middle / f"{name}.out", env=environment)
 
     def stop(self):
         """End all processes in order, then kill any that remain."""
@@ -166,7 +158,7 @@ class Engine(RestApi):
         for worker in self.workers.values():
             worker.kill()
         for process in self._processes:
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(TimeoutExpired):
                 process.wait(STOP_SECONDS)
         kill_below(self._middle)
         for process in self._processes:

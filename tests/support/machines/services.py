@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +16,7 @@ from support.faults.rest import PATIENCE, until
 from support.faults.standalone import free_port
 from support.machines.deployed import LEDGER, create_databases
 from support.postgres import DRIVER
+from support.processes import listens, start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,29 +72,12 @@ def running_services(folder):
 def _running_broker(folder):
     """Run Redis, and yield its URL."""
     folder.mkdir()
-    place = HOST, free_port()
-    with (folder / "redis.out").open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *("redis-server", "--bind", HOST, "--port", str(place[1]), "--dir", str(folder)),
-                *("--save", "", "--appendonly", "yes"),
-            ],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Ctrl-C reaches the tests' process only, which ends the others in order.
-            start_new_session=True,
-        )
+    port = free_port()
+    places = ("--bind", HOST, "--port", str(port), "--dir", str(folder))
+    process = start(["redis-server", *places, "--save", "", "--appendonly", "yes"], folder, folder / "redis.out")
     try:
-        until(lambda: _answers(place), seconds=PATIENCE, what="Redis accepts connections")
-        yield f"redis://{HOST}:{place[1]}/0"
+        until(lambda: listens(port), seconds=PATIENCE, what="Redis accepts connections")
+        yield f"redis://{HOST}:{port}/0"
     finally:
         process.kill()
         process.wait()
-
-
-def _answers(place):
-    with suppress(OSError), socket.create_connection(place, timeout=1):
-        return True
-    return False

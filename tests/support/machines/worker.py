@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from contextlib import suppress
 
 import psutil
 
 from support.faults.rest import READY_SECONDS, until
-from support.machines.processes import kill_below
+from support.processes import kill_below, said, start
 
 CONCURRENCY = 2
 """Tasks that a worker runs at once."""
@@ -47,30 +46,22 @@ class Worker:
         settings["SMS_TESTS_HOST_NAME"] = self.name
         # Left by one that was killed, and then the number of another process.
         (self._folder / "airflow-worker.pid").unlink(missing_ok=True)
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "airflow", "celery", "worker", "--skip-serve-logs"),
-                    *("--concurrency", str(CONCURRENCY), "--celery-hostname", f"celery@{self.name}"),
-                    *("--without-mingle", "--without-gossip"),
-                ],
-                env=settings,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._output.unlink(missing_ok=True)
+        command = [
+            *(sys.executable, "-m", "airflow", "celery", "worker", "--skip-serve-logs"),
+            *("--concurrency", str(CONCURRENCY), "--celery-hostname", f"celery@{self.name}"),
+            *("--without-mingle", "--without-gossip"),
+        ]
+        self._process = start(command, self._folder, self._output, env=settings)
 
     def await_ready(self):
         """Return once the worker takes tasks."""
         until(self._is_ready, seconds=READY_SECONDS, what=f"{self.name} takes tasks")
 
     def _is_ready(self):
-        said = self._output.read_text(errors="replace")
         if self._process.poll() is not None:
-            raise RuntimeError(f"{self.name} ended with status {self._process.returncode}: {said[-2000:]}")
-        return " ready." in said
+            raise RuntimeError(f"{self.name} ended with status {self._process.returncode}: {said(self._output)}")
+        return " ready." in self._output.read_text(errors="replace")
 
     def tasks(self):
         """Return the living processes of its tasks: the children of those in its pool."""

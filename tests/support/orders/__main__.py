@@ -8,16 +8,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support.faults.mutants import PACKAGE, ROOT
+from support.faults.mutants import copied
 from support.faults.mutations import MUTATIONS
 from support.orders.cases import DEFECTS, LARGE, SMALL
 from support.orders.drawn import SOMETIMES, draw_orders
@@ -27,6 +24,7 @@ from support.orders.ledgers import in_file, on_server
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from support.faults.mutations import Mutation
     from support.orders.world import Case
 
 CASES = {**SMALL, **LARGE}
@@ -91,25 +89,18 @@ def _defects(only: str) -> int:
     return int(missed > 0)
 
 
-def _hunt(mutation: object) -> str | None:
+def _hunt(mutation: Mutation) -> str | None:
     """Return which case finds a defect, and how; None where none does."""
-    with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-defect-") as name:
-        folder = Path(name)
-        for each in (PACKAGE, "tests"):
-            shutil.copytree(ROOT / each, folder / each, ignore=shutil.ignore_patterns("__pycache__"))
-        mutation.apply(folder / PACKAGE)  # type: ignore[attr-defined]
-        path = os.pathsep.join([str(folder), str(folder / "tests")])
-        command = [sys.executable, "-m", "support.orders", "--most", "1000", "--until-broken"]
-        done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-        )
-        lines = done.stdout.splitlines()
-        broken = [n for n, line in enumerate(lines) if line.startswith("BROKEN")]
-        if broken:
-            return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
-        if done.returncode and "Error" in done.stderr:
-            return f"a run ended with {done.stderr.strip().splitlines()[-1]}"
-        return None
+    command = [sys.executable, "-m", "support.orders", "--most", "1000", "--until-broken"]
+    with copied(mutation) as (folder, environment):
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    broken = [n for n, line in enumerate(lines) if line.startswith("BROKEN")]
+    if broken:
+        return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
+    if done.returncode and "Error" in done.stderr:
+        return f"a run ended with {done.stderr.strip().splitlines()[-1]}"
+    return None
 
 
 def _say(line: str) -> None:

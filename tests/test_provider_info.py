@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -23,13 +23,6 @@ def test_the_metadata_fits_airflows_schema():
 
     schema = json.loads(files("airflow").joinpath("provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)
-
-
-def test_the_plugin_is_named_by_its_entry_point_alone():
-    """An Airflow that asks providers for plugins, too, would find it a second time, and tell that as an error."""
-    ours = [entry for entry in entry_points(group="airflow.plugins") if entry.dist.name == "airflow-provider-sms"]
-    assert {entry.value for entry in ours} == {"airflow_provider_sms.plugins.sms:SmsPlugin"}
-    assert "plugins" not in get_provider_info()
 
 
 def test_what_the_integration_refers_to_exists():

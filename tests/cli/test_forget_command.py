@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import io
-import sys
-
 from support.sending import people
 
 from airflow_provider_sms.ledger import sqlite
@@ -52,11 +49,3 @@ def test_the_file_and_its_log_do_not_hold_the_number(ledger, sent_to_file, ledge
     said = ledger("forget", NUMBER)
     assert (said.status, " has 0 messages to this number\n" in said.err) == (0, True)
     assert held_in(ledger_path) == [False, True]
-
-
-def test_a_number_is_read_from_stdin(ledger, sent, rows, monkeypatch):
-    """So it lands in no shell's history; it may be written nationally."""
-    sent([PERSON])
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f"0{NUMBER[2:]}\n"))
-    assert ledger("forget", "-", "--default-region", "ZA", "--yes").status == 0
-    assert rows("SELECT destination FROM sms_message") == [(0,)]

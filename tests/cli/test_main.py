@@ -22,19 +22,6 @@ def found_in(folder, words):
 
 
 @pytest.mark.slow
-def test_data_is_all_that_is_on_stdout(ledger_command, sent_to_file):
-    """A program reads JSON, a person the hint on stderr; what is not done has status 1, and no traceback."""
-    sent_to_file(people(3))
-    sent_to_file(people(2, 10), UNKNOWN)
-    said = ledger_command("show", "spring", "-o", "json")
-    assert (said.status, said.data[0]["accepted"], "1 request is unknown" in said.err) == (0, "3", True)
-    said = ledger_command("show", "sprign")
-    last = said.err.splitlines()[-1]  # after what Airflow logs when it is loaded
-    assert (said.status, said.out, last) == (1, "", "The ledger has no campaign 'sprign'")
-    assert "Traceback" not in said.err
-
-
-@pytest.mark.slow
 def test_a_number_that_is_asked_about_stays_out_of_airflows_database(
     ledger_command, airflow, airflow_home, sent_to_file
 ):

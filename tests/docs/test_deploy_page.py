@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -19,17 +18,17 @@ import yaml
 from psycopg.rows import dict_row
 from sqlalchemy import event, text
 from support.checkout import LEDGER, PAGE, bash, block
-from support.cluster import LONGEST, _binaries, running_node, running_pair, until
-from support.keys import request_of
+from support.cluster import _binaries, running_node, running_pair, until
+from support.machines.deployed import create_databases
 from support.pages import ROOT, blocks
-from support.sending import claimant, people
+from support.sending import claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.connection import client_settings
 from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, postgres_url, refuse_several_machines
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, WAIT_SECONDS, open_postgres
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
 from airflow_provider_sms.service.client import SmsClient
@@ -122,14 +121,6 @@ def statements(name):
     return [each.strip() for each in code.split(";") if each.strip()]
 
 
-def claim(ledger, messages, seconds=60.0):
-    chunk = request_of([m.key for m in messages], [m.destination for m in messages])
-    return ledger.commit(chunks=[chunk], claim_seconds=seconds)[0].request_id
-
-
-def end(ledger, request_id, state, **outcome):
-    ledger.commit(outcomes=[Outcome(request_id, state, **outcome)])
-
 
 def test_the_statements_that_pg_monitor_shows_hold_no_number(server, store):
     """The driver psycopg sends values apart from their statement."""
@@ -161,7 +152,7 @@ def test_one_role_makes_its_own_tables(server, own_database, by):
         server.run(by, code, database="postgres" if own_database else database)
         with closing(open_postgres(server.url(role, database))) as store:
             ledger = CampaignLedger(store, "alone", claimant())
-            end(ledger, claim(ledger, people(3)), ACCEPTED)
+            close(ledger, claim(ledger, people(3)))
         (found,) = server.run(
             role, ["SELECT schemaname AS name FROM pg_tables WHERE tablename = 'sms_request'"], database=database
         )
@@ -176,7 +167,7 @@ def test_the_dump_of_the_page_takes_the_ledgers_place(server):
     """With its claims, and without the rows that came later: the page's query says where it ends."""
     with closing(open_postgres(server.url())) as store:
         ledger = CampaignLedger(store, "saved", claimant())
-        end(ledger, claim(ledger, people(3)), ACCEPTED)
+        close(ledger, claim(ledger, people(3)))
     dump, restore = (
         block(words).replace("db1.example.com", str(server.socket.parent)) for words in ("pg_dump", "pg_restore")
     )
@@ -184,7 +175,7 @@ def test_the_dump_of_the_page_takes_the_ledgers_place(server):
     (ends,) = server.run("postgres", [END])
     with closing(open_postgres(server.url())) as store:
         ledger = CampaignLedger(store, "in the gap", claimant())
-        end(ledger, claim(ledger, people(3)), ACCEPTED)
+        close(ledger, claim(ledger, people(3)))
     _shell(restore, server)
     try:
         assert server.run("postgres", [END]) == [ends]
@@ -208,7 +199,7 @@ def test_the_query_of_unknown_requests(server, store):
     ledger = CampaignLedger(store, "spring", claimant())
     for place, state in enumerate((ACCEPTED, NOT_SENT, UNKNOWN)):
         lost = claim(ledger, people(3, 10 * place))
-        end(ledger, lost, state)
+        close(ledger, lost, state)
     claim(ledger, people(2, 40))
     claim(ledger, people(4, 50), seconds=-1.0)
     (row,) = (each for each in server.query("unknown") if each["campaign"] == "spring")
@@ -358,17 +349,10 @@ def test_the_databases_of_the_compose_file_hold_a_ledger(patient_servers):
     secrets = made_secrets()
     with running_node() as node:
         settings = {name: filled(value, secrets) for name, value in environment("postgres").items()}
-        path = f"{_binaries()}:{os.environ['PATH']}"
-        subprocess.run(
-            ["sh", DEPLOY / "create-databases.sh"],
-            env={**settings, "PGHOST": str(node.folder), "PATH": path},
-            check=True,
-            capture_output=True,
-            timeout=LONGEST,
-        )
+        create_databases(node, **settings)
         with closing(open_postgres(node.url("sms").set(username="sms"))) as store:
             ledger = CampaignLedger(store, "first", claimant())
-            end(ledger, claim(ledger, people(3)), ACCEPTED)
+            close(ledger, claim(ledger, people(3)))
         rows = node.ask("SELECT datname FROM pg_database WHERE pg_get_userbyid(datdba) IN ('airflow', 'sms')")
         assert sorted(rows) == [("airflow",), ("sms",)]
 

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.faults.arena import Arena
+from support.faults.arena import Arena, send_alone
 from support.faults.processes import started
 from support.faults.tries import Ledgers
 from support.faults.verdict import Figures
@@ -29,9 +29,7 @@ def test_processes_of_overlapping_partitions_text_each_person_once(arena):
     """Four processes at once, each a try of a mapped task: together they text everybody, and nobody twice."""
     arena.sandbox.state.set_faults([{"kind": "delay", "seconds": 0.02, "persistent": True}])
     everybody, tasks = orders(arena)
-    with started(tasks) as processes:
-        for process in processes:
-            process.go()
+    with started(send_alone, tasks) as processes:
         ended = [process.result() for process in processes]
     assert [error for _, error in ended] == [None] * 4
     assert sum(summary["accepted"] for summary, _ in ended) == 700
@@ -44,9 +42,7 @@ def test_mapped_tasks_that_are_killed_leave_few_unknown_and_nobody_twice(arena):
     """SIGKILL of all four, and the next try: unknown is what was in flight, all others are texted once."""
     arena.sandbox.state.set_faults([{"kind": "delay", "seconds": 0.1, "persistent": True}])
     everybody, tasks = orders(arena)
-    with started(tasks) as processes:
-        for process in processes:
-            process.go()
+    with started(send_alone, tasks):
         while len(arena.sandbox.state.accepted) < 200:
             time.sleep(0.005)
     arena.sandbox.state.set_faults([])

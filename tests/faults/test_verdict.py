@@ -96,13 +96,6 @@ def test_what_nobody_asked_for_is_caught():
     assert judge(witness + Counter([("27830000000", "Hi")]), ledger, EXPECTED).broken == 0
 
 
-def test_figures_add_up():
-    """Figures of parts can be summed."""
-    one = Figures(1, 2, 3, 4, 5, 6)
-    assert sum([one, one], Figures()) == Figures(2, 4, 6, 8, 10, 12)
-    assert (one.broken, Figures(cases=9, unknown=9).broken) == (14, 0)
-
-
 def test_a_case_judged_twice_counts_once():
     """What was wrong in the middle and is wrong in the end is one wrong; what was wrong only once is not forgotten."""
     looks = [Figures(duplicates=4, lost=1), Figures(cases=1, duplicates=4, unknown=2)]

@@ -87,7 +87,10 @@ NO_NUMBERS = {"raw": pa.binary(), "day": pa.timestamp("s"), "nos": pa.dictionary
         ({"message": "Hi {nam}"}, "message: the source has no column 'nam'"),
         ({"message": None, "content_column": "text"}, "content_column: the source has no column 'text'"),
         ({"key_columns": ["id"]}, "key_columns: the source has no column 'id'"),
-        ({"message": "{tags}"}, "message: column 'tags' is of type list"),
+        *(
+            ({"message": f"{{{name}}}"}, f"message: column '{name}' is of type ")
+            for name in ("tags", "took", "half", "raw")
+        ),
         ({"message": "{27820000001}"}, r"message: column '2782\*{5}01' is of type list"),
         ({"message": None, "content_column": "tags"}, "content_column: column 'tags' is of type list"),
         *(({"key_columns": [name]}, f"key_columns: column '{name}' is of type ") for name in ("tags", "took", "half")),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from support.tables import read
 
-from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.sources import open_source
 
 NAN = float("nan")
@@ -59,14 +59,6 @@ def test_columns_come_and_change(monkeypatch):
     monkeypatch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", 1)
     assert read(iter([{"a": 1}, {"b": "x"}, {"a": 2.5}])) == {"a": [1, None, 2.5], "b": [None, "x", None]}
     assert read(iter([{"a": 1}, {"a": None}, {"a": "x"}, {"a": 2**60}])) == {"a": [1, None, "x", 2**60]}
-
-
-def test_columns_are_chosen():
-    """Only the columns asked for are in the batches, in that order, each once."""
-    source = open_source([{"a": 1, "b": 2, "c": 3}])
-    assert next(source.batches(["c", "a", "c"])).schema.names == ["c", "a"]
-    with pytest.raises(ColumnError, match="no column 'd'"):
-        list(source.batches(["d"]))
 
 
 # Columns of values

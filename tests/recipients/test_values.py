@@ -2,34 +2,17 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.messages.template import Template
 from airflow_provider_sms.recipients.values import write
 
-NOTHING = {
-    "float64": pa.array([-1e-10, -0.0, 0.0]),
-    "float32": pa.array([-1e-10, -0.0, 0.0], pa.float32()),
-    "decimal": pa.array([Decimal("-1e-10"), Decimal(0), Decimal(0)]),
-    "text": pa.array(["-0.0000000001", "-0", "0"]),
-    "text of floats": pa.array(["-1e-10", "-0.0", "0.00"]),
-}
 FIXED_POINT = {
     ".0f": "0", ".2f": "0.00", "+.2f": "+0.00", " .1f": " 0.0", ",.2f": "0.00", "f": "0.000000",
     "F": "0.000000", "08.2f": "00000.00", "8.2f": "    0.00", "<6.1f": "0.0   ", "->8.2f": "----0.00",
     ".0%": "0%", ".1%": "0.0%",
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("spec", "text"), FIXED_POINT.items())
-@pytest.mark.parametrize("kind", NOTHING)
-def test_zero_has_no_sign(kind, spec, text):
-    """A number that a format rounds to zero reads as zero does, however it is stored."""
-    batch = pa.RecordBatch.from_arrays([NOTHING[kind]], ["x"])
-    assert Template("{x:" + spec + "}").render(batch).to_pylist() == [text] * 3
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import statistics
 import threading
 import time
 from urllib.parse import urlsplit
@@ -108,16 +107,6 @@ def test_a_client_that_disconnects_early_harms_nobody(client, state, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_responses_are_not_held_back(client):
-    """Of forty requests in a row, most take less than a delayed acknowledgement of 40 ms."""
-    took = []
-    for _ in range(40):
-        started = time.monotonic()
-        client.balance()
-        took.append(time.monotonic() - started)
-    assert statistics.median(took) < 0.04
-
-
 HOSTS = [None, "", "rebind.example.com", "127.0.0.1.example.com", "localhost.example.com:8025", "127.0.0.1@example.com"]
 HOSTS += ["127.0.0.1, example.com", "127.0.0.1\r\nHost: example.com", "0.0.0.0", "192.168.0.1", "localhost/"]
 
@@ -207,22 +196,3 @@ def test_python_sees_every_request(client, state, headers):
     assert [(each.submitted, each.accepted) for each in state.requests] == [(2, 1), (0, 0)]
     shown = repr(state.requests) + repr(state.accepted) + repr(state.config)
     assert not [secret for secret in (NUMBER, "One", "Spring", TOKEN) if secret in shown]
-
-
-OUT_OF_RANGE = {
-    "balance": [-1, "much", float("nan")],
-    "port": [65536],
-    "latency": [-0.1, float("nan")],
-    "keep_alive": [0],
-    "opted_out": [["+27 82 000 0001"], "27820000001"],
-    "client_id": ["me"],
-    "client_secret": ["secret"],
-    "token": [None],
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name in OUT_OF_RANGE for value in OUT_OF_RANGE[name]])
-def test_settings_out_of_range_are_refused(name, value):
-    """An invalid setting is an error at once."""
-    with pytest.raises(ValueError):
-        SandboxConfig(**{name: value})

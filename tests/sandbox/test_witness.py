@@ -66,9 +66,3 @@ def test_what_the_witness_cannot_hold_is_not_accepted(start, log, monkeypatch, c
         assert connection.recv(1) == b""
     assert (client.sandbox.state.balance, client.sandbox.state.accepted) == (1000, [])
     assert "No space left on device" in capfd.readouterr().err
-
-
-def test_a_file_that_cannot_be_opened_is_an_error_at_the_start(start, tmp_path):
-    """A sandbox that cannot open its witness does not start."""
-    with pytest.raises(FileNotFoundError):
-        start(log=tmp_path / "missing" / "witness.jsonl")

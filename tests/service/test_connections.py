@@ -1,7 +1,5 @@
 import base64
 import io
-import socket
-import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -131,23 +129,6 @@ def test_session_tickets_are_no_reason_for_a_new_connection(serve, connect, wire
     for _ in range(5):
         assert client.send_bulk(HI).messages == 1
     assert server.connections == 1
-
-
-@pytest.mark.parametrize(
-    ("happens", "expected"), [("nothing", False), ("a byte", True), ("end", True), ("reset", True)]
-)
-def test_what_waits_on_a_socket_is_seen_without_waiting(happens, expected):
-    """Data, an end and an error are something to read."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sock:
-        other = listener.accept()[0]
-        if happens == "a byte":
-            other.sendall(b"x")
-        elif happens == "reset":
-            other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        if happens in ("end", "reset"):
-            other.close()
-        assert has_input(sock) == expected
-        other.close()
 
 
 def test_threads_share_the_pool(serve, connect, wire):

@@ -275,17 +275,6 @@ def test_every_request_has_exactly_these_headers(serve, connect, wire, tmp_path,
         assert sorted(headers) == sorted([*common, *length])
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("size", [1, 100], ids=["short", "long"])
-def test_a_request_is_written_once(serve, connect, wire, request, scheme, size):
-    """Headers and body arrive once and whole, however long they are."""
-    bundle, context = request.getfixturevalue("certificate")
-    server = serve(wire.ok, tls=context if scheme == "https" else None)
-    connect(server.url, verify=bundle).send_bulk([Message("x" * 400, "27821234567")] * size)
-    assert len(server.requests) == 1
-    assert len(server.bodies()[0]) == int(server.headers(0)["content-length"])
-
-
 @pytest.mark.parametrize(
     ("address", "host"),
     [

@@ -149,9 +149,9 @@ EVENT = 9_007_199_254_740_993
 """An event id that a float would round."""
 
 
-def claim(ledger, messages):
+def claim(ledger, messages, seconds=60.0):
     """Claim messages in one request, and return its id."""
-    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)[0].request_id
+    return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=seconds)[0].request_id
 
 
 def close(ledger, request_id, state=ACCEPTED, **fields):

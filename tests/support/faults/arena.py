@@ -9,7 +9,7 @@ import uuid
 from collections import Counter, defaultdict
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from sqlalchemy import create_engine
@@ -154,3 +154,15 @@ class Arena:
             self.figures += figures
             if figures.broken and self._loud:
                 log.error("The promise was broken: %s on %s: %s", name, self._ledgers.name, figures)
+
+
+def send_alone(campaign: Campaign, options: Mapping[str, Any]) -> tuple[dict[str, int], str | None]:
+    """Make an attempt in a process of its own, and return its summary and the name of its error.
+
+    :param options: of :func:`attempt`; ``ahead`` is a number of seconds.
+    """
+    logging.disable(logging.CRITICAL)
+    sender.POLL_SECONDS = POLL_SECONDS
+    ahead = options.get("ahead", 0.0)
+    ended = attempt(campaign, **{**options, "ahead": lambda: ahead})
+    return ended.summary, None if ended.error is None else type(ended.error).__name__

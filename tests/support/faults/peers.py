@@ -9,11 +9,10 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,9 @@ from sqlalchemy import create_engine
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.campaigns import Campaign
-from support.faults.senders import CHUNK, OWN, TIMEOUT, WAYS, send
-from support.faults.standalone import until
+from support.faults.processes import PATIENCE, started
+from support.faults.rest import until
+from support.faults.senders import CHUNK, OWN, TIMEOUT, WAYS, load, send
 from support.faults.verdict import read_reconciled
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ PEOPLE = 3_000
 SEED = 20_261
 SHARE = 0.05
 LATENCY = 0.2
-COPY_SECONDS = 180.0
 WIDTH = 140
 BALANCE = 10**5
 """Credits of the account, more than each way costs; a million would be a post-paid account's."""
@@ -113,11 +112,10 @@ def _dies(way, case):
     if way not in OWN:
         send(way, {**case.job, "dies": str(case.folder / "died")})
         return
-    with _copies(way, case, 1) as (process,):
-        until(case.campaign.taken, seconds=COPY_SECONDS, what="the send is under way")
-        if process.poll() is not None:
+    with started(send, [(way, case.job)], load) as (process,):
+        until(case.campaign.taken, seconds=PATIENCE, what="the send is under way")
+        if process.ended:
             raise RuntimeError("the task was over before it could die")
-        process.kill()
     send(way, case.job)
 
 
@@ -129,8 +127,8 @@ def _again(way, case):
 
 def _two_copies(way, case):
     """Let two live copies of the task run."""
-    with _copies(way, case, 2) as copies:
-        if any(copy.wait(COPY_SECONDS) for copy in copies):
+    with started(send, [(way, case.job)] * 2, load) as copies:
+        if any(copy.result() != "success" for copy in copies):
             raise RuntimeError("a copy of the task failed")
 
 
@@ -145,31 +143,6 @@ TROUBLES = {
     "again": Trouble("task cleared and run again", play=_again),
     "copies": Trouble("two live copies of the task", play=_two_copies, latency=LATENCY),
 }
-
-
-@contextmanager
-def _copies(way, case, count):
-    """Run copies of a task in separate processes, none of which outlives the block."""
-    (case.folder / "copies").mkdir()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    processes = []
-    try:
-        for number in range(count):
-            arguments = [way, json.dumps(case.job), str(case.folder / "copies" / str(number)), str(count)]
-            processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "support.faults.senders", *arguments],
-                    env=environment,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
-        yield processes
-    finally:
-        for process in processes:
-            with suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
 
 
 def befall(trouble, way, people=PEOPLE):

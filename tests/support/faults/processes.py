@@ -1,50 +1,38 @@
-"""An attempt in a process of its own, which can be killed."""
+"""Work in processes of their own, which begin together and can be killed."""
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.sending import sender
-from support.faults.arena import POLL_SECONDS
-from support.faults.tries import attempt
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
-
-    from support.faults.tries import Campaign
+    from multiprocessing.context import SpawnProcess
+    from multiprocessing.synchronize import Barrier
 
 SPAWN = get_context("spawn")
+PATIENCE = 180.0
+"""Seconds in which processes load what they need, or the first of them ends."""
 
 
 class Started:
-    """A process that has loaded everything, and waits for the signal to begin.
+    """A process that works.
 
-    :param options: of :func:`attempt`; ``ahead`` is a number of seconds.
+    :param pipe: gives what the work returns.
     """
 
-    def __init__(self, campaign: Campaign, options: Mapping[str, Any]) -> None:
-        self._pipe, theirs = SPAWN.Pipe()
-        self._process = SPAWN.Process(target=_send, args=(theirs, campaign, options), daemon=True)
-        self._process.start()
-        theirs.close()
+    def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
+        self._process = process
+        self._pipe = pipe
 
-    def await_ready(self) -> None:
-        """Return once the process is ready to begin."""
-        self._pipe.recv()
+    def result(self) -> Any:
+        """Wait for the end of the work, and return its result.
 
-    def go(self) -> None:
-        """Let the process begin."""
-        self._pipe.send("go")
-
-    def result(self) -> tuple[dict[str, int], str | None]:
-        """Wait for the end of the attempt, and return its summary and the name of its error."""
-        summary, error = self._pipe.recv()
-        self._process.join()
-        return summary, error
+        :raises EOFError: it has none.
+        """
+        return self._pipe.recv()
 
     @property
     def ended(self) -> bool:
@@ -54,29 +42,37 @@ class Started:
         """Kill the process, unless it has ended."""
         self._process.kill()
         self._process.join()
-        self._pipe.close()
 
 
 @contextmanager
-def started(orders: Sequence[tuple[Campaign, Mapping[str, Any]]]) -> Iterator[list[Started]]:
-    """Start processes that begin at a signal. Leaving the context ends all of them."""
+def started(
+    work: Callable[..., Any], orders: Sequence[Sequence[Any]], prepare: Callable[[], object] | None = None
+) -> Iterator[list[Started]]:
+    """Yield processes that have just begun to work, all at once. Leaving the context ends them.
+
+    :param orders: arguments of the work of each process.
+    :param prepare: what each does before they begin.
+    """
+    together = SPAWN.Barrier(len(orders) + 1)
     processes: list[Started] = []
     try:
-        for campaign, options in orders:
-            processes.append(Started(campaign, options))  # where one cannot start, the others must end
-        for process in processes:
-            process.await_ready()
+        for arguments in orders:
+            mine, theirs = SPAWN.Pipe(duplex=False)
+            process = SPAWN.Process(target=_run, args=(together, theirs, prepare, work, arguments), daemon=True)
+            process.start()
+            theirs.close()
+            processes.append(Started(process, mine))
+        together.wait(PATIENCE)
         yield processes
     finally:
-        for process in processes:
-            process.kill()
+        for each in processes:
+            each.kill()
 
 
-def _send(pipe: Connection, campaign: Campaign, options: Mapping[str, Any]) -> None:
-    logging.disable(logging.CRITICAL)
-    sender.POLL_SECONDS = POLL_SECONDS
-    ahead = options.get("ahead", 0.0)
-    pipe.send("ready")
-    pipe.recv()
-    ended = attempt(campaign, **{**options, "ahead": lambda: ahead})
-    pipe.send((ended.summary, None if ended.error is None else type(ended.error).__name__))
+def _run(
+    together: Barrier, pipe: Connection, prepare: Callable[[], object] | None, work: Callable[..., Any], arguments: Any
+) -> None:
+    if prepare is not None:
+        prepare()
+    together.wait(PATIENCE)
+    pipe.send(work(*arguments))

@@ -7,7 +7,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from support.faults.arena import Arena
+from support.faults.arena import Arena, send_alone
 from support.faults.processes import started
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def _is_killed(arena: Arena, campaign: Campaign, chance: random.Random, **option
     moment = chance.uniform(0.0, 0.005 if by_requests else LONGEST)
     requests += len(arena.sandbox.state.requests)
     until = time.monotonic() + PATIENCE
-    with started([(campaign, options)]) as (process,):
-        process.go()
+    with started(send_alone, [(campaign, options)]) as (process,):
         while not process.ended and len(arena.sandbox.state.requests) < requests:
             if time.monotonic() > until:
                 raise TimeoutError("the process neither sends nor ends")

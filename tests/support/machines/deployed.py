@@ -17,22 +17,14 @@ LEDGER = "sms"
 """The ledger's database, and its role."""
 
 
-def create_databases(node):
-    """Run the script that makes databases and roles on an empty server."""
-    subprocess.run(
-        ["sh", DEPLOY / "create-databases.sh"],
-        env={
-            "POSTGRES_USER": "postgres",
-            "PGHOST": str(node.folder),
-            "PGPORT": str(node.port),
-            "AIRFLOW_DB_PASSWORD": "a-password",
-            "LEDGER_PASSWORD": "a-password",
-            "PATH": f"{_binaries()}:{os.environ['PATH']}",
-        },
-        check=True,
-        capture_output=True,
-        timeout=LONGEST,
-    )
+def create_databases(node, **settings):
+    """Run the script that makes databases and roles on an empty server.
+
+    :param settings: user and passwords, as the Compose file gives them.
+    """
+    place = {"PGHOST": str(node.folder), "PGPORT": str(node.port), "PATH": f"{_binaries()}:{os.environ['PATH']}"}
+    command = ["sh", DEPLOY / "create-databases.sh"]
+    subprocess.run(command, env={**place, **settings}, check=True, capture_output=True, timeout=LONGEST)
 
 
 def init_command():

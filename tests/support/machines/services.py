@@ -57,7 +57,8 @@ def running_services(folder):
     """
     with ExitStack() as running:
         database = running.enter_context(running_node(address=(HOST, free_port()), max_connections="300"))
-        create_databases(database)
+        passwords = dict.fromkeys(("AIRFLOW_DB_PASSWORD", "LEDGER_PASSWORD"), "a-password")
+        create_databases(database, POSTGRES_USER="postgres", **passwords)
         url = URL.create(DRIVER, username="postgres", host=HOST, port=database.port, database=LEDGER)
         ledger = create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
         running.callback(ledger.dispose)

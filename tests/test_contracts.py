@@ -1,8 +1,7 @@
 """What must stay as it is wherever its code lives: ledgers, Airflow's database, DAG files and dashboards hold it.
 
-Pinned elsewhere, and with them the ``person`` tags of BLAKE2b: the digests of keys (``messages/test_keys.py``,
-``messages/test_groups.py``) and of plans (``messages/test_fingerprint.py``); the keys of the links' XComs
-(``operators/test_links.py``); the events of the trigger (``triggers/test_balance.py``).
+Pinned elsewhere, and with them the ``person`` tags of BLAKE2b: the digests of keys and of plans
+(``messages/test_keys.py``); the events of the trigger (``triggers/test_balance.py``).
 """
 
 from __future__ import annotations

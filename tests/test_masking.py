@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.growth import grows_in_proportion
 
 from airflow_provider_sms.masking import MOST_OF_AN_ID, mask_number, mask_numbers_in, quoted
 
@@ -94,6 +95,26 @@ def test_masking_twice_changes_nothing(text):
     """Text that is masked already stays as it is, so layers may mask without knowing of each other."""
     once = mask_numbers_in(text)
     assert once == mask_numbers_in(once)
+
+
+_TRIES = 3
+_SHORTEST = 0.005
+"""Seconds below which a measurement is mostly noise."""
+
+
+def grows_in_proportion(run, text):
+    """Return whether a text takes some ten times as long as a tenth of it, and not a hundred times as long.
+
+    The least CPU time of a few tries counts, since a busy machine makes each of them longer.
+    """
+    tenth, whole = (min(_seconds(run, part) for _ in range(_TRIES)) for part in (text[: len(text) // 10], text))
+    return whole < 40 * max(tenth, _SHORTEST)
+
+
+def _seconds(run, text):
+    began = time.process_time()
+    run(text)
+    return time.process_time() - began
 
 
 HOSTILE = ["1", "1 ", "-", "1a", "1&", "1%2", "%2D", "&aaaaaaaa", "1\\u00a0", "*****1", "27821234567,", "1" * 7 + "a"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from support.postgres import connection_of
 from support.sending import EVENT, claim, claimant, close, people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
@@ -44,8 +45,7 @@ def store(request, ledger_path, airflow_home, monkeypatch):
     """An empty ledger, as the configuration names it: in a file, or on a server."""
     if request.param == "postgresql":
         url = request.getfixturevalue("postgres_ledger_url")
-        fields = {"conn_type": "postgres", "host": url.query["host"], "schema": url.database, "login": url.username}
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(fields))
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", connection_of(url))
         monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
     with closing(open_ledger(None)) as store:
         yield store

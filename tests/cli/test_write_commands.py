@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import getpass
-import json
 import shlex
 import time
 from contextlib import closing
 from decimal import Decimal
 
 from support.airflow import run_task
+from support.postgres import connection_of
 from support.sending import claimant, people
 from support.told import pause_of
 
@@ -90,9 +90,7 @@ def test_the_command_that_resumes_leads_to_the_ledger_of_the_pause(
     ledger, postgres_ledger_url, ledger_path, airflow_home, monkeypatch
 ):
     """It works as printed: there, and not in the configured one, even for a name like an option or with shell signs."""
-    url = postgres_ledger_url
-    fields = {"conn_type": "postgres", "host": url.query["host"], "schema": url.database, "login": url.username}
-    monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps(fields))
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", connection_of(postgres_ledger_url))
     with closing(open_ledger("other")) as store:
         for name in ("spring", "--spring", "-s", "a 'b' $c"):
             CampaignLedger(store, name, claimant())

@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from sqlalchemy import event, text
 from support.checkout import LEDGER, PAGE, bash, block
 from support.cluster import _binaries, running_node, running_pair, until
-from support.machines.deployed import create_databases
+from support.machines.services import create_databases
 from support.pages import ROOT, blocks
 from support.sending import claim, claimant, close, people
 
@@ -119,7 +119,6 @@ def statements(name):
     """Return the statements of a block of the page."""
     code = re.sub(r"^--.*$", "", SQL[name], flags=re.MULTILINE)
     return [each.strip() for each in code.split(";") if each.strip()]
-
 
 
 def test_the_statements_that_pg_monitor_shows_hold_no_number(server, store):

@@ -1,9 +1,18 @@
 from __future__ import annotations
 
 import pytest
-from support.faults import peers, senders
-from support.faults.peers import TROUBLES, Befallen, befall, compare, table_of
-from support.faults.senders import CHUNK, HTTP, LOOP, OURS, RECONCILING, WAYS
+from support.faults import peers
+from support.faults.peers import (
+    CHUNK,
+    HTTP,
+    LOOP,
+    OURS,
+    RECONCILING,
+    TROUBLES,
+    WAYS,
+    Befallen,
+    befall,
+)
 
 PEOPLE = 6 * CHUNK
 
@@ -15,8 +24,7 @@ def in_airflow(airflow_home, monkeypatch):
     def in_airflow(name, way):
         with monkeypatch.context() as patched:
             if name != "late":
-                for module in (peers, senders):
-                    patched.setattr(module, "TIMEOUT", 30)
+                patched.setattr(peers, "TIMEOUT", 30)
             return befall(TROUBLES[name], way, PEOPLE)
 
     return in_airflow
@@ -49,11 +57,3 @@ def test_a_request_that_was_lost_is_repeated_by_others(in_airflow):
     loop = in_airflow("unread", LOOP)
 
     assert (loop.twice, loop.missing) == (0, 0)
-
-
-def test_the_table_has_a_row_for_each_fault(airflow_home):
-    """The command's table holds what became of people in each way, under each fault."""
-    results = compare([TROUBLES["again"]], CHUNK)
-
-    assert set(WAYS) == set(results[TROUBLES["again"].name])
-    assert table_of(results).row_count == 1

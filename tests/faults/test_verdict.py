@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 from collections import Counter
 from contextlib import closing
 
 import pytest
 from sqlalchemy import create_engine
-from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
+from support.faults.verdict import Figures, judge, read_ledger, worst
 from support.keys import request_of
 from support.sending import claimant, people
 
@@ -117,12 +116,3 @@ def test_the_ledger_is_read_as_it_stands(ledgers):
     engine = create_engine(ledgers.url)
     assert read_ledger(engine, "c") == expected
     engine.dispose()
-
-
-def test_the_witness_is_read_line_by_line(tmp_path):
-    """Each line of the sandbox's log is one message that was sent."""
-    path = tmp_path / "witness.jsonl"
-    lines = [{"destination": to, "content": "Hi", "event_id": 2**60 + 1} for to in ("1", "2", "1")]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert read_witness(path) == {("1", "Hi"): 2, ("2", "Hi"): 1}
-    assert read_witness(path, start=len(json.dumps(lines[0])) + 1) == {("1", "Hi"): 1, ("2", "Hi"): 1}

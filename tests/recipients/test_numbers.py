@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.numbers import NUMBER, cleaned
 
 from airflow_provider_sms.recipients.numbers import (
     AMBIGUOUS,
@@ -29,6 +28,17 @@ from airflow_provider_sms.recipients.numbers import (
     _read_text,
     clean_destinations,
 )
+
+NUMBER = "27821234567"
+
+
+def cleaned(column, region=None):
+    """Return (digits, reason) of each row of a column."""
+    column = column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column, pa.string())
+    result = clean_destinations(column, region)
+    assert len(column) == len(result.digits) == len(result.reasons)
+    return list(zip(result.digits.to_pylist(), result.reasons.to_pylist(), strict=True))
+
 
 EVERY_REGION = sorted(phonenumbers.SUPPORTED_REGIONS)
 

@@ -51,20 +51,6 @@ def test_messages_appear_newest_first(client, open_page, see):
     see(page.locator("#balance")).to_have_value("998.3")
 
 
-def test_a_filter_shows_one_number_and_a_button_shows_more(client, open_page, see):
-    """The newest hundred are shown at once; the filter takes digits with any separators."""
-    client.bulk(*((ANNA, f"text {number}") for number in range(99)))
-    client.bulk((BEN, "Hello"), *((ANNA, f"more {number}") for number in range(9)))
-    page = open_page()
-    see(page.locator("#messages tr")).to_have_count(100)
-    page.locator("#more").click()
-    see(page.locator("#messages tr")).to_have_count(109)
-    see(page.locator("#more")).to_be_hidden()
-    page.locator("#number").fill("2760 000")
-    see(page.locator("#messages tr")).to_have_count(1)
-    see(page.locator("#messages")).to_contain_text("Hello")
-
-
 def test_faults_and_balance_are_set_by_the_page(client, open_page, see):
     """Faults are added, listed and cleared, and each example is accepted; an error of the sandbox is shown."""
     page = open_page(expected=["400"])

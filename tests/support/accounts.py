@@ -11,14 +11,14 @@ import random
 import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, BilledRequest, Reading
 from airflow_provider_sms.sending.evidence import judge, windows
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 DEADLINE = 45.0
 """Seconds from a claim to its deadline: as the defaults have it."""
@@ -53,7 +53,7 @@ class Setting:
     others: Sequence[tuple[float, float]] = ()
 
     @classmethod
-    def at_random(cls, seed: int) -> Setting:
+    def at_random(cls, seed):
         """Return a setting within the assumptions."""
         chance = random.Random(seed)
         return cls(
@@ -83,7 +83,7 @@ class Sent:
     stated: Decimal | None = None
     is_alone: bool = False
 
-    def billed(self) -> BilledRequest:
+    def billed(self):
         """Return the request as the ledger has it now."""
         closed_at = self.at + DEADLINE if self.stated is None or self.ended is None else self.ended
         return BilledRequest(self.id, self.at, closed_at, self.least, self.most, self.stated)
@@ -107,15 +107,15 @@ class Task:
 class Account:
     """The sends on an account, from begin to end."""
 
-    def __init__(self, setting: Setting, seed: int) -> None:
+    def __init__(self, setting, seed):
         self.setting = setting
         self.chance = random.Random(seed)
         self.now = 0.0
         self.balance = Decimal(3_000_000)
-        self.sent: list[Sent] = []
-        self.readings: list[Reading] = []
+        self.sent = []
+        self.readings = []
         self.tasks = [Task(*each) for each in setting.tasks]
-        self._events: list[tuple[float, int, Callable[..., None], Sequence[Any]]] = []
+        self._events = []
         self._count = 0
         for number, task in enumerate(self.tasks):
             self._at(1.0 + number / 2, self._ask, task, 0)
@@ -125,7 +125,7 @@ class Account:
             self.now, _, event, given = heapq.heappop(self._events)
             event(*given)
 
-    def found(self) -> tuple[int, int, int]:
+    def found(self):
         """Return how many requests were lost, how many of them are undecided, and how many verdicts are wrong."""
         verdicts = judge(self.readings, [each.billed() for each in self.sent])
         lost = [each for each in self.sent if each.stated is None]
@@ -133,21 +133,21 @@ class Account:
         wrong = [each for each in lost if each.is_taken != (verdicts[each.id].outcome == CHARGED)]
         return len(lost), len(undecided), len([each for each in wrong if each not in undecided])
 
-    def _at(self, when: float, event: Callable[..., None], *given: Any) -> None:
+    def _at(self, when, event, *given):
         self._count += 1
         heapq.heappush(self._events, (when, self._count, event, given))
 
     # The service
 
-    def _spend(self, seconds: float, amount: Decimal) -> None:
+    def _spend(self, seconds, amount):
         self.balance -= amount
         self._at(self.now + self.chance.expovariate(1 / seconds), self._spend, seconds, amount)
 
-    def _take(self, sent: Sent) -> None:
+    def _take(self, sent):
         self.balance -= sent.charge
         sent.is_taken = True
 
-    def _costs(self) -> tuple[Decimal, Decimal, Decimal]:
+    def _costs(self):
         """Return what all of the next request costs, and the least and the most that it is expected to cost."""
         chance, prices = self.chance, self.setting.prices
         if prices in ("one", "sizes"):
@@ -159,7 +159,7 @@ class Account:
 
     # A task
 
-    def _step(self, task: Task, life: int) -> None:
+    def _step(self, task, life):
         if task.life != life or task.is_done or task.is_reading:
             return
         if (settles_at := self._in_doubt()) is not None:
@@ -175,31 +175,31 @@ class Account:
         while task.left and len(task.in_flight) < (1 if task.is_cautious else task.concurrency):
             self._claim(task)
 
-    def _in_doubt(self) -> float | None:
+    def _in_doubt(self):
         """Return when the last lost request is settled that is in no window yet; None where there is none."""
         _, last = windows(self.readings, [each.billed() for each in self.sent])
         ended = [each for each in self.sent if each.stated is None and (each.ended or self._is_lapsed(each))]
         doubted = [each.at + DEADLINE for each in ended if last is not None and each.at >= last.read_at]
         return max((each for each in doubted if each > self.now - 60.0), default=None)
 
-    def _is_lapsed(self, sent: Sent) -> bool:
+    def _is_lapsed(self, sent):
         return self.now > sent.at + DEADLINE
 
-    def _ask(self, task: Task, life: int) -> None:
+    def _ask(self, task, life):
         task.is_reading = True
         self._at(self.now + self.chance.uniform(0.02, 0.1), self._read, task, life, self.now)
 
-    def _read(self, task: Task, life: int, asked_at: float) -> None:
+    def _read(self, task, life, asked_at):
         self._at(self.now + self.chance.uniform(0.02, 0.1), self._record, task, life, asked_at, self.balance)
 
-    def _record(self, task: Task, life: int, asked_at: float, amount: Decimal) -> None:
+    def _record(self, task, life, asked_at, amount):
         self.readings.append(Reading(asked_at, self.now, amount))
         if task.life == life:
             task.is_reading = False
         for each in self.tasks:
             self._step(each, each.life)
 
-    def _claim(self, task: Task) -> None:
+    def _claim(self, task):
         chance, setting = self.chance, self.setting
         cost, least, most = self._costs()
         charge = (cost * Decimal(str(round(1 - chance.uniform(0, setting.left_out), 2)))).quantize(Decimal("0.01"))
@@ -220,7 +220,7 @@ class Account:
         if chance.random() < setting.deaths:
             self._at(self.now + chance.uniform(0, 1), self._die, task, task.life)
 
-    def _end(self, task: Task, life: int, sent: Sent) -> None:
+    def _end(self, task, life, sent):
         if task.life != life:
             return
         sent.ended = self.now
@@ -233,7 +233,7 @@ class Account:
             task.is_cautious = task.calm < CALM_RESPONSES
         self._step(task, life)
 
-    def _die(self, task: Task, life: int) -> None:
+    def _die(self, task, life):
         if task.life != life or not task.in_flight:
             return
         task.life += 1
@@ -242,7 +242,7 @@ class Account:
         self._at(self.now + RETRY_SECONDS, self._ask, task, task.life)
 
 
-def main(settings: int) -> int:
+def main(settings):
     """Print what the balance told over many settings; return 1 if any verdict was wrong, else 0."""
     every = [Account(Setting.at_random(seed), seed).found() for seed in range(settings)]
     lost, undecided, wrong = map(sum, zip(*every, strict=True))

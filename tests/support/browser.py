@@ -77,7 +77,6 @@ class Browser:
         color_scheme: Literal["light", "dark"] = "light",
         width: int = 1400,
         height: int = 900,
-        scale: float = 1,
         expected: Iterable[str] = (),
     ) -> Iterator[Any]:
         """Open a page in a new profile, and check for errors when it closes.
@@ -86,14 +85,13 @@ class Browser:
         :param color_scheme: preferred colours of the reader's system; default ``light``.
         :param width: width of the window in pixels; default 1400.
         :param height: height of the window in pixels; default 900.
-        :param scale: device pixels per pixel; default 1.
         :param expected: patterns (:func:`re.search`) of expected errors.
         :returns: Playwright's page.
         :raises AssertionError: at the end, for any other error: an error in the console or in a script, a
             breach of the content security policy, a status of 400 or more, a failed request, or one to another host.
         """
         problems: list[str] = []
-        page = self._open(url, problems, color_scheme, width, height, scale)
+        page = self._open(url, problems, color_scheme, width, height)
         patterns = [re.compile(pattern) for pattern in expected]
 
         def unexpected() -> list[str]:
@@ -116,11 +114,10 @@ class Browser:
 
         return expect(what)
 
-    def _open(self, url: str, problems: list[str], color_scheme: str, width: int, height: int, scale: float) -> Any:
+    def _open(self, url: str, problems: list[str], color_scheme: str, width: int, height: int) -> Any:
         context = self._real.new_context(
             color_scheme=color_scheme,
             viewport={"width": width, "height": height},
-            device_scale_factor=scale,
             reduced_motion="reduce",
             locale="en-GB",
             timezone_id="UTC",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,10 +15,6 @@ from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.airflow import TOKEN, a_ledger
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.standalone import running_airflow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 RUN, TASK = "once", "send"
 USERS = {"ann": "admin", "ed": "user", "vic": "viewer"}
@@ -58,40 +54,38 @@ class CampaignSite:
     """The site and its parts.
 
     :param airflow: Airflow's API, with the admin's rights.
-    :param ledger: SQLAlchemy engine of the ledger.
     :param services: memory of each sandbox, by connection.
     :param run: id of each DAG's only run.
     """
 
     airflow: Any
-    ledger: Any
     services: dict[str, Any] = field(default_factory=dict)
     run: str = RUN
 
     @property
-    def url(self) -> str:
+    def url(self):
         return self.airflow.url
 
-    def send(self, dag_id: str) -> None:
+    def send(self, dag_id):
         """Start a campaign's DAG run."""
         self.airflow.trigger(dag_id, self.run)
 
-    def state(self, dag_id: str) -> str | None:
+    def state(self, dag_id):
         (instance,) = self.airflow.instances(dag_id, self.run)
         return instance["state"]
 
-    def await_state(self, dag_id: str, *states: str) -> None:
+    def await_state(self, dag_id, *states):
         """Wait until a campaign's task is in one of some states, by default until it has ended."""
         wanted = states or ENDED
         until(lambda: self.state(dag_id) in wanted, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
 
-    def await_texted(self, conn_id: str, people: int) -> None:
+    def await_texted(self, conn_id, people):
         """Wait until a sandbox has accepted more messages than this."""
         sent = self.services[conn_id]
         what = f"{people} are texted by {conn_id}"
         until(lambda: len(sent.accepted) > people, seconds=RUN_SECONDS, what=what, every=0.5)
 
-    def sign_in(self, page: Any, name: str) -> None:
+    def sign_in(self, page, name):
         """Sign a user in through the form."""
         page.get_by_label("Username").fill(name)
         page.get_by_label("Password").fill(name)
@@ -101,15 +95,12 @@ class CampaignSite:
 
 
 @contextmanager
-def running_site(
-    folder: Path, dags: dict[str, Any], services: dict[str, Any], store: str = "postgresql", run: str = RUN
-) -> Iterator[CampaignSite]:
+def running_site(folder, dags, services, run=RUN):
     """Run the site. Leaving the context ends all of its processes.
 
     :param folder: an empty one.
     :param dags: arguments of the operator, by DAG.
     :param services: settings of each sandbox, by connection.
-    :param store: ``sqlite`` or ``postgresql``.
     :param run: id of each DAG's only run.
     """
     home = folder / "airflow"
@@ -117,7 +108,7 @@ def running_site(
     (home / "dags" / "campaigns.py").write_text(DAGS.format(dags=dags, task=TASK))
     (home / "simple_auth_manager_passwords.json.generated").write_text(json.dumps({name: name for name in USERS}))
     with ExitStack() as stack:
-        settings, ledger = stack.enter_context(a_ledger(store, folder))
+        settings, _ = stack.enter_context(a_ledger("postgresql", folder))
         settings.update(SETTINGS)
         memories = {}
         for conn_id, config in services.items():
@@ -126,7 +117,7 @@ def running_site(
             connection = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": {"timeout": 5}}
             settings[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
         airflow = stack.enter_context(running_airflow(home, settings))
-        yield CampaignSite(airflow, ledger, memories, run)
+        yield CampaignSite(airflow, memories, run)
 
 
 def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", "Pieter", "Lerato"), invalid=0):

@@ -15,13 +15,13 @@ HERE = Path(sys.executable).parent
 """The folder of this environment's commands."""
 
 
-def block(words: str) -> str:
+def block(words):
     """Return the only shell block of the pages that contains some words."""
     (found,) = (code for code in SHELL if words in code)
     return found
 
 
-def bash(code: str, folder: Path, commands: Path = HERE, **variables: str) -> subprocess.CompletedProcess[str]:
+def bash(code, folder, commands=HERE, **variables):
     """Run a block in a folder, with an environment's Python as ``python``."""
     names = {**os.environ, **variables, "PATH": f"{commands}:{os.environ['PATH']}"}
     return subprocess.run(["bash", "-euc", code], cwd=folder, env=names, capture_output=True, text=True, check=False)

@@ -15,12 +15,10 @@ class Forwarder:
     """Forwards connections to a server.
 
     :param target: a socket's path, or host and port.
-    :param listen: host and port to listen on; port 0 picks a free one.
     """
 
-    def __init__(self, target, listen=("127.0.0.1", 0)):
+    def __init__(self, target):
         self._target = target
-        self._listen = listen
         self._flowing = threading.Event()
         self._flowing.set()
         self._lock = threading.Lock()
@@ -29,7 +27,7 @@ class Forwarder:
         self._closed = False
 
     def __enter__(self):
-        self._listener = socket.create_server(self._listen)
+        self._listener = socket.create_server(("127.0.0.1", 0))
         self.host, self.port = self._listener.getsockname()
         self._run(self._accept)
         return self

@@ -31,7 +31,7 @@ class Block:
     example: tuple[str, str] | None
 
     @property
-    def is_dag(self) -> bool:
+    def is_dag(self):
         """Whether the block is a whole DAG file."""
         return (
             self.language == "python"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from contextlib import contextmanager
 from functools import cache
 
@@ -31,6 +32,12 @@ def new_database(url, template="template1"):
     name = f"ledger_{next(_numbers)}"
     _run(url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     return url.set(database=name)
+
+
+def connection_of(url):
+    """Return the connection of Airflow to a database, as an environment variable has it."""
+    place = {"host": url.query["host"], "port": url.port, "login": url.username, "schema": url.database}
+    return json.dumps({"conn_type": "postgres", **place})
 
 
 @contextmanager

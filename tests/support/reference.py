@@ -7,6 +7,6 @@ import runpy
 from support.pages import ROOT
 
 
-def page(name: str) -> str:
+def page(name):
     """Return the text of a generated page of ``docs/reference.py``."""
     return runpy.run_path(str(ROOT / "docs" / "reference.py"))["PAGES"][name]()

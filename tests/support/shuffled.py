@@ -13,7 +13,7 @@ import random
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 LOADED = (False, True, False)
 """The runs, and whether other processes keep every core busy meanwhile."""
@@ -27,7 +27,7 @@ def main(arguments=None):
     options, given = parser.parse_known_args(arguments)
     closing = []
     for number, loaded in enumerate(LOADED):
-        with load() if loaded else idle():
+        with load() if loaded else nullcontext():
             status, last = run(["--shuffle", str(options.seed + number), *given])
         beside = "beside a load on every core" if loaded else "alone"
         closing.append((status, f"--shuffle {options.seed + number}, {beside}: {last}"))
@@ -61,12 +61,6 @@ def load():
         for each in busy:
             each.kill()
             each.join()
-
-
-@contextmanager
-def idle():
-    """Leave the machine as it is."""
-    yield
 
 
 def _spin(parent):

@@ -6,10 +6,9 @@ import gzip
 import re
 import shutil
 import sqlite3
-import threading
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.airflow import a_ledger
 from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
+from support.other_service import served
 
 EXAMPLES = Path(__file__).parents[2] / "dags"
 TOKEN = "a-token-that-nobody-may-see"
@@ -129,10 +129,9 @@ def run_all(folder):
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
-        exported, port = stack.enter_context(_running_collector())
-        settings = {**settings, **SETTINGS, **_exporting_to(port)}
-        airflow = stack.enter_context(running_airflow(home, settings))
-        whole = Whole(home, report, exported=exported)
+        whole = Whole(home, report)
+        url = stack.enter_context(served(_collector(whole.exported)))
+        airflow = stack.enter_context(running_airflow(home, {**settings, **SETTINGS, **_exporting_to(url)}))
         _set_up(airflow, sandbox)
         _run(airflow, sandbox, whole, folder)
         (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
@@ -142,20 +141,18 @@ def run_all(folder):
     return whole
 
 
-def _exporting_to(port):
-    """Return the settings by which all processes of an Airflow export their metrics to a port of this machine."""
-    where = {"OTEL_ON": "True", "OTEL_HOST": "127.0.0.1", "OTEL_PORT": str(port)}
+def _exporting_to(url):
+    """Return the settings by which all processes of an Airflow export their metrics."""
+    where = {"OTEL_ON": "True", "OTEL_HOST": "127.0.0.1", "OTEL_PORT": url.rpartition(":")[2]}
     return {
         **{f"AIRFLOW__METRICS__{name}": value for name, value in where.items()},
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
     }
 
 
-@contextmanager
-def _running_collector():
-    """Run a server that keeps what is exported to it; yield the bodies, and the port."""
-    bodies = []
+def _collector(bodies):
+    """Return the handler of a server that keeps what is exported to it."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
@@ -168,14 +165,7 @@ def _running_collector():
         def log_message(self, *_):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield bodies, server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
+    return Handler
 
 
 def _show(airflow, whole, sandbox):

@@ -23,7 +23,7 @@ from support.faults.campaigns import MESSAGE, Campaign
 from support.faults.scenarios import SCENARIOS, Scenario, Stage
 from support.faults.standalone import PROMPT, running_airflow
 from support.faults.verdict import Figures
-from support.postgres import new_database, running_postgres
+from support.postgres import connection_of, new_database, running_postgres
 
 TOKEN = "sandbox-token-4567"
 STORES = ("sqlite", "postgresql")
@@ -83,20 +83,8 @@ def a_ledger(store, folder):
         return
     with running_postgres() as server:
         url = new_database(server)
-        connection = {
-            "conn_type": "postgres",
-            "host": url.host or url.query["host"],
-            "login": url.username,
-            "password": url.password,
-            "port": url.port,
-            "schema": url.database,
-        }
         engine = create_engine(url, isolation_level="AUTOCOMMIT")
-        settings = {
-            "AIRFLOW_CONN_SMS_LEDGER": json.dumps(connection),
-            "AIRFLOW__SMS__LEDGER_CONN_ID": "sms_ledger",
-        }
-        yield settings, engine
+        yield {"AIRFLOW_CONN_SMS_LEDGER": connection_of(url), "AIRFLOW__SMS__LEDGER_CONN_ID": "sms_ledger"}, engine
         engine.dispose()
 
 
@@ -147,11 +135,11 @@ def play(store, scenarios, people, announce=lambda _: None, settings=None):
 
 def _play_one(scenario, store, stage):
     began = time.monotonic()
-    runs = scenario.play(stage)
+    scenario.play(stage)
     stage.await_no_sender()
     summaries = [
         (max(0, map_index), summary)
-        for run in runs
+        for run in stage.runs
         for map_index, summary in stage.airflow.summaries(scenario.dag_id, run)
     ]
     tries = len(stage.campaign.pids())

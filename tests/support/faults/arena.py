@@ -6,10 +6,9 @@ import logging
 import tempfile
 import time
 import uuid
-from collections import Counter, defaultdict
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from sqlalchemy import create_engine
@@ -17,15 +16,8 @@ from sqlalchemy import create_engine
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from airflow_provider_sms.sending import sender, settle
-from support.faults.tries import PACE, TOKEN, Campaign, Ended, Ledgers, attempt
+from support.faults.tries import PACE, TOKEN, Campaign, attempt
 from support.faults.verdict import Figures, judge, read_ledger, read_reconciled, read_witness, worst
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from typing_extensions import Self
-
-    from support.faults.verdict import Sent
 
 log = logging.getLogger(__name__)
 
@@ -45,24 +37,20 @@ class Arena:
     :param ledgers: function that opens the ledger.
     :param keep_alive: seconds after which the service closes an idle connection.
     :param reconciles: whether campaigns close lost requests by what the balance of a pre-paid account proves.
-    :param loud: whether a case that breaks the promise is logged.
     """
 
-    def __init__(
-        self, ledgers: Ledgers, *, keep_alive: float = 5.0, reconciles: bool = False, loud: bool = True
-    ) -> None:
+    def __init__(self, ledgers, *, keep_alive=5.0, reconciles=False):
         self.figures = Figures()
         self._ledgers = ledgers
         self._keep_alive = keep_alive
         self.reconciles = reconciles
-        self._loud = loud
         self._stack = ExitStack()
         self._people = 0
         self._id = uuid.uuid4().hex
-        self._looks: defaultdict[str, list[Figures]] = defaultdict(list)
-        self._cases: list[tuple[str, Campaign, Mapping[str, int]]] = []
+        self._looks = defaultdict(list)
+        self._cases = []
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="airflow-provider-sms-faults-"))
         self._witness = Path(folder) / "witness.jsonl"
         self._engine = create_engine(self._ledgers.url)
@@ -84,13 +72,13 @@ class Arena:
         self.sandbox = self._service.enter_context(running_sandbox(config))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind, *_):
         with self._stack:
             self._service.close()
             if kind is None:
                 self.judge_all()
 
-    def campaign(self, count: int = 40, chunk_size: int = 4) -> Campaign:
+    def campaign(self, count=40, chunk_size=4):
         """Return a new campaign with its own people."""
         start, self._people = self._people, self._people + count
         self._start = self._witness.stat().st_size
@@ -104,7 +92,7 @@ class Arena:
             reconciles_since=time.time() if self.reconciles else None,
         )
 
-    def look(self, campaign: Campaign, ended: Ended | None) -> None:
+    def look(self, campaign, ended):
         """Judge the newest case in its middle: messages may be left over, but every recorded outcome must be true.
 
         :param ended: the attempt that ended last; None when it was cut short.
@@ -119,7 +107,7 @@ class Arena:
         )
         self._looks[campaign.name].append(figures)
 
-    def resume(self, name: str, campaign: Campaign) -> Ended:
+    def resume(self, name, campaign):
         """Send the rest without faults once every deadline has passed; the case is judged at the end."""
         ended = attempt(campaign, 99, concurrency=2, ahead=lambda: LATER)
         if ended.error is not None:
@@ -127,22 +115,22 @@ class Arena:
         self._cases.append((name, campaign, ended.summary))
         return ended
 
-    def witnessed(self, start: int = 0) -> Counter[Sent]:
+    def witnessed(self, start=0):
         """Return how often each person was sent each text.
 
         :param start: offset in the witness to start from, at the beginning of a line.
         """
         return read_witness(self._witness, start)
 
-    def states(self, campaign: Campaign) -> dict[bytes, str]:
+    def states(self, campaign):
         """Return the current states of a campaign's messages."""
         return read_ledger(self._engine, campaign.name)
 
-    def forget_connections(self) -> None:
+    def forget_connections(self):
         """Read the ledger by new connections from here on: its address may lead to another server."""
         self._engine.dispose()
 
-    def judge_all(self) -> None:
+    def judge_all(self):
         """Judge every case at its end, once the service has ended."""
         witness = self.witnessed()
         for name, campaign, summary in self._cases:
@@ -152,11 +140,11 @@ class Arena:
             figures = worst([*self._looks[campaign.name], end])
             figures += Figures(reconciled=sum(read_reconciled(self._engine, campaign.name)))
             self.figures += figures
-            if figures.broken and self._loud:
+            if figures.broken:
                 log.error("The promise was broken: %s on %s: %s", name, self._ledgers.name, figures)
 
 
-def send_alone(campaign: Campaign, options: Mapping[str, Any]) -> tuple[dict[str, int], str | None]:
+def send_alone(campaign, options):
     """Make an attempt in a process of its own, and return its summary and the name of its error.
 
     :param options: of :func:`attempt`; ``ahead`` is a number of seconds.

@@ -10,15 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
-from support.faults.verdict import Figures, judge, read_witness
+from support.faults.verdict import Figures, judge, read_ledger, read_witness
 from support.keys import message_keys
 
 MESSAGE = "Hi {first_name}, your parcel waits at the counter"
 
-_STATES = text(
-    "SELECT m.message_key, r.state, r.deadline FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
-    "JOIN sms_request r ON r.id = m.request_id WHERE c.name = :name"
-)
 _PIDS = text("SELECT k.pid FROM sms_attempt k WHERE k.dag_id = :dag_id ORDER BY k.id DESC")
 
 
@@ -29,20 +25,16 @@ class Campaign:
     :param partitions: number of tables, each of which also contains the first half of the next one.
     :param witness: the service's witness.
     :param ledger: engine that reads the ledger.
-    :param message: message of the operator.
-    :param same: further columns of the tables, each with one value for all rows.
     """
 
-    def __init__(self, name, number, people, partitions, folder, witness, ledger, *, message=MESSAGE, same=None):
+    def __init__(self, name, number, people, partitions, folder, witness, ledger):
         self.name = name
         self.people = people
         self._witness = witness
         self.ledger = ledger
         first = 27_820_000_000 + number * 100_000
-        same = same or {}
-        everybody = [(str(first + n), message.format(first_name=f"Name{n}", **same), f"Name{n}") for n in range(people)]
+        everybody = [(str(first + n), MESSAGE.format(first_name=f"Name{n}"), f"Name{n}") for n in range(people)]
         self.tables = []
-        self.rows = 0
         self._parts = []
         width = people // partitions
         for part in range(partitions):
@@ -51,10 +43,8 @@ class Campaign:
                 rows = everybody[part * width :]
             path = folder / f"{name}-{part}.parquet"
             columns = {"destination": [row[0] for row in rows], "first_name": [row[2] for row in rows]}
-            columns.update({column: [value] * len(rows) for column, value in same.items()})
             pq.write_table(pa.table(columns), path)
             self.tables.append(str(path))
-            self.rows += len(rows)
             keys = message_keys([row[0] for row in rows], [row[1] for row in rows])
             self._parts.append({key: row[:2] for key, row in zip(keys, rows, strict=True)})
         self.expected = {key: sent for part in self._parts for key, sent in part.items()}
@@ -79,10 +69,7 @@ class Campaign:
 
     def states(self):
         """Return the state of each claimed message; a lapsed claim is unknown."""
-        now = time.time()
-        with self.ledger.connect() as connection:
-            rows = connection.execute(_STATES, {"name": self.name}).all()
-        return {bytes(key): "unknown" if state == "claimed" and end < now else state for key, state, end in rows}
+        return read_ledger(self.ledger, self.name, now=time.time())
 
     def judge(self, summaries):
         """Judge the scenario at its end.

@@ -12,15 +12,9 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from support.faults.arena import Arena
 from support.faults.tries import Campaign, Ledgers, attempt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from support.faults.verdict import Figures
 
 SECONDS = 120.0
 CALLS = "pwrite64,fdatasync,fsync,ftruncate,unlink,sendto"
@@ -31,18 +25,18 @@ _RESUMED = re.compile(r"^\d+ +<\.\.\. f(?:data)?sync resumed>")
 _BYTES = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 
 
-def strace(*options: str) -> list[str]:
+def strace(*options):
     """Return the beginning of a command whose threads are watched."""
     return [str(shutil.which("strace")), "-f", "-qq", *options]
 
 
-def command(campaign: Campaign) -> list[str]:
+def command(campaign):
     """Return the command of a process that sends a campaign, two requests at a time."""
     of_it = (campaign.ledgers.url.database, campaign.base_url, campaign.name, campaign.start, campaign.count)
     return [sys.executable, "-m", __name__, *map(str, of_it)]
 
 
-def run(arguments: Sequence[str]) -> str:
+def run(arguments):
     """Run a process to its end, and return the name of the error that ended its attempt; empty where none did."""
     # It imports the package under test, wherever that is installed.
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -56,13 +50,13 @@ class Disk:
     :param folder: as it is before the process begins.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self._synced = {str(each): each.read_bytes() for each in folder.iterdir()}
         self._written = {path: bytearray(content) for path, content in self._synced.items()}
-        self._syncing: dict[str, str] = {}
+        self._syncing = {}
         """The file that a thread waits for."""
 
-    def claims_at_posts(self, trace: Path) -> Iterator[int]:
+    def claims_at_posts(self, trace):
         """Yield for each POST how many claims a power cut at that moment would have left in the ledger.
 
         :param trace: of :data:`CALLS`, with ``-y -xx``.
@@ -82,7 +76,7 @@ class Disk:
                 else:
                     self._change(call, path, rest)
 
-    def _change(self, call: str, path: str, rest: str) -> None:
+    def _change(self, call, path, rest):
         file = self._written.setdefault(path, bytearray())
         if call == "pwrite64":
             data, at = _data(rest), int(re.findall(r", (\d+)", rest)[1])
@@ -94,11 +88,11 @@ class Disk:
             for files in (self._written, self._synced):
                 files.pop(_data(rest).decode(), None)
 
-    def _sync(self, path: str | None) -> None:
+    def _sync(self, path):
         if path in self._written:
             self._synced[path] = bytes(self._written[path])
 
-    def _claims(self) -> int:
+    def _claims(self):
         with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-disk-") as name:
             for path, content in self._synced.items():
                 if not path.endswith("-shm"):  # which is made anew
@@ -107,16 +101,16 @@ class Disk:
                 return int(ledger.execute("SELECT count(*) FROM sms_message").fetchone()[0])
 
 
-def _data(text: str) -> bytes:
+def _data(text):
     found = _BYTES.search(text)
     return b"" if found is None else _decoded(found[1])
 
 
-def _decoded(hexadecimal: str) -> bytes:
+def _decoded(hexadecimal):
     return bytes.fromhex(hexadecimal.replace("\\x", ""))
 
 
-def fill(folder: Path, *, left: int) -> Figures:
+def fill(folder, *, left):
     """Send with a ledger on a disk that has so many bytes left, then the rest with all of it, and judge.
 
     :param folder: where a small disk is mounted.
@@ -132,7 +126,7 @@ def fill(folder: Path, *, left: int) -> Figures:
     return arena.figures
 
 
-def full_disk(folder: Path, left: int) -> list[str]:
+def full_disk(folder, left):
     """Return the command that mounts a small disk on a folder, for itself alone, and fills it under a send."""
     mount = f'mount -t tmpfs -o size={ROOM} none "$0" && exec "$@"'
     return [
@@ -150,7 +144,7 @@ def full_disk(folder: Path, left: int) -> list[str]:
     ]
 
 
-def _main(arguments: Sequence[str]) -> None:
+def _main(arguments):
     if len(arguments) == 2:
         print(fill(Path(arguments[0]), left=int(arguments[1])).broken)  # noqa: T201  # the parent reads this
         return

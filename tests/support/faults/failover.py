@@ -14,7 +14,6 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import URL
 
@@ -28,13 +27,6 @@ from support.faults.tries import Ledgers, attempt
 from support.faults.verdict import Figures
 from support.forwarder import Forwarder
 from support.postgres import DRIVER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from airflow_provider_sms.service.responses import SendResponse
-    from support.cluster import Pair
-    from support.faults.tries import Campaign, Ended
 
 FULL = 5
 """Repetitions of each case."""
@@ -57,7 +49,7 @@ class Case:
     zombie: bool = False
     pooler: bool = False
 
-    def __str__(self) -> str:
+    def __str__(self):
         words = ["synchronous" if self.synchronous else "asynchronous"]
         return ", ".join([*words, *["zombie"] * self.zombie, *["pooler"] * self.pooler])
 
@@ -71,7 +63,7 @@ CASES = tuple(
 class Failover:
     """The failover of the servers while an attempt posts."""
 
-    def __init__(self, case: Case, pair: Pair, address: Forwarder, chance: random.Random) -> None:
+    def __init__(self, case, pair, address, chance):
         self._case = case
         self._pair = pair
         self._address = address
@@ -83,7 +75,7 @@ class Failover:
         self._part_at = chance.randint(1, 5)
         self._failing = threading.Thread(target=self._fail_later, daemon=True)
 
-    def around(self, post: Callable[[], SendResponse]) -> SendResponse:
+    def around(self, post):
         """Post, and trigger the failover when it is due."""
         number = next(self._posts)
         if number == self._silent_at:
@@ -97,16 +89,16 @@ class Failover:
             self._address.drop()
         return response
 
-    def wait(self) -> None:
+    def wait(self):
         """Wait for the end of the failover, if it has begun."""
         if self._failing.ident is not None:
             self._failing.join()
 
-    def _fail_later(self) -> None:
+    def _fail_later(self):
         time.sleep(HANG_SECONDS)
         self._fail()
 
-    def _fail(self) -> None:
+    def _fail(self):
         if not self._case.zombie:
             self._pair.primary.stop()
         self._pair.standby.promote()
@@ -119,7 +111,7 @@ class Failover:
         self._failed.set()
 
 
-def play(case: Case, seed: int) -> Figures:
+def play(case, seed):
     """Run a case once, on its own servers."""
     chance = random.Random(seed)
     with ExitStack() as running:
@@ -134,7 +126,7 @@ def play(case: Case, seed: int) -> Figures:
         return arena.figures + noticed
 
 
-def _send(arena: Arena, failover: Failover, chance: random.Random) -> Figures:
+def _send(arena, failover, chance):
     """Send, and send the rest; return the figures of an attempt after which nobody may."""
     campaign, concurrency = arena.campaign(PEOPLE, chunk_size=CHUNK), chance.randint(1, 4)
     # The new primary may need a moment to accept connections.
@@ -147,7 +139,7 @@ def _send(arena: Arena, failover: Failover, chance: random.Random) -> Figures:
     return Figures()
 
 
-def _noticed(arena: Arena, campaign: Campaign, ended: Ended) -> Figures:
+def _noticed(arena, campaign, ended):
     """Judge an attempt that noticed lost commits of its ledger: without a person, there is no further attempt.
 
     People whose claims the ledger has lost count as unknown, because the error says so.
@@ -166,11 +158,11 @@ def _noticed(arena: Arena, campaign: Campaign, ended: Ended) -> Figures:
 
 
 def run(
-    _open_store: object,
-    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    _open_store,
+    quick,  # the common signature of all sections
     *,
-    cases: Sequence[Case] = CASES,
-) -> Figures:
+    cases=CASES,
+):
     """Run failovers, and print those that broke the promise.
 
     :param _open_store: unused, because a ledger here has its own two servers.

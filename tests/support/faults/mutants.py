@@ -14,17 +14,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
 from support.faults.mutations import MUTATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from support.faults.mutations import Mutation
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"
@@ -48,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 @contextmanager
-def copied(mutation: Mutation | None) -> Iterator[tuple[Path, dict[str, str]]]:
+def copied(mutation):
     """Yield a folder with a copy of package and tests, and the environment of a process that imports them from there.
 
     :param mutation: the defect of the copy; None for none.
@@ -67,7 +62,7 @@ def copied(mutation: Mutation | None) -> Iterator[tuple[Path, dict[str, str]]]:
         yield folder, {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")])}
 
 
-def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Verdict:
+def try_mutant(mutation, rounds):
     """Run tests against a copy of the package with a mutation, until one fails.
 
     :param mutation: None shows that the tests pass without a defect.
@@ -81,7 +76,7 @@ def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Ve
         return Verdict(suite, by, time.monotonic() - began)
 
 
-def _run(folder: Path, environment: dict[str, str], tests: Sequence[str]) -> tuple[str, str]:
+def _run(folder, environment, tests):
     found = subprocess.run(
         [sys.executable, "-c", f"from importlib.util import find_spec; print(find_spec({PACKAGE!r}).origin)"],
         cwd=folder,
@@ -111,14 +106,14 @@ def _run(folder: Path, environment: dict[str, str], tests: Sequence[str]) -> tup
     return "red", failed[1]
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process):
     try:
         process.communicate(timeout=60.0)
     except subprocess.TimeoutExpired:
         process.kill()
 
 
-def main() -> int:
+def main():
     """Check that the tests pass without a mutation, run every mutant, and fail if one survives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a part of the names of those to try")

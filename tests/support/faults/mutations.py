@@ -6,10 +6,6 @@ These are in SQL, in expressions of a module, in two places, or the wrong idea a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SENDER = "tests/sending/test_sender.py"
 LEDGER = "tests/ledger/test_claims.py"
@@ -43,11 +39,11 @@ class Mutation:
     first: str | None = None
 
     @property
-    def rounds(self) -> tuple[tuple[str, ...], ...]:
+    def rounds(self):
         """The tests of each pytest run, in order."""
         return (self.tests,) if self.first is None else ((f"{self.tests[0]}::{self.first}",), self.tests)
 
-    def apply(self, package: Path) -> None:
+    def apply(self, package):
         """Change a copy of the package.
 
         :raises ValueError: when the text does not occur exactly once: adapt the mutation to the changed file.

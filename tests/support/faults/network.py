@@ -7,25 +7,17 @@ import re
 import socket
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from support.faults.arena import Arena
 from support.faults.proxy import PLACES, Exchange, Proxy, length_to, read_whole
 from support.faults.tries import attempt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from airflow_provider_sms.service.responses import SendResponse
-    from support.faults.tries import Ended, Ledgers
-    from support.faults.verdict import Figures
 
 REQUESTS = 3
 SHORT = 0.3
 """Timeout, in seconds, of a client whose service is too slow."""
 
 
-def cut_request(exchange: Exchange, place: str, *, reset: bool) -> None:
+def cut_request(exchange, place, *, reset):
     """End the connections after part of the request has been forwarded."""
     if reset and place in PLACES[:3]:
         # The client is still writing, and notices the end in mid-request.
@@ -37,14 +29,14 @@ def cut_request(exchange: Exchange, place: str, *, reset: bool) -> None:
     exchange.end(reset=reset)
 
 
-def cut_answer(exchange: Exchange, place: str, *, reset: bool) -> None:
+def cut_answer(exchange, place, *, reset):
     """End the connections after part of the response has been returned."""
     whole = exchange.answer()
     exchange.client.sendall(whole[: length_to(place, whole)])
     exchange.end(reset=reset)
 
 
-def drip(exchange: Exchange, seconds: float) -> None:
+def drip(exchange, seconds):
     """Return the response byte by byte."""
     for byte in exchange.answer():
         exchange.client.sendall(bytes([byte]))
@@ -52,7 +44,7 @@ def drip(exchange: Exchange, seconds: float) -> None:
             time.sleep(seconds)
 
 
-def hold_back(exchange: Exchange) -> None:
+def hold_back(exchange):
     """Return the response after the client has given up."""
     whole = exchange.answer()
     while exchange.client.recv(65536):
@@ -60,14 +52,14 @@ def hold_back(exchange: Exchange) -> None:
     exchange.client.sendall(whole)
 
 
-def half_close_early(exchange: Exchange) -> None:
+def half_close_early(exchange):
     """Close the sending side of the client's connection, and still forward the request."""
     exchange.client.shutdown(socket.SHUT_WR)
     exchange.answer()
     exchange.end()
 
 
-def half_close_service(exchange: Exchange) -> None:
+def half_close_service(exchange):
     """Close the sending side of the service's connection after the request; return the response."""
     exchange.service.sendall(read_whole(exchange.client))
     exchange.service.shutdown(socket.SHUT_WR)
@@ -76,7 +68,7 @@ def half_close_service(exchange: Exchange) -> None:
     exchange.end()
 
 
-def wrong_length(exchange: Exchange, replacement: str, *, close: bool) -> None:
+def wrong_length(exchange, replacement, *, close):
     """Return the response with another Content-Length.
 
     :param replacement: header value, with ``{}`` for the right number; empty removes the header.
@@ -90,7 +82,7 @@ def wrong_length(exchange: Exchange, replacement: str, *, close: bool) -> None:
         exchange.end()
 
 
-def answer_late(exchange: Exchange) -> None:
+def answer_late(exchange):
     """Return a 503 while the service processes the request, and its response to the next request on the connection."""
     whole = exchange.answer()
     exchange.client.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 0\r\n\r\n")
@@ -101,7 +93,7 @@ def answer_late(exchange: Exchange) -> None:
     exchange.end()
 
 
-def answer_and(exchange: Exchange, surplus: int | None) -> None:
+def answer_and(exchange, surplus):
     """Return the response with surplus bytes; the next request on the connection is not forwarded.
 
     :param surplus: number of surplus bytes, taken from the same response; None repeats all of it.
@@ -122,9 +114,9 @@ LENGTHS = {
 }
 
 
-def mistreatments() -> dict[str, Callable[[Exchange], object]]:
+def mistreatments():
     """Return all failures of an exchange, by name."""
-    found: dict[str, Callable[[Exchange], object]] = {}
+    found = {}
     for place, reset in itertools.product(PLACES, (False, True)):
         end = "RST" if reset else "FIN"
         found[f"request cut at {place} by {end}"] = partial(cut_request, place=place, reset=reset)
@@ -153,11 +145,11 @@ WAITING = (
 
 
 def run(
-    ledgers: Ledgers,
-    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    ledgers,
+    quick,  # the common signature of all sections
     *,
-    reconciles: bool = False,
-) -> Figures:
+    reconciles=False,
+):
     """Mistreat the first, a middle and the last request, one and two at a time; close idle connections.
 
     :param ledgers: function that opens the ledger.
@@ -173,12 +165,12 @@ def run(
     return arena.figures
 
 
-def cases(*, quick: bool) -> Iterator[tuple[str, int, int]]:
+def cases(*, quick):
     """Yield failures, the requests that meet them, and the concurrency."""
     return itertools.product(mistreatments(), (2,) if quick else (1, 2, REQUESTS), (1,) if quick else (1, 2))
 
 
-def one(arena: Arena, name: str, nth: int, concurrency: int = 1) -> Ended:
+def one(arena, name, nth, concurrency=1):
     """Run one case.
 
     :raises AssertionError: when the exchange never took place.
@@ -194,11 +186,11 @@ def one(arena: Arena, name: str, nth: int, concurrency: int = 1) -> Ended:
     return ended
 
 
-def idle(arena: Arena, *, reset: bool) -> Ended:
+def idle(arena, *, reset):
     """Close the idle connection right before each request."""
     campaign = arena.campaign(4 * REQUESTS)
 
-    def dropped(post: Callable[[], SendResponse]) -> SendResponse:
+    def dropped(post):
         proxy.drop_idle(reset=reset)
         return post()
 

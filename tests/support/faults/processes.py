@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import SpawnProcess
-    from multiprocessing.synchronize import Barrier
 
 SPAWN = get_context("spawn")
 PATIENCE = 180.0
@@ -23,11 +16,11 @@ class Started:
     :param pipe: gives what the work returns.
     """
 
-    def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
+    def __init__(self, process, pipe):
         self._process = process
         self._pipe = pipe
 
-    def result(self) -> Any:
+    def result(self):
         """Wait for the end of the work, and return its result.
 
         :raises EOFError: it has none.
@@ -35,26 +28,24 @@ class Started:
         return self._pipe.recv()
 
     @property
-    def ended(self) -> bool:
+    def ended(self):
         return not self._process.is_alive()
 
-    def kill(self) -> None:
+    def kill(self):
         """Kill the process, unless it has ended."""
         self._process.kill()
         self._process.join()
 
 
 @contextmanager
-def started(
-    work: Callable[..., Any], orders: Sequence[Sequence[Any]], prepare: Callable[[], object] | None = None
-) -> Iterator[list[Started]]:
+def started(work, orders, prepare=None):
     """Yield processes that have just begun to work, all at once. Leaving the context ends them.
 
     :param orders: arguments of the work of each process.
     :param prepare: what each does before they begin.
     """
     together = SPAWN.Barrier(len(orders) + 1)
-    processes: list[Started] = []
+    processes = []
     try:
         for arguments in orders:
             mine, theirs = SPAWN.Pipe(duplex=False)
@@ -69,9 +60,7 @@ def started(
             each.kill()
 
 
-def _run(
-    together: Barrier, pipe: Connection, prepare: Callable[[], object] | None, work: Callable[..., Any], arguments: Any
-) -> None:
+def _run(together, pipe, prepare, work, arguments):
     if prepare is not None:
         prepare()
     together.wait(PATIENCE)

@@ -22,7 +22,7 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -33,14 +33,8 @@ from support.faults.network import REQUESTS, mistreatments
 from support.faults.proxy import Exchange, Proxy
 from support.faults.rest import until
 from support.faults.standalone import free_port
-from support.faults.stores import a_ledger
-from support.faults.tries import attempt
+from support.faults.tries import attempt, new_ledger
 from support.processes import listens, said, start
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from support.faults.verdict import Sent
 
 READY_SECONDS = 30.0
 PATIENCE_MS = 500
@@ -150,19 +144,19 @@ SETUPS = (
 )
 
 
-def silent(exchange: Exchange) -> None:
+def silent(exchange):
     """Pass nothing on, and write no response until the proxy has given up."""
     while exchange.client.recv(65536):
         pass
 
 
-def says(exchange: Exchange, *, status: int) -> None:
+def says(exchange, *, status):
     """Answer a request that was taken as another gateway would."""
     exchange.answer()
     exchange.client.sendall(b"HTTP/1.1 %d Oops\r\nContent-Length: 0\r\nRetry-After: 5\r\n\r\n" % status)
 
 
-CASES: dict[str, Callable[[Exchange], object]] = {
+CASES = {
     "nothing": Exchange.pass_on,
     "silence": silent,
     **{f"a gateway's {status}": partial(says, status=status) for status in (500, 502, 503)},
@@ -179,19 +173,19 @@ class ProxiedArena(Arena):
 
     _numbers = itertools.count(1)
 
-    def number(self) -> dict[str, str]:
+    def number(self):
         """Return the send options of the next POST, which hold its number."""
         return {"CostCentre": f"post {next(self._numbers)}"}
 
-    def witnessed(self, start: int = 0) -> Counter[Sent]:
+    def witnessed(self, start=0):
         """Count how often we sent each text to each person."""
         return Counter({sent: len(posts) for sent, posts in self._posts(start).items()})
 
-    def repeated(self) -> int:
+    def repeated(self):
         """Return how many messages the proxy repeated."""
         return sum(posts.total() - len(posts) for posts in self._posts().values())
 
-    def _posts(self, start: int = 0) -> dict[Sent, Counter[str]]:
+    def _posts(self, start=0):
         with self._witness.open("rb") as lines:
             lines.seek(start)
             entries = [json.loads(line) for line in lines]
@@ -200,13 +194,13 @@ class ProxiedArena(Arena):
             each.number: (each.send_options or {}).get("CostCentre", f"request {each.number}")
             for each in self.sandbox.state.requests
         }
-        found: defaultdict[Sent, Counter[str]] = defaultdict(Counter)
+        found = defaultdict(Counter)
         for entry in entries:
             found[entry["destination"], entry["content"]][names[entry["request"]]] += 1
         return found
 
 
-def play(arena: ProxiedArena, name: str, setup: Setup) -> None:
+def play(arena, name, setup):
     """Let the second request of a send meet a case behind a proxy."""
     campaign = arena.campaign(4 * REQUESTS)
     with Proxy(campaign.base_url, 2, CASES[name]) as service, running(setup, service.base_url) as base_url:
@@ -223,7 +217,7 @@ def play(arena: ProxiedArena, name: str, setup: Setup) -> None:
 
 
 @contextmanager
-def running(setup: Setup, base_url: str) -> Iterator[str]:
+def running(setup, base_url):
     """Run a proxy in a folder of its own, and yield the base URL of the service behind it."""
     host, _, path = base_url.removeprefix("http://").partition("/")
     port = free_port()
@@ -235,7 +229,7 @@ def running(setup: Setup, base_url: str) -> Iterator[str]:
         command = [part.format(**values) for part in setup.command]
         process = start(command, folder, folder / "output")
 
-        def is_ready() -> bool:
+        def is_ready():
             if process.poll() is not None:
                 raise RuntimeError(f"a proxy did not start: {said(folder / 'output')}")
             return bool(listens(port))
@@ -249,7 +243,7 @@ def running(setup: Setup, base_url: str) -> Iterator[str]:
             process.wait()
 
 
-def main() -> int:
+def main():
     """Print what came of each setup; return 1 if we texted anybody twice, or said a thing that is not so, else 0."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the proxy that runs ends with it
     os.environ["PATH"] += ":/usr/sbin"
@@ -258,7 +252,7 @@ def main() -> int:
     logging.getLogger("airflow_provider_sms").setLevel(logging.CRITICAL)
     table, broken = Table("proxy", "cases", "twice by us", "repeated by the proxy", "unknown"), 0
     for setup in SETUPS:
-        with a_ledger("sqlite") as ledgers, ProxiedArena(ledgers, keep_alive=60.0) as arena:
+        with new_ledger("sqlite") as ledgers, ProxiedArena(ledgers, keep_alive=60.0) as arena:
             for name in CASES:
                 play(arena, name, setup)
             repeated = arena.repeated()

@@ -6,13 +6,7 @@ import socket
 import struct
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from typing_extensions import Self
 
 PLACES = ("nothing", "line", "headers", "boundary", "body", "last byte", "end")
 """How much of a request or a response passes before the cut: up to within the first line, the headers, the empty line
@@ -26,7 +20,7 @@ PATIENCE = 30.0
 """Seconds after which a side counts as stuck."""
 
 
-def length_to(place: str, whole: bytes) -> int:
+def length_to(place, whole):
     """Return the number of bytes before a place."""
     line, head = whole.index(b"\r\n"), whole.index(_END_OF_HEAD) + len(_END_OF_HEAD)
     lengths = (0, line // 2, (line + head) // 2, head, (head + len(whole)) // 2, len(whole) - 1, len(whole))
@@ -40,21 +34,21 @@ class Exchange:
     :param service: connection to the service.
     """
 
-    def __init__(self, client: socket.socket, service: socket.socket) -> None:
+    def __init__(self, client, service):
         self.client = client
         self.service = service
 
-    def pass_on(self) -> None:
+    def pass_on(self):
         """Forward request and response."""
         self.service.sendall(read_whole(self.client))
         self.client.sendall(read_whole(self.service))
 
-    def answer(self) -> bytes:
+    def answer(self):
         """Forward the request, and return the whole response."""
         self.service.sendall(read_whole(self.client))
         return read_whole(self.service)
 
-    def end(self, *, reset: bool = False) -> None:
+    def end(self, *, reset=False):
         """End both connections; that of the client with RST, or with FIN after all written bytes."""
         if reset:
             self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
@@ -62,7 +56,7 @@ class Exchange:
         self.service.close()
 
 
-def read_whole(connection: socket.socket) -> bytes:
+def read_whole(connection):
     """Return one whole request or response; an early end of stream ends the exchange.
 
     :raises ConnectionError: at an early end of stream.
@@ -78,7 +72,7 @@ def read_whole(connection: socket.socket) -> bytes:
     return received
 
 
-def _some(connection: socket.socket) -> bytes:
+def _some(connection):
     piece = connection.recv(65536)
     if not piece:
         raise ConnectionError("the other side has ended the connection")
@@ -93,24 +87,24 @@ class Proxy:
     :param mistreat: function that mistreats the exchange; it may end the connections.
     """
 
-    def __init__(self, base_url: str, nth: int, mistreat: Callable[[Exchange], object]) -> None:
+    def __init__(self, base_url, nth, mistreat):
         url = urlsplit(base_url)
         self._service = (str(url.hostname), int(url.port or 80))
         self._path = url.path
         self._left = nth
         self._mistreat = mistreat
         self._lock = threading.Lock()
-        self._serving: list[tuple[socket.socket, threading.Thread]] = []
+        self._serving = []
         self.struck = False
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}{self._path}"
         self._accepting = threading.Thread(target=self._accept, name="faults-proxy", daemon=True)
         self._accepting.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._accepting.join(PATIENCE)
         self._listener.close()
@@ -118,7 +112,7 @@ class Proxy:
         self.drop_idle(reset=False)
         assert not any(thread.is_alive() for thread in serving), "the proxy did not end"
 
-    def drop_idle(self, *, reset: bool) -> None:
+    def drop_idle(self, *, reset):
         """Close every idle connection with RST or FIN, and return once they are closed."""
         for client, thread in self._serving:
             with suppress(OSError):
@@ -128,7 +122,7 @@ class Proxy:
             thread.join(PATIENCE)
         self._serving.clear()
 
-    def _accept(self) -> None:
+    def _accept(self):
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
@@ -136,7 +130,7 @@ class Proxy:
                 self._serving.append((client, thread))
                 thread.start()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve(self, client):
         with client, suppress(OSError), socket.create_connection(self._service, PATIENCE) as service:
             for each in (client, service):
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -144,7 +138,7 @@ class Proxy:
             while client.recv(1, socket.MSG_PEEK):
                 self._exchange(Exchange(client, service))
 
-    def _exchange(self, exchange: Exchange) -> None:
+    def _exchange(self, exchange):
         with self._lock:
             self._left -= 1
             mine = self._left == 0

@@ -74,14 +74,11 @@ class RestApi:
         """Return the health of scheduler, triggerer and database."""
         return self.call("GET", "/monitor/health")
 
-    def call(self, method, path, *, root=API, **body):
-        """Send a request to the API, and return the response.
-
-        :param root: prefix of the path, for pages outside the public API.
-        """
+    def call(self, method, path, **body):
+        """Send a request to the API, and return the response."""
         if not self._session.auth:
             self._session.auth = self._authentication()
-        answer = self._session.request(method, self.url + root + path, json=body or None, timeout=ANSWER_SECONDS)
+        answer = self._session.request(method, self.url + API + path, json=body or None, timeout=ANSWER_SECONDS)
         answer.raise_for_status()
         return answer.json()
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 from unittest.mock import patch
 
 import urllib3.util.connection
@@ -15,14 +15,11 @@ from sqlalchemy.engine import make_url
 
 from support.postgres import DRIVER
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 Manner = Literal["fails", "gone", "late", "lost"]
 """How an operation breaks: it fails; its connection is gone before it; it is done and reported as failed; it is done
 and its connection is gone after it."""
 
-MANNERS: tuple[Manner, ...] = ("fails", "gone", "late", "lost")
+MANNERS = ("fails", "gone", "late", "lost")
 
 _SQLITE, _POSTGRESQL = (make_url(f"{driver}://").get_dialect() for driver in ("sqlite", DRIVER))
 _STATEMENTS = ("do_execute", "do_executemany", "do_execute_no_params")
@@ -37,18 +34,16 @@ class Saboteur:
         where it was of HTTP.
     """
 
-    def __init__(
-        self, at: int | None, manner: Manner = "fails", *, only: str | None = None, lasting: bool = False
-    ) -> None:
-        self.seen: list[str] = []
-        self.hit: str | None = None
+    def __init__(self, at, manner="fails", *, only=None, lasting=False):
+        self.seen = []
+        self.hit = None
         self.manner = manner
         self._at = at
         self._only = only
         self._lasting = lasting
         self._lock = threading.Lock()
 
-    def breaks(self, operation: str) -> bool:
+    def breaks(self, operation):
         """Count an operation, and return whether it breaks.
 
         :param operation: where and what, for example ``ledger commit``.
@@ -61,7 +56,7 @@ class Saboteur:
                 return True
             return self._lasting and self.hit is not None and self.hit[:4] == operation[:4]
 
-    def do(self, operation: str, work: Callable[[], Any], cut: Callable[[], object], error: Exception) -> Any:
+    def do(self, operation, work, cut, error):
         """Perform an operation, or break it.
 
         :param cut: function that ends the operation's connection.
@@ -82,7 +77,7 @@ class Saboteur:
 
 
 @contextmanager
-def sabotage(saboteur: Saboteur) -> Iterator[Saboteur]:
+def sabotage(saboteur):
     """Break operations of every database and every HTTP connection of this process."""
     with ExitStack() as stack:
         for dialect in (_SQLITE, _POSTGRESQL):
@@ -94,11 +89,11 @@ def sabotage(saboteur: Saboteur) -> Iterator[Saboteur]:
         yield saboteur
 
 
-def _working(saboteur: Saboteur, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _working(saboteur, original, name):
     """Wrap a dialect's method that is given a connection or a cursor."""
     operation = "ledger " + ("statement" if name in _STATEMENTS else name.removeprefix("do_"))
 
-    def method(dialect: Any, subject: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(dialect, subject, *args, **kwargs):
         connection = subject.connection if name in _STATEMENTS else subject
         error = dialect.dbapi.OperationalError("broken on purpose")
         # SQLAlchemy wraps a connection in a proxy that the pool would take back.
@@ -110,30 +105,29 @@ def _working(saboteur: Saboteur, original: Callable[..., Any], name: str) -> Cal
     return method
 
 
-def _close(connection: Any) -> None:
+def _close(connection):
     """End a connection and its transaction; a closed one of SQLite alone would keep its lock as long as a cursor."""
     if isinstance(connection, sqlite3.Connection):
         connection.rollback()
     connection.close()
 
 
-def _connecting(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..., Any]:
+def _connecting(saboteur, original):
     """Wrap the function to connect of a dialect."""
 
     class PragmaConnection(sqlite3.Connection):
         """A connection whose own execute, which settings are made with, can break."""
 
-        def execute(self, *args: Any) -> sqlite3.Cursor:
+        def execute(self, *args):
             error = sqlite3.OperationalError("broken on purpose")
-            cursor: sqlite3.Cursor = saboteur.do("ledger setting", partial(super().execute, *args), self.close, error)
-            return cursor
+            return saboteur.do("ledger setting", partial(super().execute, *args), self.close, error)
 
-    def connect(dialect: Any, *args: Any, **kwargs: Any) -> Any:
+    def connect(dialect, *args, **kwargs):
         if dialect.name == "sqlite":
             kwargs["factory"] = PragmaConnection
-        made: list[Any] = []
+        made = []
 
-        def work() -> Any:
+        def work():
             made.append(original(dialect, *args, **kwargs))
             return made[0]
 
@@ -153,22 +147,21 @@ class _Socket(socket.socket):
 
     saboteur: Saboteur
 
-    def sendall(self, data: Any, *args: Any) -> None:  # type: ignore[override]  # flags are not used
+    def sendall(self, data, *args):
         work = partial(super().sendall, data, *args)
         self.saboteur.do("http send", work, self._cut, TimeoutError("broken on purpose"))
 
-    def recv_into(self, *args: Any) -> int:  # type: ignore[override]  # as it comes
+    def recv_into(self, *args):
         work = partial(super().recv_into, *args)
-        received: int = self.saboteur.do("http receive", work, self._cut, TimeoutError("broken on purpose"))
-        return received
+        return self.saboteur.do("http receive", work, self._cut, TimeoutError("broken on purpose"))
 
-    def _cut(self) -> None:
+    def _cut(self):
         with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 
 
-def _connect(saboteur: Saboteur, original: Callable[..., socket.socket], *args: Any, **kwargs: Any) -> _Socket:
-    def work() -> _Socket:
+def _connect(saboteur, original, *args, **kwargs):
+    def work():
         plain = original(*args, **kwargs)
         timeout = plain.gettimeout()
         made.append(_Socket(plain.family, plain.type, plain.proto, fileno=plain.detach()))
@@ -176,9 +169,9 @@ def _connect(saboteur: Saboteur, original: Callable[..., socket.socket], *args: 
         made[0].settimeout(timeout)
         return made[0]
 
-    made: list[_Socket] = []
+    made = []
     try:
-        connected: _Socket = saboteur.do("http connect", work, lambda: None, ConnectionRefusedError(111, "on purpose"))
+        connected = saboteur.do("http connect", work, lambda: None, ConnectionRefusedError(111, "on purpose"))
     except Exception:
         for connection in made:
             connection.close()

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import psutil
+from typing import Any
 
 from support.faults.rest import RUN_SECONDS, until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 SLOW_SECONDS = 1.2
 """Seconds of each response in scenarios whose send must outlast the detection of a dead scheduler."""
 
@@ -19,7 +15,7 @@ SLOW_SECONDS = 1.2
 class Scenario:
     """One failure of a send.
 
-    :param play: causes the failure on a :class:`Stage`, and returns the runs whose summaries count.
+    :param play: causes the failure on a :class:`Stage`; the summaries of all its runs count.
     :param partitions: how many tables the people are cut into, each with half of the next; 1 for a task that is not
         mapped.
     :param tries: minimum number of attempts in the ledger; with fewer, the failure did not happen.
@@ -28,7 +24,7 @@ class Scenario:
     """
 
     name: str
-    play: Callable[[Any], list[str]]
+    play: Any
     partitions: int = 1
     tries: int = 2
     prompt: bool = False
@@ -39,7 +35,7 @@ class Scenario:
         return self.play.__name__
 
 
-SCENARIOS: list[Scenario] = []
+SCENARIOS = []
 
 
 def scenario(name, *, partitions=1, tries=2, prompt=False, **options):
@@ -65,17 +61,25 @@ class Stage:
         self.service = service
         self.dag_id = dag_id
         self.campaign = campaign
+        self.runs = []
         self._before = self._taken()
 
     def _taken(self):
         return len(self.service.accepted)
 
     def trigger(self, run_id="first"):
+        """Start a run; what is done next is done to the last one."""
         self.airflow.trigger(self.dag_id, run_id)
-        return run_id
+        self.runs.append(run_id)
 
-    def await_end(self, *run_ids):
-        return [self.airflow.await_end(self.dag_id, run_id) for run_id in run_ids]
+    def await_end(self):
+        """Wait until every run has ended, and return their states."""
+        return [self.airflow.await_end(self.dag_id, run_id) for run_id in self.runs]
+
+    def clear(self):
+        """Clear the run, and wait until it has ended."""
+        self.airflow.clear(self.dag_id, self.runs[-1])
+        self.await_end()
 
     def await_middle(self, share=0.25):
         """Wait until the service has accepted some of the campaign."""
@@ -84,19 +88,19 @@ class Stage:
         if self._taken() == self._before + self.campaign.people:
             raise RuntimeError("the send was over before anything befell it")
 
-    def await_tries(self, run_id, state, tries=1):
-        """Wait until the only task of a run is in a state, in a given attempt or a later one."""
+    def await_retry(self):
+        """Wait until the only task of the run runs again."""
 
-        def there():
-            (instance,) = self.airflow.instances(self.dag_id, run_id)
-            return instance["state"] == state and instance["try_number"] >= tries
+        def retries():
+            (instance,) = self.airflow.instances(self.dag_id, self.runs[-1])
+            return instance["state"] == "running" and instance["try_number"] > 1
 
-        until(there, seconds=RUN_SECONDS, what=f"the task is {state} in try {tries}")
+        until(retries, seconds=RUN_SECONDS, what="the task runs again")
 
     def senders(self):
         """Return the living processes that entered the campaign's ledger."""
-        alive = {process.pid for process in self.airflow.processes()}
-        return [pid for pid in self.campaign.pids() if pid in alive]
+        entered = self.campaign.pids()
+        return [process for process in self.airflow.processes() if process.pid in entered]
 
     def await_no_sender(self):
         until(lambda: not self.senders(), seconds=RUN_SECONDS, what="no process sends any more")
@@ -104,113 +108,99 @@ class Stage:
 
 def _retried(stage, **fault):
     """Let a send meet a fault in the middle, until its retry runs."""
-    run = stage.trigger()
+    stage.trigger()
     stage.await_middle()
     stage.service.set_faults([{"kind": "status", **fault, "persistent": True}])
-    stage.await_tries(run, "running", tries=2)
+    stage.await_retry()
     stage.service.set_faults([])
-    stage.await_end(run)
-    return [run]
+    stage.await_end()
 
 
 @scenario("retry after an outage in mid-send")
 def outage(stage):
-    return _retried(stage, status=503, retry_after="0")
+    _retried(stage, status=503, retry_after="0")
 
 
 @scenario("clear after a refusal in mid-send")
 def refusal(stage):
-    run = stage.trigger()
+    stage.trigger()
     stage.await_middle()
     stage.service.set_faults([{"kind": "status", "status": 401, "persistent": True}])
-    stage.await_end(run)
+    stage.await_end()
     stage.service.set_faults([])
-    stage.airflow.clear(stage.dag_id, run)
-    stage.await_end(run)
-    return [run]
+    stage.clear()
 
 
 @scenario("retry where credit ran out in mid-send")
 def credit(stage):
-    return _retried(stage, status=403)
+    _retried(stage, status=403)
 
 
 @scenario("clear after success")
 def clear_after(stage):
-    run = stage.trigger()
-    stage.await_end(run)
-    stage.airflow.clear(stage.dag_id, run)
-    stage.await_end(run)
-    return [run]
+    stage.trigger()
+    stage.await_end()
+    stage.clear()
 
 
 @scenario("clear while it runs")
 def clear_running(stage):
-    run = stage.trigger()
+    stage.trigger()
     stage.await_middle()
-    stage.airflow.clear(stage.dag_id, run)
-    stage.await_end(run)
-    return [run]
+    stage.clear()
 
 
 @scenario("task process killed, retry")
 def task_killed(stage):
-    run = stage.trigger()
+    stage.trigger()
     stage.await_middle()
     (sender,) = stage.senders()
-    stage.airflow.kill(psutil.Process(sender))
-    stage.await_end(run)
-    return [run]
+    stage.airflow.kill(sender)
+    stage.await_end()
 
 
 @scenario("task process hangs past its deadline, goes on beside its retry, cleared", tries=3, prompt=True)
 def task_hangs(stage):
-    run = stage.trigger()
+    stage.trigger()
     stage.await_middle()
     (sender,) = stage.senders()
     with stage.airflow.frozen(sender):
-        stage.await_end(run)
+        stage.await_end()
     stage.await_no_sender()
-    stage.airflow.clear(stage.dag_id, run)
-    stage.await_end(run)
-    return [run]
+    stage.clear()
 
 
 @scenario("scheduler killed and started again", prompt=True)
 def scheduler_killed(stage):
     stage.service.set_faults([{"kind": "delay", "seconds": SLOW_SECONDS, "persistent": True}])
-    run = stage.trigger()
+    stage.trigger()
     stage.await_middle(0.1)
     stage.airflow.kill_scheduler()
     stage.airflow.start_scheduler()
-    stage.await_end(run)
+    stage.await_end()
     stage.service.set_faults([])
-    return [run]
 
 
 @scenario("mapped tasks that overlap", partitions=4, tries=4)
 def mapped(stage):
-    run = stage.trigger()
-    stage.await_end(run)
-    return [run]
+    stage.trigger()
+    stage.await_end()
 
 
 @scenario("two runs of one campaign")
 def two_runs(stage):
-    runs = [stage.trigger("one"), stage.trigger("two")]
-    stage.await_end(*runs)
-    return runs
+    stage.trigger("one")
+    stage.trigger("two")
+    stage.await_end()
 
 
 @scenario("marked failed in mid-send, then cleared")
 def marked(stage):
-    run = stage.trigger()
+    stage.trigger()
     stage.await_middle()
-    stage.airflow.mark(stage.dag_id, run, "send", "failed")
-    stage.await_end(run)
-    stage.airflow.clear(stage.dag_id, run)
-    stage.await_end(run)
-    return [run]
+    stage.airflow.mark(stage.dag_id, stage.runs[-1], "send", "failed")
+    stage.await_end()
+    stage.clear()
 
 
 TAKEN_AND_LOST, LOST_FIRST = (2, 6, 11), (4, 9)
@@ -230,10 +220,9 @@ def reconcile(stage):
     stage.service.set_balance(BALANCE)
     stage.service.set_faults([{"kind": fates.get(number, "none")} for number in range(1, max(fates) + 1)])
     try:
-        run = stage.trigger()
-        (state,) = stage.await_end(run)
+        stage.trigger()
+        (state,) = stage.await_end()
     finally:
         stage.service.set_post_paid(True)
     if state != "success":
         raise RuntimeError(f"the task that reconciles ended as {state}")
-    return [run]

@@ -5,14 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from typing import TYPE_CHECKING
 
 from support.faults.arena import Arena, send_alone
 from support.faults.processes import started
-
-if TYPE_CHECKING:
-    from support.faults.tries import Campaign, Ledgers
-    from support.faults.verdict import Figures
 
 FULL = 200
 QUICK = 5
@@ -24,9 +19,9 @@ LATER = 1000.0
 
 
 def run(
-    ledgers: Ledgers,
-    quick: bool,  # noqa: FBT001  # the common signature of all sections
-) -> Figures:
+    ledgers,
+    quick,  # the common signature of all sections
+):
     """Kill processes at random instants, until enough of them were killed in mid-send: 5 in a quick run, else 200."""
     wanted, seeds = QUICK if quick else FULL, itertools.count()
     with Arena(ledgers) as arena:
@@ -35,7 +30,7 @@ def run(
     return arena.figures
 
 
-def play(arena: Arena, seed: int) -> int:
+def play(arena, seed):
     """Kill one or two processes while they send, send the rest, and return how many were killed in mid-send."""
     chance = random.Random(seed)
     late = {"kind": "delay", "seconds": chance.uniform(0.001, 0.01), "persistent": True}
@@ -53,7 +48,7 @@ def play(arena: Arena, seed: int) -> int:
     return killed
 
 
-def _is_killed(arena: Arena, campaign: Campaign, chance: random.Random, **options: float) -> bool:
+def _is_killed(arena, campaign, chance, **options):
     """Kill a process after a number of requests or a time; return whether it was still sending."""
     by_requests = chance.random() < 0.5
     requests = chance.randint(0, campaign.count // campaign.chunk_size) if by_requests else 0

@@ -54,23 +54,14 @@ class Standalone(RestApi):
 
     def __init__(self, home, settings):
         home = home.resolve()
-        port = free_port()
-        super().__init__(f"http://127.0.0.1:{port}", home)
+        super().__init__(f"http://127.0.0.1:{free_port()}", home)
         programs = wrapper(home / "bin", f"{sys.executable} -m airflow")
         self._processes = []
         self._environment = {
-            **{name: os.environ[name] for name in INHERITED if name in os.environ},
-            "HOME": str(home),
-            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.defpath}",
-            "PYTHONPATH": str(Path(airflow_provider_sms.__file__).parents[1]),
-            "AIRFLOW_HOME": str(home),
-            **_web_server(self.url, port),
-            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            **environment(home, self.url, programs),
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            # On a busy machine the API takes longer than the 5 seconds after which a task's process gives up.
-            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             # A busy machine must not look like a dead scheduler, or like a task that hangs.
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
@@ -146,9 +137,8 @@ class Standalone(RestApi):
         until(lambda: not {*self.processes()} & {*processes}, seconds=PATIENCE, what="what was killed is gone")
 
     @contextmanager
-    def frozen(self, pid):
+    def frozen(self, process):
         """Suspend a task's process and its supervisor during the block."""
-        process = psutil.Process(pid)
         both = [process.parent(), process]
         for each in both:
             each.suspend()
@@ -222,13 +212,26 @@ def _begins(process, command):
         return False
 
 
-def _web_server(url, port):
-    """Return the settings of Airflow's web server, on this machine alone."""
+def environment(home, url, *programs):
+    """Return the environment of a process of an Airflow, whose web server listens on this machine alone.
+
+    :param home: its AIRFLOW_HOME.
+    :param url: of the web server.
+    :param programs: folders that come first on the PATH.
+    """
     return {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        "HOME": str(home),
+        "PATH": os.pathsep.join(map(str, [*programs, Path(sys.executable).parent, os.defpath])),
+        "PYTHONPATH": str(Path(airflow_provider_sms.__file__).parents[1]),
+        "AIRFLOW_HOME": str(home),
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__HOST": "127.0.0.1",
-        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__PORT": url.rpartition(":")[2],
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        # On a busy machine the API takes longer than the 5 seconds after which a task's process gives up.
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     }
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from support.faults.arena import Arena
-from support.faults.saboteur import MANNERS, Manner, Saboteur, sabotage
+from support.faults.saboteur import MANNERS, Saboteur, sabotage
 from support.faults.tries import attempt
-
-if TYPE_CHECKING:
-    from support.faults.tries import Ledgers
-    from support.faults.verdict import Figures
 
 STRIDE = 37
 """In a quick run, one operation in this many breaks; the first one differs from sweep to sweep."""
@@ -21,11 +16,11 @@ RECONCILING_STRIDE = 7
 
 
 def run(
-    ledgers: Ledgers,
-    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    ledgers,
+    quick,  # the common signature of all sections
     *,
-    reconciles: bool = False,
-) -> Figures:
+    reconciles=False,
+):
     """Break each operation of ten requests, in each manner, once and for good, one and two requests at a time.
 
     :param ledgers: function that opens the ledger.
@@ -42,21 +37,21 @@ def run(
 
 
 def sweep(
-    arena: Arena,
-    manner: Manner,
-    steps: range,
+    arena,
+    manner,
+    steps,
     *,
-    lasting: bool,
-    concurrency: int,
-    only: str | None = None,
-) -> Counter[str]:
+    lasting,
+    concurrency,
+    only=None,
+):
     """Break one operation after the other, each in a campaign of its own, until there is none so late.
 
     :param steps: the operations to break.
     :param only: the only kind of operation to count; None counts all.
     :returns: how often which kind of operation was broken.
     """
-    hits: Counter[str] = Counter()
+    hits = Counter()
     for at in steps:
         campaign = arena.campaign()
         with sabotage(Saboteur(at, manner, only=only, lasting=lasting)) as saboteur:

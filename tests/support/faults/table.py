@@ -9,21 +9,15 @@ import time
 import traceback
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from support.faults import airflow, failover, network, sigkills, steps
-from support.faults.stores import STORES, a_ledger
+from support.faults.tries import STORES, new_ledger
 from support.faults.verdict import Figures
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from support.faults.tries import Ledgers
-
-PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
+PARTS = {
     "steps": steps.run,
     "network": network.run,
     "sigkills": sigkills.run,
@@ -45,7 +39,7 @@ COLUMNS = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments=None):
     """Run sections on kinds of ledgers, print the table, and return 1 if the promise was broken, else 0."""
     asked = _parser().parse_args(arguments)
     table = Table("part", "store", *COLUMNS, title="What was broken on purpose, and what came of it")
@@ -56,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             began = time.monotonic()
             try:
-                with a_ledger(store) as ledgers, quiet():
+                with new_ledger(store) as ledgers, quiet():
                     figures = PARTS[part](ledgers, asked.quick)
             except Exception:  # noqa: BLE001  # the other sections still run
                 without_end += 1
@@ -73,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet():
     """Suppress log messages about intended faults; a broken promise is still logged."""
     loggers = [logging.getLogger(name) for name in ("airflow_provider_sms", "airflow.task", "sqlalchemy.pool")]
     levels = [logger.level for logger in loggers]
@@ -86,9 +80,9 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _parser() -> argparse.ArgumentParser:
-    def names(known: Sequence[str]) -> Callable[[str], list[str]]:
-        def parse(value: str) -> list[str]:
+def _parser():
+    def names(known):
+        def parse(value):
             if unknown := set(value.split(",")) - set(known):
                 raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
             return value.split(",")
@@ -102,5 +96,5 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _cells(figures: Figures) -> list[str]:
+def _cells(figures):
     return [f"{getattr(figures, name.replace(' ', '_')):,}" for name in COLUMNS[:-1]]

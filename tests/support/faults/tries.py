@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy.engine import URL, make_url
 
@@ -28,17 +29,11 @@ from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
-from support.engine import Table, Text
+from support.engine import Table
+from support.postgres import new_database, running_postgres
 from support.sending import claimant, people
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.messages.message import Outgoing
-    from airflow_provider_sms.service.responses import SendResponse
-    from support.faults.verdict import Sent
-
+STORES = ("sqlite", "postgresql")
 TOKEN = "sandbox-token-0123"
 PACE = 50.0
 """How many times as fast as usual the clocks run of campaigns that reconcile, so that a charge is soon settled."""
@@ -58,22 +53,33 @@ class Ledgers:
     url: URL
 
     @classmethod
-    def in_file(cls, path: Path) -> Ledgers:
+    def in_file(cls, path):
         """Return a ledger in a SQLite file."""
         return cls(URL.create("sqlite", database=str(path)))
 
     @classmethod
-    def on_server(cls, url: URL | str) -> Ledgers:
+    def on_server(cls, url):
         """Return a ledger in a PostgreSQL database."""
         return cls(make_url(url))
 
     @property
-    def name(self) -> str:
+    def name(self):
         """The kind of database."""
         return self.url.get_backend_name()
 
-    def __call__(self) -> LedgerBackend:
+    def __call__(self):
         return open_sqlite(Path(str(self.url.database))) if self.name == "sqlite" else open_postgres(self.url)
+
+
+@contextmanager
+def new_ledger(store):
+    """Yield an empty ledger of a kind. Leaving the context removes it."""
+    if store == "sqlite":
+        with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-ledger-") as folder:
+            yield Ledgers.in_file(Path(folder) / "ledger.db")
+    else:
+        with running_postgres() as server:
+            yield Ledgers.on_server(new_database(server))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +103,24 @@ class Campaign:
     reconciles_since: float | None = None
     account: str | None = None
 
-    def now(self) -> float:
+    def now(self):
         """Return the time by the campaign's clock, seconds since the epoch."""
         now, since = time.time(), self.reconciles_since
         return now if since is None else since + (now - since) * PACE
 
     @property
-    def billed(self) -> Account:
+    def billed(self):
         """The account that is charged, by which an SMS part costs one credit."""
         key = blake2b((self.account or self.name).encode(), digest_size=16).hexdigest()
         return Account(key, Prices().total)
 
     @property
-    def messages(self) -> list[Text]:
+    def messages(self):
         """The messages to all recipients."""
         return people(self.count, self.start)
 
     @property
-    def expected(self) -> dict[bytes, Sent]:
+    def expected(self):
         """The messages to all recipients, by key."""
         return {m.key: (str(m.destination), m.content) for m in self.messages}
 
@@ -132,27 +138,25 @@ class Ended:
 
 
 def attempt(
-    campaign: Campaign,
-    number: int = 1,
+    campaign,
+    number=1,
     *,
-    concurrency: int = 1,
-    ahead: Callable[[], float] = lambda: 0.0,
-    base_url: str | None = None,
-    timeout: float = 5.0,
-    verify: bool | str = True,
-    around: Callable[[Callable[[], SendResponse]], SendResponse] = lambda post: post(),
-    send_options: Callable[[], dict[str, Any] | None] = lambda: None,
-    backoff: Backoff | None = None,
-    map_index: int = -1,
-    patience: Patience | None = None,
-) -> Ended:
+    concurrency=1,
+    ahead=lambda: 0.0,
+    base_url=None,
+    timeout=5.0,
+    around=lambda post: post(),
+    send_options=lambda: None,
+    backoff=None,
+    map_index=-1,
+    patience=None,
+):
     """Send to all recipients who may be texted, and return how the attempt ended; raise only what no attempt survives.
 
     :param number: number of the attempt.
     :param ahead: seconds that the clock of the ledger is ahead.
     :param base_url: of the service, where another way leads there.
     :param timeout: seconds to wait for a connection, and for an answer.
-    :param verify: as the client takes it.
     :param around: called with each post, in place of it.
     :param send_options: gives those of each request, once it may be posted.
     :param backoff: the waits between attempts of a request; None: hardly any.
@@ -163,9 +167,9 @@ def attempt(
     reconciled = 0
     reconciles, stop = campaign.reconciles_since is not None, StopFlag()
     stop_conditions = StopConditions(caution=Caution(on=reconciles, calm=CALM_RESPONSES if reconciles else 1))
-    error: Exception | None = None
+    error = None
 
-    def post(messages: Outgoing) -> SendResponse:
+    def post(messages):
         return around(lambda: client.send_bulk(messages, send_options=send_options()))
 
     try:
@@ -175,7 +179,6 @@ def attempt(
                 token=TOKEN,
                 connect_timeout=timeout,
                 timeout=timeout,
-                verify=verify,
                 pool_size=concurrency,
             ) as client,
             closing(campaign.ledgers()) as store,
@@ -183,7 +186,7 @@ def attempt(
             store.clock = clock = lambda: campaign.now() + ahead()
             who = claimant(number, map_index=map_index)
             claimant_id = register(store, who)
-            context: Any = {"ti": SimpleNamespace(dag_id="dag", task_id="task")}
+            context = {"ti": SimpleNamespace(dag_id="dag", task_id="task")}
             notes = Progress(context, "sms_default", store, claimant_id, campaign.name)
             ledger = CampaignLedger(
                 store,
@@ -200,7 +203,7 @@ def attempt(
                     reconciliation.observe()
             ledger.lapse()
             notes.begin(RowCounts(not_sent=campaign.count), campaign.count)
-            pause: Callable[[float], None] = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
+            pause = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
             store.patience = patience or Patience(3.0, stop, pause)
             settle = Settle(ledger, reconciliation, "reconcile" if reconciles else "fail", stop, pause)
             sender = Sender(

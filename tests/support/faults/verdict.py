@@ -7,26 +7,20 @@ are judged by it.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.reporting.summary import COUNTS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from sqlalchemy.engine import Engine
-
 Sent = tuple[str, str]
 """Destination and text."""
 
 _STATES = text(
-    "SELECT m.message_key, r.state FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
+    "SELECT m.message_key, r.state, r.deadline FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
     "JOIN sms_request r ON r.id = m.request_id WHERE c.name = :name"
 )
 
@@ -57,21 +51,21 @@ class Figures:
     unknown: int = 0
     reconciled: int = 0
 
-    def __add__(self, other: Figures) -> Figures:
+    def __add__(self, other):
         return Figures(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
-    def broken(self) -> int:
+    def broken(self):
         """Number of times that the promise was broken."""
         return self.duplicates + self.lost + self.wrongly_accepted + self.wrongly_not_sent
 
 
-def worst(looks: Iterable[Figures]) -> Figures:
+def worst(looks):
     """Return the highest of each figure, for a case that was judged several times."""
     return Figures(*map(max, zip(*map(astuple, looks), strict=True)))
 
 
-def read_witness(path: Path, start: int = 0) -> Counter[Sent]:
+def read_witness(path, start=0):
     """Return how often each person was sent each text.
 
     :param start: byte to begin at, which is the first of a line.
@@ -82,29 +76,31 @@ def read_witness(path: Path, start: int = 0) -> Counter[Sent]:
     return Counter((entry["destination"], entry["content"]) for entry in entries)
 
 
-def read_ledger(engine: Engine, campaign: str) -> dict[bytes, str]:
+def read_ledger(engine, campaign, now=-math.inf):
     """Return the state of the request that holds each of a campaign's messages; one that is free is missing.
 
     :param engine: of the ledger's database; only read, and not by the product's own code.
+    :param now: since when a claim past its deadline counts as unknown; by default none does.
     """
     with engine.connect() as connection:
-        return {bytes(key): state for key, state in connection.execute(_STATES, {"name": campaign})}
+        rows = connection.execute(_STATES, {"name": campaign}).all()
+    return {bytes(key): UNKNOWN if state == CLAIMED and end < now else state for key, state, end in rows}
 
 
-def read_reconciled(engine: Engine, campaign: str) -> list[int]:
+def read_reconciled(engine, campaign):
     """Return how many messages each request of a campaign had that was closed by the balance."""
     with engine.connect() as connection:
         return list(connection.execute(_RECONCILED, {"name": campaign}).scalars())
 
 
 def judge(
-    witness: Mapping[Sent, int],
-    ledger: Mapping[bytes, str],
-    expected: Mapping[bytes, Sent],
+    witness,
+    ledger,
+    expected,
     *,
-    resumed: bool = True,
-    summary: Mapping[str, int] | None = None,
-) -> Figures:
+    resumed=True,
+    summary=None,
+):
     """Judge one case.
 
     :param witness: as :func:`read_witness` gives it; people who are not expected are passed over.
@@ -116,7 +112,7 @@ def judge(
     """
     people = {destination for destination, _ in expected.values()}
     mine = {sent: count for sent, count in witness.items() if sent[0] in people}
-    wrong: Counter[str] = Counter(
+    wrong = Counter(
         duplicates=sum(mine.values()) - len(mine),
         # A text that nobody wrote, a claim of a message that is not in the table.
         lost=len(mine.keys() - set(expected.values())) + len(ledger.keys() - expected.keys()),
@@ -130,7 +126,7 @@ def judge(
     return Figures(cases=int(resumed), unknown=unknown if resumed else 0, **wrong)
 
 
-def _fault(state: str, *, witnessed: bool, resumed: bool) -> str | None:
+def _fault(state, *, witnessed, resumed):
     """Return the defect of one message, as the name of a figure."""
     if state == NOT_SENT and witnessed:
         return "wrongly_not_sent"
@@ -141,7 +137,7 @@ def _fault(state: str, *, witnessed: bool, resumed: bool) -> str | None:
     return None if state in (ACCEPTED, UNKNOWN) else "lost"
 
 
-def _faults_of(summary: Mapping[str, int], witnessed: int, people: int, *, resumed: bool) -> dict[str, int]:
+def _faults_of(summary, witnessed, people, *, resumed):
     """Return the defects of a summary, as figures.
 
     :param witnessed: people whom the witness holds, of ``people`` in the table.

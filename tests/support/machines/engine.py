@@ -1,15 +1,5 @@
 """Airflow with the CeleryExecutor and two workers; none of its processes outlives the block.
 
-How to use it::
-
-    with running_engine(folder) as engine:
-        engine.renew_workers()                    # none runs before
-        engine.trigger("a_dag", "a_run")          # and all else of support.faults.rest.RestApi
-        worker = engine.workers["worker-1"]
-        worker.kill()                             # SIGKILL, with all processes of its tasks
-        worker.database.fall_silent()             # nothing passes between the worker and PostgreSQL
-        worker.database.speak()                   # all that was held back passes
-
 Scheduler, DAG processor, triggerer, API server and services are in the middle. A worker has an AIRFLOW_HOME, a host
 name and logs of its own; it shares the folders ``dags`` and ``tables`` with all, and with the middle the database.
 """
@@ -22,18 +12,15 @@ import os
 import signal
 import sys
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from subprocess import TimeoutExpired
 
+import psutil
 import requests
 
-import airflow_provider_sms
 from support.faults.rest import READY_SECONDS, RestApi, until
-from support.faults.standalone import INHERITED, STOP_SECONDS, free_port
+from support.faults.standalone import STOP_SECONDS, environment, free_port
 from support.forwarder import Forwarder
-from support.machines import deployed
-from support.machines.services import HOST, TOKEN, running_services
-from support.machines.worker import Worker
+from support.machines.services import HOST, LEDGER, METADATA, TOKEN, deployed_settings, init_command, running_services
 from support.processes import kill_below, said, start
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
@@ -50,9 +37,75 @@ PACE = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "120",
     "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "10",
-    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
 }
 """Settings of time, in seconds, which differ from those of the files."""
+
+
+CONCURRENCY = 2
+"""Tasks that a worker runs at once."""
+
+HOST_NAME = """
+import os, socket
+socket.gethostname = lambda: os.environ["SMS_TESTS_HOST_NAME"]
+"""
+"""The host name of the worker, as every Python process there reads it."""
+
+
+class Worker:
+    """A Celery worker with a host name, an AIRFLOW_HOME and a way to PostgreSQL of its own.
+
+    :param folder: where its processes work; its name is the host name.
+    :param database: relay to PostgreSQL, which the worker's processes use and no others.
+    """
+
+    def __init__(self, folder, database):
+        self.name = folder.name
+        self.database = database
+        self._folder = folder
+        self._output = folder / "worker.out"
+        self._process = None
+        (folder / "site").mkdir(parents=True)
+        (folder / "site" / "sitecustomize.py").write_text(HOST_NAME)
+
+    def start(self, environment):
+        """Start the worker.
+
+        :param environment: of a process of this Airflow, by its AIRFLOW_HOME and the place of PostgreSQL.
+        """
+        settings = environment(self._folder, (self.database.host, self.database.port))
+        settings["PYTHONPATH"] = f"{self._folder}/site:{settings['PYTHONPATH']}"
+        settings["SMS_TESTS_HOST_NAME"] = self.name
+        # Left by one that was killed, and then the number of another process.
+        (self._folder / "airflow-worker.pid").unlink(missing_ok=True)
+        self._output.unlink(missing_ok=True)
+        command = [
+            *(sys.executable, "-m", "airflow", "celery", "worker", "--skip-serve-logs"),
+            *("--concurrency", str(CONCURRENCY), "--celery-hostname", f"celery@{self.name}"),
+            *("--without-mingle", "--without-gossip"),
+        ]
+        self._process = start(command, self._folder, self._output, env=settings)
+
+    def await_ready(self):
+        """Return once the worker takes tasks."""
+        until(self._is_ready, seconds=READY_SECONDS, what=f"{self.name} takes tasks")
+
+    def _is_ready(self):
+        if self._process.poll() is not None:
+            raise RuntimeError(f"{self.name} ended with status {self._process.returncode}: {said(self._output)}")
+        return " ready." in self._output.read_text(errors="replace")
+
+    def tasks(self):
+        """Return the living processes of its tasks: the children of those in its pool."""
+        with suppress(psutil.NoSuchProcess):
+            main = psutil.Process(self._process.pid)
+            return [process for process in main.children(recursive=True) if process.ppid() not in (main.pid, 1)]
+        return []
+
+    def kill(self):
+        """Kill all its processes, those of its tasks too, as a machine does that loses its power."""
+        kill_below(self._folder)
+        if self._process is not None:
+            self._process.wait()
 
 
 class Engine(RestApi):
@@ -80,32 +133,23 @@ class Engine(RestApi):
         :param database: host and port at which it reaches PostgreSQL.
         """
         host, port = database
-        metadata = f"{deployed.METADATA}@{host}:{port}/{deployed.METADATA}"
-        ledger = {"host": host, "port": port, "login": deployed.LEDGER, "schema": deployed.LEDGER}
+        metadata = f"{METADATA}@{host}:{port}/{METADATA}"
+        ledger = {"host": host, "port": port, "login": LEDGER, "schema": LEDGER}
         service = {"host": self.services.messaging, "password": TOKEN}
         return {
-            **deployed.settings(),
-            **{name: os.environ[name] for name in INHERITED if name in os.environ},
-            "HOME": str(home),
+            **deployed_settings(),
+            **environment(home, self.url),
             # A process that is killed removes none of its temporary files: they go with this folder.
             "TMPDIR": str(home),
-            "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
-            "PYTHONPATH": str(Path(airflow_provider_sms.__file__).parents[1]),
-            "AIRFLOW_HOME": str(home),
             "AIRFLOW_CONN_SMS_DEFAULT": json.dumps({"conn_type": "sms", **service}),
             "AIRFLOW_CONN_SMS_LEDGER": json.dumps({"conn_type": "postgres", **ledger}),
-            "AIRFLOW__API__BASE_URL": self.url,
-            "AIRFLOW__API__HOST": HOST,
-            "AIRFLOW__API__PORT": self.url.rpartition(":")[2],
             "AIRFLOW__API__SECRET_KEY": self._key,
             "AIRFLOW__API_AUTH__JWT_SECRET": self._key,
             "AIRFLOW__CELERY__BROKER_URL": self.services.broker,
             "AIRFLOW__CELERY__RESULT_BACKEND": f"db+postgresql+psycopg2://{metadata}",
-            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.folder / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__FERNET_KEY": self._key,
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{metadata}",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": f"postgresql+psycopg_async://{metadata}",
             **PACE,
@@ -113,7 +157,7 @@ class Engine(RestApi):
 
     def start(self):
         """Make Airflow's database, and start every component; return once all are ready."""
-        init = self._run(deployed.init_command(), "init")
+        init = self._run(init_command(), "init")
         if init.wait(READY_SECONDS):
             raise RuntimeError(f"init: {said(self._middle / 'init.out')}")
         for component in COMPONENTS:
@@ -148,8 +192,8 @@ class Engine(RestApi):
         return self._run([sys.executable, "-m", "airflow", component, *without_logs], component)
 
     def _run(self, command, name):
-        environment = self.environment(self._middle, self.services.database.address)
-        return start(command, self._middle, self._middle / f"{name}.out", env=environment)
+        settings = self.environment(self._middle, self.services.database.address)
+        return start(command, self._middle, self._middle / f"{name}.out", env=settings)
 
     def stop(self):
         """End all processes in order, then kill any that remain."""

@@ -19,8 +19,7 @@ from airflow_provider_sms.ledger.model import UNKNOWN
 from support.faults.campaigns import MESSAGE, Campaign
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.verdict import judge
-from support.machines.engine import WORKERS
-from support.machines.worker import CONCURRENCY
+from support.machines.engine import CONCURRENCY, WORKERS
 
 PEOPLE = 2_000
 TASKS = len(WORKERS) * CONCURRENCY

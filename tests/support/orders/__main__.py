@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from support.faults.mutants import copied
 from support.faults.mutations import MUTATIONS
@@ -21,16 +20,10 @@ from support.orders.drawn import SOMETIMES, draw_orders
 from support.orders.explore import explore
 from support.orders.ledgers import in_file, on_server
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from support.faults.mutations import Mutation
-    from support.orders.world import Case
-
 CASES = {**SMALL, **LARGE}
 
 
-def main() -> int:
+def main():
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
@@ -49,7 +42,7 @@ def main() -> int:
     return _explore(chosen, given.most, until_broken=given.until_broken)
 
 
-def _explore(cases: Mapping[str, Case], most: int | None, *, until_broken: bool) -> int:
+def _explore(cases, most, *, until_broken):
     is_broken = False
     with in_file() as ledger:
         for name, case in cases.items():
@@ -63,7 +56,7 @@ def _explore(cases: Mapping[str, Case], most: int | None, *, until_broken: bool)
     return int(is_broken)
 
 
-def _draw(count: int) -> int:
+def _draw(count):
     never = set(SOMETIMES)
     for name, opened in (("SQLite", in_file), ("PostgreSQL", on_server)):
         with opened() as ledger:
@@ -78,7 +71,7 @@ def _draw(count: int) -> int:
     return int(bool(never))
 
 
-def _defects(only: str) -> int:
+def _defects(only):
     chosen = [each for each in MUTATIONS if each.name in DEFECTS and only in each.name]
     missed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -89,7 +82,7 @@ def _defects(only: str) -> int:
     return int(missed > 0)
 
 
-def _hunt(mutation: Mutation) -> str | None:
+def _hunt(mutation):
     """Return which case finds a defect, and how; None where none does."""
     command = [sys.executable, "-m", "support.orders", "--most", "1000", "--until-broken"]
     with copied(mutation) as (folder, environment):
@@ -103,7 +96,7 @@ def _hunt(mutation: Mutation) -> str | None:
     return None
 
 
-def _say(line: str) -> None:
+def _say(line):
     print(line, flush=True)  # noqa: T201  # a command
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from support.orders.explore import judge
 from support.orders.world import Case, World, patched
-
-if TYPE_CHECKING:
-    from support.orders.ledgers import Ledger
 
 ATTEMPTS = (
     ((1, "a"),),
@@ -40,7 +36,7 @@ SOMETIMES = (
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw):
     """Draw a case; what undoes a commit is alone, since others may text those whom the ledger has forgotten."""
     few = st.integers(0, 2)
     most = {"messages": draw(st.integers(1, 4)), "chunk_size": draw(st.integers(1, 2))}
@@ -57,13 +53,13 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(draw(st.sampled_from(ATTEMPTS)), on_unknown=on_unknown, **most)
 
 
-def draw_orders(ledger: Ledger, count: int, **options: object) -> Counter[str]:
+def draw_orders(ledger, count, **options):
     """Play so many orders, and return in how many that happened which seldom does.
 
     :param options: of Hypothesis' settings.
     :raises AssertionError: something was wrong; the shortest history of it is in the notes.
     """
-    rare: Counter[str] = Counter()
+    rare = Counter()
 
     @settings(
         max_examples=count,
@@ -74,9 +70,9 @@ def draw_orders(ledger: Ledger, count: int, **options: object) -> Counter[str]:
         **options,
     )
     @given(case=cases(), data=st.data())
-    def play(case: Case, data: st.DataObject) -> None:
-        def choose(options: int, _: object) -> int:
-            return data.draw(st.integers(0, options - 1), label="")  # type: ignore[no-any-return]
+    def play(case, data):
+        def choose(options, _):
+            return data.draw(st.integers(0, options - 1), label="")
 
         world = World(case, ledger, choose)
         with closing(world), patched(world):

@@ -13,10 +13,7 @@ from airflow_provider_sms.reporting.summary import COUNTS
 from support.orders.world import World, patched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from support.orders.ledgers import Ledger
-    from support.orders.world import Case
+    from collections.abc import Sequence
 
 
 class SeenError(Exception):
@@ -42,13 +39,13 @@ class Explored:
 class EveryOrder:
     """Chooses one branch after the other, and none below a state that was seen before."""
 
-    def __init__(self) -> None:
-        self.seen: set[bytes] = set()
-        self._path: list[tuple[int, int]] = []
+    def __init__(self):
+        self.seen = set()
+        self._path = []
         """The option that was taken at each choice, and how many there were."""
         self._turns = 0
 
-    def choose(self, count: int, state: Callable[[], bytes]) -> int:
+    def choose(self, count, state):
         """Return which option is taken.
 
         :raises SeenError: the state was seen before.
@@ -64,7 +61,7 @@ class EveryOrder:
         self._path.append((0, count))
         return 0
 
-    def advance(self) -> bool:
+    def advance(self):
         """Go on to the next branch, and return whether there is one."""
         self._turns = 0
         while self._path:
@@ -75,13 +72,13 @@ class EveryOrder:
         return False
 
 
-def explore(case: Case, ledger: Ledger, most: int | None = None) -> Explored:
+def explore(case, ledger, most=None):
     """Play the orders of a case.
 
     :param most: how many at most; None means all.
     """
     explored, every = Explored(), EveryOrder()
-    ends: dict[str, Sequence[str]] = {}
+    ends = {}
     while True:
         world = World(case, ledger, every.choose)
         with closing(world), patched(world):
@@ -101,7 +98,7 @@ def explore(case: Case, ledger: Ledger, most: int | None = None) -> Explored:
             return explored
 
 
-def judge(world: World) -> Sequence[str]:
+def judge(world):
     """Send the rest after a run, and return what is wrong."""
     if world.is_undone and any(isinstance(each.error, LedgerLostError) for each in world.ended):
         # It has forgotten people: nobody may send until a person has looked.
@@ -120,7 +117,7 @@ def judge(world: World) -> Sequence[str]:
     return wrong
 
 
-def _of_person(world: World, key: bytes) -> list[str]:
+def _of_person(world, key):
     """Return what is wrong with what became of a message."""
     wrong = []
     takes, (holders, former) = _takes(world)[key], _holders(world)
@@ -139,19 +136,19 @@ def _of_person(world: World, key: bytes) -> list[str]:
     return wrong
 
 
-def _takes(world: World) -> Counter[bytes]:
+def _takes(world):
     """Return how often each message was taken, as far as nobody had it forgotten."""
     return Counter(key for key, _ in world.taken[world.forgotten :])
 
 
-def _holders(world: World) -> tuple[dict[bytes, tuple[int, str]], Counter[bytes]]:
+def _holders(world):
     """Return the request of each message with its state, and by how many earlier ones each may have been taken."""
     held = "SELECT m.message_key, r.id, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
     former = Counter(bytes(key) for (key,) in world.ledger.rows("SELECT message_key FROM sms_superseded"))
     return {bytes(key): (request, state) for key, request, state in world.ledger.rows(held)}, former
 
 
-def _of_counts(world: World) -> list[str]:
+def _of_counts(world):
     """Return what is wrong with the summaries."""
     wrong = []
     lied = any(outcome == ACCEPTED for _, outcome in world.decided)

@@ -7,7 +7,6 @@ import tempfile
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -17,11 +16,6 @@ from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from support.memory import in_memory
 from support.postgres import running_postgres, temporary_database
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from support.orders.world import World
 
 PATIENCE = 90.0
 """Seconds after its claim in which the outcome of a request is expected: more than one jump of the clock."""
@@ -37,17 +31,17 @@ class _UndoneError(Exception):
 class Ledger:
     """A ledger, and a connection to it that is not the product's own."""
 
-    def __init__(self, open_store: Callable[[], Any], connect: Callable[[], Any]) -> None:
+    def __init__(self, open_store, connect):
         self._open = open_store
         self._stores = [open_store()]
         self._used = 0
         self._raw = connect()
 
-    def rows(self, query: str) -> list[Any]:
+    def rows(self, query):
         """Return what the ledger holds."""
         return list(self._raw.execute(query).fetchall())
 
-    def empty(self) -> None:
+    def empty(self):
         """Forget everything, for a new run."""
         self._raw.execute("BEGIN")
         for name in TABLES:
@@ -55,7 +49,7 @@ class Ledger:
         self._raw.execute("COMMIT")
         self._used = 0
 
-    def open(self, world: World) -> Any:
+    def open(self, world):
         """Return a store of its own for a process."""
         if self._used == len(self._stores):
             self._stores.append(self._open())
@@ -67,7 +61,7 @@ class Ledger:
         return store
 
     @contextmanager
-    def _write(self, world: World, write: Any, store: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def _write(self, world, write, store, *args, **kwargs):
         outcome = world.step("writes", faults={"commits": ("fails", "is called failed"), "undone": ("is undone",)})
         world.now += TICK
         if outcome == "fails":
@@ -79,7 +73,7 @@ class Ledger:
         if outcome == "is called failed":
             raise LedgerError("is called failed")
 
-    def close(self) -> None:
+    def close(self):
         """Close every connection."""
         for store in self._stores:
             store.close()
@@ -87,7 +81,7 @@ class Ledger:
 
 
 @contextmanager
-def in_file() -> Iterator[Ledger]:
+def in_file():
     """Yield a ledger in a SQLite file of its own."""
     with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-orders-", dir=in_memory()) as name:
         path = Path(name) / "ledger.db"
@@ -96,7 +90,7 @@ def in_file() -> Iterator[Ledger]:
 
 
 @contextmanager
-def on_server() -> Iterator[Ledger]:
+def on_server():
     """Yield a ledger in a PostgreSQL database of its own."""
     with running_postgres() as server, temporary_database(server) as url:
         plain = url.set(drivername="postgresql").render_as_string(hide_password=False)

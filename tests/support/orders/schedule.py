@@ -39,7 +39,7 @@ class Actor:
     is_dead: bool = False
 
     @property
-    def is_over(self) -> bool:
+    def is_over(self):
         return self.is_dead or self.greenlet.dead
 
 
@@ -63,7 +63,7 @@ class Schedule:
     """The greenlet that chooses."""
     is_ended: bool = False
 
-    def start(self, name: str, process: str, work: Callable[[], object], *, at_once: bool = False, **of: Any) -> None:
+    def start(self, name, process, work, *, at_once=False, **of):
         """Add an actor, which begins once it is chosen, or at once."""
         # Its parent, to which it hands over, is not whoever starts it.
         actor = Actor(name, process, greenlet(lambda _: work(), self.hub), **of)
@@ -72,7 +72,7 @@ class Schedule:
         if at_once:
             actor.greenlet.switch("")
 
-    def step(self, label: str, outcomes: Callable[[], Sequence[str]] = lambda: ("",)) -> str:
+    def step(self, label, outcomes=lambda: ("",)):
         """Wait for one's turn, and return the outcome that was chosen.
 
         :param outcomes: returns what may come of the step now; nothing means that it cannot be taken yet.
@@ -83,27 +83,27 @@ class Schedule:
         current.actor.label, current.actor.outcomes = label, outcomes
         return str(self.hub.switch())
 
-    def process(self) -> str:
+    def process(self):
         """Return the process of the actor that moves."""
         return str(getcurrent().actor.process)
 
-    def kill(self, process: str) -> None:
+    def kill(self, process):
         """Let a process take no further step; nothing of it runs any more, not even what cleans up."""
         for actor in self.actors:
             actor.is_dead = actor.is_dead or actor.process == process
 
-    def is_last(self) -> bool:
+    def is_last(self):
         """Return whether the actor that moves is the last one of its process."""
         process = self.process()
         return sum(not actor.is_over and actor.process == process for actor in self.actors) == 1
 
-    def run(self) -> None:
+    def run(self):
         """Take steps until no actor is left.
 
         :raises AssertionError: there is no end.
         """
         for _ in range(MOST_STEPS):
-            options: list[tuple[Actor, str] | None] = [*self._options()]
+            options = [*self._options()]
             if all(actor.is_over or actor.is_outside for actor in self.actors):
                 options.insert(0, None)  # the end
             elif not options:
@@ -117,24 +117,24 @@ class Schedule:
             actor.greenlet.switch(outcome)
         raise AssertionError("a run has no end: " + " / ".join(self.log[-30:]))
 
-    def end(self) -> None:
+    def end(self):
         """End what is left of every actor."""
         self.is_ended = True
         for actor in self.actors:
             if actor.greenlet and not actor.greenlet.dead:
                 actor.greenlet.throw()
 
-    def _options(self) -> list[tuple[Actor, str]]:
+    def _options(self):
         options = []
         for actor in self.actors:
             if not actor.is_over:
                 options += [(actor, outcome) for outcome in actor.outcomes()]
         return options
 
-    def _state(self) -> bytes:
+    def _state(self):
         waiting = sorted((each.name, each.past, each.label) for each in self.actors if not each.is_over)
         return _digest(self.shared(), *waiting)
 
 
-def _digest(*values: object) -> bytes:
+def _digest(*values):
     return blake2b(repr(values).encode(), digest_size=12).digest()

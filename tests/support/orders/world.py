@@ -38,13 +38,8 @@ from support.orders.schedule import Schedule
 from support.sending import KEY, answer, claimant, people
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable
 
-    from typing_extensions import Self
-
-    from airflow_provider_sms.messages.message import Outgoing
-    from airflow_provider_sms.service.responses import SendResponse
-    from support.engine import Text
     from support.orders.ledgers import Ledger
 
 CAMPAIGN = "spring"
@@ -129,12 +124,12 @@ class Ended:
 class Mail(list[Any]):
     """The queue between a process and its requests in flight, which one reads when it is its turn."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world):
         self._world = world
 
     put = list.append
 
-    def get(self, timeout: float) -> Any:
+    def get(self, timeout):
         """Wait for something; time passes only where nothing is in flight."""
         schedule = self._world.schedule
         if not (self._world.is_free or schedule.is_last()):
@@ -145,7 +140,7 @@ class Mail(list[Any]):
             raise queue.Empty
         return self.pop(0)
 
-    def get_nowait(self) -> Any:
+    def get_nowait(self):
         """Return what is there already."""
         if not self:
             raise queue.Empty
@@ -155,17 +150,17 @@ class Mail(list[Any]):
 class Pool:
     """The threads of a process, as actors."""
 
-    def __init__(self, world: World, work: Any) -> None:
+    def __init__(self, world, work):
         self._world = world
         self._work = work
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         pass
 
-    def submit(self, request: Any) -> None:
+    def submit(self, request):
         """Let a request be in flight."""
         if self._world.is_free:
             self._work(request)
@@ -199,25 +194,25 @@ class World:
     rare: set[str] = field(default_factory=set)
     """What happened that seldom does."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.left = {name: getattr(self.case, name) for name in BUDGETS}
         self.schedule = Schedule(self.choose, self._shared, self._observed, self._idle)
         self.ledger.empty()
-        self._waiting: set[str] = set()
-        self._stops: dict[str, StopFlag] = {}
-        self._answered: dict[str, int] = {}
+        self._waiting = set()
+        self._stops = {}
+        self._answered = {}
         """The event of the last response to each process."""
 
     @cached_property
-    def people(self) -> Sequence[Text]:
+    def people(self):
         """The table."""
         return people(self.case.messages)
 
-    def close(self) -> None:
+    def close(self):
         """End every actor."""
         self.schedule.end()
 
-    def play(self) -> None:
+    def play(self):
         """Run the case."""
         for number, (try_number, task) in enumerate(self.case.attempts):
             process = f"{task}{try_number}.{number}"
@@ -229,7 +224,7 @@ class World:
                 self.schedule.start(name, name, work, at_once=True, is_outside=True)
         self.schedule.run()
 
-    def finish(self) -> None:
+    def finish(self):
         """Send the rest by an attempt without faults, once every claim has lapsed."""
         self.now += LATER
         self.is_free = True
@@ -237,7 +232,7 @@ class World:
         self._attempt(*self._prepare("last", 99, "a"))
 
     @contextmanager
-    def freely(self) -> Iterator[None]:
+    def freely(self):
         """Take no step meanwhile."""
         was_free, self.is_free = self.is_free, True
         try:
@@ -247,7 +242,7 @@ class World:
 
     # Actors
 
-    def _prepare(self, process: str, try_number: int, task: str) -> tuple[Any, Any, StopFlag]:
+    def _prepare(self, process, try_number, task):
         """Register an attempt, which takes no step."""
         with self.freely():
             who = claimant(try_number, task_id=task, host=process)
@@ -267,7 +262,7 @@ class World:
         self._stops[process] = stop = StopFlag()
         return store, ledger, stop
 
-    def _attempt(self, store: Any, ledger: CampaignLedger, stop: StopFlag) -> None:
+    def _attempt(self, store, ledger, stop):
         table, case = Table(self.people), self.case
         on_unknown = "fail" if self.is_free else case.on_unknown
         reconciles = on_unknown == "reconcile"
@@ -276,7 +271,7 @@ class World:
         stop_conditions = StopConditions(
             caution=Caution(on=reconciles, calm=CALM_RESPONSES if reconciles else 1), clock=lambda: self.now
         )
-        error: Exception | None = None
+        error = None
         try:
             if reconciles:
                 reconciliation.observe()
@@ -308,19 +303,19 @@ class World:
         counts = {name: summary[name] for name in ("rows", *COUNTS)}
         self.ended.append(Ended(counts, len({key for key, _ in self.taken}), error))
 
-    def _read(self, read: Any, *args: Any) -> Any:
+    def _read(self, read, *args):
         self.step("reads")
         return read(*args)
 
-    def _pass_time(self) -> None:
+    def _pass_time(self):
         while self._takes("jumps", "passes"):
             self.now += JUMP
 
-    def _decide(self) -> None:
+    def _decide(self):
         while self.left["decisions"]:
-            found: list[int] = []
+            found = []
 
-            def outcomes(found: list[int] = found) -> Sequence[str]:
+            def outcomes(found=found):
                 found[:] = self._unknown()
                 return (ACCEPTED, NOT_SENT) if found else ()
 
@@ -330,17 +325,17 @@ class World:
                 resolve(self.ledger.open(self), found[0], chosen, "Ann")
             self.decided.append((found[0], chosen))
 
-    def _pause(self) -> None:
+    def _pause(self):
         while self._takes("pauses", "pauses"):
             self._by_person(pause)
             self.schedule.step("resumes")
             self._by_person(resume)
 
-    def _by_person(self, act: Callable[..., object]) -> None:
+    def _by_person(self, act):
         with self.freely(), suppress(InputError):  # a purge may have forgotten the campaign
             act(self.ledger.open(self), CAMPAIGN, "Ann")
 
-    def _purge(self) -> None:
+    def _purge(self):
         while self._takes("purges", "purges"):
             with self.freely():
                 store, before = self.ledger.open(self), self.now - IDLE
@@ -348,30 +343,30 @@ class World:
                     self.forgotten = len(self.taken)
                     self.rare.add("a purge forgot the campaign")
 
-    def _takes(self, budget: str, label: str) -> bool:
+    def _takes(self, budget, label):
         if not self.left[budget]:
             return False
         self.schedule.step(label)
         self.left[budget] -= 1
         return True
 
-    def _unknown(self) -> list[int]:
+    def _unknown(self):
         rows = self.ledger.rows("SELECT id, state, deadline FROM sms_request ORDER BY id")
         lapsed = [each for each, state, deadline in rows if state == CLAIMED and deadline < self.now]
         return sorted([*lapsed, *(each for each, state, _ in rows if state == UNKNOWN)])
 
-    def await_resumption(self) -> None:
+    def await_resumption(self):
         """Wait while the campaign is paused: a send that is held back looks again and again."""
         if self.left["pauses"] < self.case.pauses and not self.is_free and self._is_paused():
             self.rare.add("a pause held a send back")
             self.schedule.step("is held back", lambda: () if self._is_paused() else ("",))
 
-    def _is_paused(self) -> bool:
+    def _is_paused(self):
         return any(paused and not resumed for paused, resumed in self.ledger.rows(STATE[4]))
 
     # The service
 
-    def _post(self, messages: Outgoing) -> SendResponse:
+    def _post(self, messages):
         faults = {"lost": ("lost", "taken, then lost"), "refused": ("refused",)}
         process = "" if self.is_free else self.schedule.process()
         if process in self._answered:  # a connection has carried a response, and carries it once more
@@ -395,7 +390,7 @@ class World:
         self._note_lateness(messages)
         return answer(event, len(messages))
 
-    def _note_lateness(self, messages: Outgoing) -> None:
+    def _note_lateness(self, messages):
         """Look what has become of a request before its response comes."""
         if self.is_free:
             return
@@ -407,20 +402,20 @@ class World:
         elif states.get(key) != CLAIMED:
             self.rare.add(f"a response came when its request was {states.get(key)}")
 
-    def _balance(self) -> Balance:
+    def _balance(self):
         self.step("asks")
         return Balance(self._credit(), post_paid=False)
 
-    def _credit(self) -> Decimal:
+    def _credit(self):
         return Decimal(1000) - sum((amount for since, amount in self.charges if since <= self.now), Decimal(0))
 
-    def step(self, label: str, well: Sequence[str] = ("",), faults: dict[str, Sequence[str]] | None = None) -> str:
+    def step(self, label, well=("",), faults=None):
         """Take a step of a process, which may die before it; where there is no choice, do not wait for a turn."""
         if self.is_free:
             return well[0]
         budgets = {**(faults or {}), "crashes": ("dies",), "stops": ("is stopped",)}
 
-        def outcomes() -> Sequence[str]:
+        def outcomes():
             return (*well, *(each for name, some in budgets.items() if self.left[name] for each in some))
 
         chosen = self.schedule.step(label, outcomes)
@@ -439,7 +434,7 @@ class World:
 
     # Time
 
-    def sleep(self, _: float) -> None:
+    def sleep(self, _):
         """Wait until the ledger has changed, or until nobody else can move: then time passes."""
         if self.is_free:
             self.now += JUMP
@@ -449,24 +444,24 @@ class World:
         self.schedule.step("waits", lambda: ("",) if self._dump() != before or self.now != now else ())
         self._waiting.discard(me)
 
-    def _idle(self) -> bool:
+    def _idle(self):
         self.now += JUMP
         return bool(self._waiting)
 
-    def _dump(self) -> tuple[Any, ...]:
+    def _dump(self):
         return tuple(tuple(self.ledger.rows(each)) for each in STATE)
 
-    def _observed(self, label: str) -> Hashable:
+    def _observed(self, label):
         if label in ("posts", "is answered", "is charged"):
             return self.now, len(self.taken)
         return self.now, self._dump(), self._credit()
 
-    def end(self) -> Hashable:
+    def end(self):
         """Return what the end of a run is judged by."""
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
         return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone
 
-    def _shared(self) -> Hashable:
+    def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
         told = (self.forgotten, self.is_undone, tuple(stopped), tuple(sorted(self._answered.items())))
@@ -474,7 +469,7 @@ class World:
 
 
 @contextmanager
-def patched(world: World) -> Iterator[None]:
+def patched(world):
     """Let the processes of a run take their steps in turn."""
     with (
         patch.object(sender_module, "WorkerPool", lambda _, work: Pool(world, work)),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
-import threading
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from support.other_service import served
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def serve():
     with contextlib.ExitStack() as stack:
 
         def start(pages):
-            class Handler(http.server.BaseHTTPRequestHandler):
+            class Handler(BaseHTTPRequestHandler):
                 def do_GET(self):
                     policy, body = pages.get(self.path, ("", None))
                     self.send_response(404 if body is None else 200)
@@ -28,12 +28,7 @@ def serve():
                 def log_message(self, *_):
                     pass
 
-            server = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(server.shutdown)
-            return f"http://127.0.0.1:{server.server_port}"
+            return stack.enter_context(served(Handler))
 
         yield start
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -9,9 +8,9 @@ import sys
 import threading
 import types
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 
 import pytest
+from support.faults.proxy import Proxy
 from support.other_service import OtherService, served
 from support.pages import ROOT, blocks
 
@@ -76,46 +75,26 @@ def exchanges():
 (GROUP, GROUP_BODY, _), (BALANCE, _, STATED), (TOKEN_ASKED, CREDENTIALS, TOKEN_GIVEN) = exchanges()
 
 
+def read(whole):
+    """Return a request or a response as it was on the wire."""
+    head, _, body = whole.decode().partition("\r\n\r\n")
+    first, *lines = head.split("\r\n")
+    return Http(first, dict(line.split(": ", 1) for line in lines), json.loads(body) if body else None)
+
+
 @pytest.fixture
 def wire(sms_default):
     """What passes between a client and a sandbox: pairs of request and response; ``sms_default`` leads there."""
     passed = []
+
+    def keep(exchange):
+        request, answer = exchange.pass_on()
+        passed.append((read(request), read(answer)))
+
     config = SandboxConfig(token=TOKEN, client_id=CLIENT, client_secret=SECRET, balance=1000)
-    with running_sandbox(config) as sandbox:
-        address = sandbox.base_url.removeprefix("http://").partition("/")[0]
-
-        class Relay(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                length = int(self.headers.get("Content-Length", 0))
-                body = self.rfile.read(length)
-                behind = http.client.HTTPConnection(address, timeout=10)
-                behind.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                for name, value in self.headers.items():
-                    behind.putheader(name, address if name == "Host" else value)
-                behind.endheaders(body)
-                answer = behind.getresponse()
-                content = answer.read()
-                behind.close()
-                request = Http(self.requestline, dict(self.headers.items()), json.loads(body) if body else None)
-                first = f"HTTP/1.1 {answer.status} {answer.reason}"
-                passed.append((request, Http(first, dict(answer.getheaders()), json.loads(content))))
-                self.send_response(answer.status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def do_POST(self):
-                self.do_GET()
-
-            def log_message(self, *_):
-                pass
-
-        with served(Relay) as url:
-            sms_default(host=f"{url}/v1", password=TOKEN)
-            yield passed
+    with running_sandbox(config) as sandbox, Proxy(sandbox.base_url, None, keep) as proxy:
+        sms_default(host=proxy.base_url, password=TOKEN)
+        yield passed
 
 
 def test_a_task_sends_the_request_of_the_page(wire, send):

@@ -17,6 +17,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from support.faults.proxy import read_whole
 
 from airflow_provider_sms.service.client import SmsClient
 
@@ -117,7 +118,8 @@ class RawServer:
             if self._tls:
                 self._raw.append(sock.dup())
                 sock = stack.enter_context(self._tls.wrap_socket(sock, server_side=True))
-            while request := self._read(sock):
+            while True:
+                request = read_whole(sock)
                 with self._lock:
                     self.requests.append(request)
                     steps = self._next(request)
@@ -152,20 +154,6 @@ class RawServer:
             sock.close()
             raise ConnectionError
         return sock
-
-    @staticmethod
-    def _read(sock):
-        data = b""
-        while b"\r\n\r\n" not in data:
-            more = sock.recv(65536)
-            if not more:
-                return b""
-            data += more
-        head, _, body = data.partition(b"\r\n\r\n")
-        lengths = [line[15:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-        while len(body) < sum(map(int, lengths)):
-            body += sock.recv(65536)
-        return head + b"\r\n\r\n" + body
 
 
 @pytest.fixture(autouse=True)

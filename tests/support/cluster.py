@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
@@ -17,6 +16,7 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import URL
 
+from support.faults import rest
 from support.forwarder import Forwarder
 from support.memory import in_memory
 from support.postgres import DRIVER
@@ -130,15 +130,8 @@ class Pair:
 
 
 def until(condition):
-    """Wait for a condition.
-
-    :raises TimeoutError: when the condition does not become true.
-    """
-    give_up = time.monotonic() + LONGEST
-    while not condition():
-        if time.monotonic() > give_up:
-            raise TimeoutError("a server does not do what it was told")
-        time.sleep(0.02)
+    """Wait until a server does what it was told, and return what the condition returns."""
+    return rest.until(condition, seconds=LONGEST, what="a server does what it was told", every=0.02)
 
 
 @contextmanager

@@ -57,7 +57,6 @@ class Person:
 
     def __init__(self, site, name):
         self._client = site.client(name)
-        self._name = name
 
     def get(self, path, **headers):
         """Request a page."""

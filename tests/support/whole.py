@@ -287,8 +287,7 @@ def _outlive_triggerer(airflow, sandbox, whole):
     until(deferred, seconds=RUN_SECONDS, what="the sensor is deferred")
     with closing(sqlite3.connect(f"file:{airflow.home}/airflow.db?mode=ro", uri=True)) as database:
         whole.triggers = [str(row) for row in database.execute("SELECT * FROM trigger")]
-    airflow.kill_triggerer()
-    airflow.start_triggerer(EXPORTING_SOON)
+    airflow.replace("triggerer", EXPORTING_SOON, whole=True)
     before = looks()
     until(lambda: looks() > before + 1, seconds=RUN_SECONDS, what="another triggerer looks")
     whole.looks = looks() - before

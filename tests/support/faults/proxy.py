@@ -39,9 +39,12 @@ class Exchange:
         self.service = service
 
     def pass_on(self):
-        """Forward request and response."""
-        self.service.sendall(read_whole(self.client))
-        self.client.sendall(read_whole(self.service))
+        """Forward request and response, and return them."""
+        request = read_whole(self.client)
+        self.service.sendall(request)
+        answer = read_whole(self.service)
+        self.client.sendall(answer)
+        return request, answer
 
     def answer(self):
         """Forward the request, and return the whole response."""
@@ -80,10 +83,10 @@ def _some(connection):
 
 
 class Proxy:
-    """Forwards all exchanges except one.
+    """Forwards all exchanges, but for those that it mistreats.
 
     :param base_url: base URL of the service.
-    :param nth: number of the exchange to mistreat, from 1, in the order of their first bytes.
+    :param nth: number of the exchange to mistreat, from 1, in the order of their first bytes; None means each.
     :param mistreat: function that mistreats the exchange; it may end the connections.
     """
 
@@ -91,7 +94,8 @@ class Proxy:
         url = urlsplit(base_url)
         self._service = (str(url.hostname), int(url.port or 80))
         self._path = url.path
-        self._left = nth
+        self._nth = nth
+        self._seen = 0
         self._mistreat = mistreat
         self._lock = threading.Lock()
         self._serving = []
@@ -140,8 +144,8 @@ class Proxy:
 
     def _exchange(self, exchange):
         with self._lock:
-            self._left -= 1
-            mine = self._left == 0
+            self._seen += 1
+            mine = self._nth in (None, self._seen)
         if mine:
             self.struck = True
             self._mistreat(exchange)

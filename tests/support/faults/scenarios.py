@@ -175,8 +175,7 @@ def scheduler_killed(stage):
     stage.service.set_faults([{"kind": "delay", "seconds": SLOW_SECONDS, "persistent": True}])
     stage.trigger()
     stage.await_middle(0.1)
-    stage.airflow.kill_scheduler()
-    stage.airflow.start_scheduler()
+    stage.airflow.replace("scheduler", whole=False)
     stage.await_end()
     stage.service.set_faults([])
 

@@ -146,33 +146,15 @@ class Standalone(RestApi):
         for each in both:
             each.resume()
 
-    def kill_scheduler(self):
-        """Kill the scheduler alone; its tasks continue."""
-        self.kill(self._first("scheduler"))
+    def replace(self, command, settings=None, *, whole):
+        """Kill a component, and start another one in its place.
 
-    def start_scheduler(self):
-        """Start another scheduler."""
-        self._run("scheduler")
-
-    def triggerer(self):
-        """Return the triggerer's processes: the supervisor, then the one that runs triggers."""
-        first = self._first("triggerer")
-        return [first, *first.children(recursive=True)]
-
-    def kill_triggerer(self):
-        """Kill all processes of the triggerer."""
-        self.kill(*self.triggerer())
-
-    def start_triggerer(self, settings=None):
-        """Start another triggerer.
-
-        :param settings: more environment variables.
+        :param settings: more environment variables of the other one.
+        :param whole: whether its children die with it; the tasks of a scheduler may go on.
         """
-        self._run("triggerer", settings)
-
-    def _first(self, command):
-        (process,) = (process for process in self.processes() if _begins(process, command))
-        return process
+        (first,) = (process for process in self.processes() if _begins(process, command))
+        self.kill(first, *(first.children(recursive=True) if whole else ()))
+        self._run(command, settings)
 
     def stop(self):
         """Stop all processes in order, then kill any that remain."""

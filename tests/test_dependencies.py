@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -32,17 +33,20 @@ def canonical(name):
     return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", name)[0]).lower()
 
 
-def imported(path):
-    """Return the modules that a file imports when it runs; those that only types need are left out."""
+def imported(path, *, types=False):
+    """Yield what a file imports, wherever the import stands: a module, and the names of it, if any.
+
+    :param types: whether those count that only types need.
+    """
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
             node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, ()) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module
+            yield node.module, [alias.name for alias in node.names]
 
 
 def distributions(module):
@@ -67,7 +71,26 @@ def test_each_import_is_declared():
         for extra, paths in OPTIONAL.items():
             if name.startswith(paths):
                 declared |= {canonical(each) for each in EXTRAS[extra]}
-        needed = {module: distributions(module) for module in imported(path)}
+        needed = {module: distributions(module) for module, _ in imported(path)}
         undeclared |= {(name, module): found for module, found in needed.items() if found and not found & declared}
     assert undeclared == {}
     assert distributions("yaml.reader") == {"pyyaml"}
+
+
+def test_no_module_is_imported_by_what_it_imports():
+    """Imports within functions and those for types alone count, too: each module can be read after those it names."""
+    modules = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    assert len(modules) > 100
+    graph = {}
+    for name, path in modules.items():
+        # What is imported from a package may be a module of it.
+        found = [
+            [f"{module}.{each}" for each in names if f"{module}.{each}" in modules] or [module]
+            for module, names in imported(path, types=True)
+        ]
+        graph[name] = {each for some in found for each in some if each in modules}
+    # Raises an error that names the modules of a cycle; import-linter stops at packages.
+    TopologicalSorter(graph).prepare()

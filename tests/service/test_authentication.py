@@ -72,6 +72,16 @@ def test_a_fixed_token_is_used_once(serve, connect, wire):
     assert len(server.requests) == 1
 
 
+def test_a_token_is_fetched_once_and_kept(serve, connect, wire):
+    """The first request fetches a token by HTTP Basic, the next ones use it."""
+    server = serve(Service(wire))
+    client = connect(server.url + "/", **CREDENTIALS)
+    client.send_bulk(HI)
+    client.send_bulk(HI)
+    assert server.lines() == ["GET /v1/Authentication HTTP/1.1", *["POST /v1/bulkmessages HTTP/1.1"] * 2]
+    assert tokens(server) == [BASIC, "Bearer token-1", "Bearer token-1"]
+
+
 @pytest.mark.parametrize(
     ("minutes", "kept"),
     [(1440, 1439 * 60), (10, 9 * 60), (1.5, 81)]
@@ -96,9 +106,8 @@ def test_a_rejected_token_is_replaced_once(serve, connect, wire, call):
     service = Service(wire)
     service.accepted = {"token-2"}
     server = serve(service)
-    client = connect(server.url + "/", **CREDENTIALS)
+    client = connect(server.url, **CREDENTIALS)
     assert call(client)
-    assert server.lines()[0] == "GET /v1/Authentication HTTP/1.1"
     assert tokens(server) == [BASIC, "Bearer token-1", BASIC, "Bearer token-2"]
     assert server.bodies()[1] == server.bodies()[3]
     service.accepted = set()

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 
 import pytest
-from support.campaign_site import EXPECTED, HOSTILE, RUN, TASK, running_site, write_people
+from support.campaign_site import HOSTILE, RUN, TASK, running_site, write_people
 from support.faults.rest import RUN_SECONDS, until
 
 SENT = 600
@@ -56,17 +57,8 @@ def site(tmp_path_factory, browser):
 @pytest.fixture
 def look(site, browser):
     """Open a page of Airflow as somebody, who has signed in."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
-
-        def look(name, path="/plugin/sms", **how):
-            page = stack.enter_context(browser.page(site.url + "/", expected=EXPECTED, **how))
-            site.sign_in(page, name)
-            page.goto(site.url + path)
-            return page
-
-        yield look
+        yield lambda name, *path: stack.enter_context(site.page(browser, name, *path))
 
 
 def frame(page):

@@ -1,5 +1,7 @@
 import base64
 import io
+import socket
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -129,6 +131,16 @@ def test_session_tickets_are_no_reason_for_a_new_connection(serve, connect, wire
     for _ in range(5):
         assert client.send_bulk(HI).messages == 1
     assert server.connections == 1
+
+
+def test_a_reset_is_something_to_read():
+    """A connection that the other side has reset is not taken for a quiet one."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sock:
+        other = listener.accept()[0]
+        assert not has_input(sock)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        other.close()
+        assert has_input(sock)
 
 
 def test_threads_share_the_pool(serve, connect, wire):

@@ -85,13 +85,17 @@ class CampaignSite:
         what = f"{people} are texted by {conn_id}"
         until(lambda: len(sent.accepted) > people, seconds=RUN_SECONDS, what=what, every=0.5)
 
-    def sign_in(self, page, name):
-        """Sign a user in through the form."""
-        page.get_by_label("Username").fill(name)
-        page.get_by_label("Password").fill(name)
-        page.get_by_role("button", name="Sign in").click()
-        # A page that is opened before the sign-in ends has no user yet.
-        page.get_by_role("link", name="Home").last.wait_for()
+    @contextmanager
+    def page(self, browser, name, path="/plugin/sms", **how):
+        """Open a page of Airflow as a user, who has signed in through the form."""
+        with browser.page(f"{self.url}/", expected=EXPECTED, **how) as page:
+            page.get_by_label("Username").fill(name)
+            page.get_by_label("Password").fill(name)
+            page.get_by_role("button", name="Sign in").click()
+            # A page that is opened before the sign-in ends has no user yet.
+            page.get_by_role("link", name="Home").last.wait_for()
+            page.goto(self.url + path)
+            yield page
 
 
 @contextmanager

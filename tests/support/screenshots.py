@@ -13,7 +13,7 @@ import requests
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.browser import NoBrowserError, running_browser
-from support.campaign_site import EXPECTED, running_site, write_people
+from support.campaign_site import running_site, write_people
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 REMINDER = "Hi {first_name}, invoice {invoice} of R{amount:.2f} is overdue. Paid already? Thank you."
@@ -80,25 +80,17 @@ def _busy_morning():
 
 def _take_campaigns(browser, into):
     with _busy_morning() as site:
-        with _signed_in(browser, site, "vic", height=460) as page:
+        with site.page(browser, "vic", height=460) as page:
             page.frame_locator("iframe").locator("#list tbody tr").nth(3).wait_for()
             _take(page, into / "campaigns-list-light.png")
-        with _signed_in(browser, site, "ed", color_scheme="dark", width=1280, height=560) as page:
+        with site.page(browser, "ed", color_scheme="dark", width=1280, height=560) as page:
             _open(page, "spring sale")
             _take(page, into / "campaigns-sending-dark.png")
-        with _signed_in(browser, site, "ed", height=690) as page:
+        with site.page(browser, "ed", height=690) as page:
             inside = _open(page, "reminders")
             inside.get_by_role("button", name="Was not sent").first.click()
             inside.get_by_role("button", name="Yes").wait_for()
             _take(page, into / "campaigns-unknown-light.png")
-
-
-@contextmanager
-def _signed_in(browser, site, name, **how):
-    with browser.page(site.url + "/", expected=EXPECTED, **how) as page:
-        site.sign_in(page, name)
-        page.goto(f"{site.url}/plugin/sms")
-        yield page
 
 
 def _open(page, name):

@@ -76,17 +76,17 @@ class RestApi:
 
     def call(self, method, path, **body):
         """Send a request to the API, and return the response."""
-        if not self._session.auth:
-            self._session.auth = self._authentication()
-        answer = self._session.request(method, self.url + API + path, json=body or None, timeout=ANSWER_SECONDS)
+        answer = self._ask(method, self.url + API + path, json=body or None)
         answer.raise_for_status()
         return answer.json()
 
     def page(self, path):
         """Return the text of one of the package's pages, whatever its status."""
-        if not self._session.auth:
-            self._session.auth = self._authentication()
-        return self._session.get(f"{self.url}/sms{path}", timeout=ANSWER_SECONDS).text
+        return self._ask("GET", f"{self.url}/sms{path}").text
+
+    def _ask(self, method, url, **what):
+        self._session.auth = self._session.auth or self._authentication()
+        return self._session.request(method, url, timeout=ANSWER_SECONDS, **what)
 
     def _authentication(self):
         people = self.home / "simple_auth_manager_passwords.json.generated"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -52,20 +52,6 @@ IDLE = 30.0
 """Seconds after which a purge forgets a campaign."""
 CHARGED_LATE = 10.0
 """Seconds after which a late charge comes: before the claim's deadline."""
-BUDGETS = (
-    "lost",
-    "refused",
-    "doubled",
-    "late",
-    "crashes",
-    "stops",
-    "commits",
-    "undone",
-    "jumps",
-    "decisions",
-    "pauses",
-)
-BUDGETS += ("purges",)
 STATE = (
     "SELECT message_key, request_id FROM sms_message ORDER BY 1, 2",
     "SELECT message_key, request_id FROM sms_superseded ORDER BY 1, 2",
@@ -110,6 +96,10 @@ class Case:
     decisions: int = 0
     pauses: int = 0
     purges: int = 0
+
+
+BUDGETS = [each.name for each in fields(Case) if each.default == 0]
+"""What may happen so many times."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -52,14 +51,6 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel):
         str(path.relative_to(package)) for path in files
     }
     assert wheel[f"{INFO}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
-
-
-def test_the_metadata_say_what_it_is(wheel):
-    """Name, version and licence are there; no address is named that does not exist."""
-    metadata = message_from_bytes(wheel[f"{INFO}/METADATA"])
-    assert (metadata["Name"], metadata["Version"]) == ("airflow-provider-sms", __version__)
-    assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata.get_all("Project-URL") is None
 
 
 def test_the_source_distribution_makes_the_same_wheel(built, wheel, tmp_path):

@@ -157,12 +157,7 @@ def _noticed(arena, campaign, ended):
     )
 
 
-def run(
-    _open_store,
-    quick,  # the common signature of all sections
-    *,
-    cases=CASES,
-):
+def run(_open_store, quick, *, cases=CASES):
     """Run failovers, and print those that broke the promise.
 
     :param _open_store: unused, because a ledger here has its own two servers.

@@ -144,12 +144,7 @@ WAITING = (
 """Failures that only the client's timeout ends."""
 
 
-def run(
-    ledgers,
-    quick,  # the common signature of all sections
-    *,
-    reconciles=False,
-):
+def run(ledgers, quick, *, reconciles=False):
     """Mistreat the first, a middle and the last request, one and two at a time; close idle connections.
 
     :param ledgers: function that opens the ledger.

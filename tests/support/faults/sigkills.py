@@ -18,10 +18,7 @@ LATER = 1000.0
 """Seconds after which every claim of the process before has lapsed."""
 
 
-def run(
-    ledgers,
-    quick,  # the common signature of all sections
-):
+def run(ledgers, quick):
     """Kill processes at random instants, until enough of them were killed in mid-send: 5 in a quick run, else 200."""
     wanted, seeds = QUICK if quick else FULL, itertools.count()
     with Arena(ledgers) as arena:

@@ -15,12 +15,7 @@ RECONCILING_STRIDE = 7
 """The same of sends that reconcile, which else take the same steps."""
 
 
-def run(
-    ledgers,
-    quick,  # the common signature of all sections
-    *,
-    reconciles=False,
-):
+def run(ledgers, quick, *, reconciles=False):
     """Break each operation of ten requests, in each manner, once and for good, one and two requests at a time.
 
     :param ledgers: function that opens the ledger.

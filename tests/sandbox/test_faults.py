@@ -113,6 +113,15 @@ def test_status_can_have_a_retry_after_and_any_body(client, state, by, body):
     assert (response.headers["Retry-After"], response.text) == ("9", body)
 
 
+@pytest.mark.parametrize("status", [204, 205, 304])
+def test_a_status_without_content_has_none(client, state, status):
+    """It has no body, and the connection stays usable."""
+    state.set_faults([{"kind": "status", "status": status}])
+    response = client.bulk((NUMBER, "Hello"), allow_redirects=False)
+    assert (response.status_code, response.content) == (status, b"")
+    assert client.balance().status_code == 200
+
+
 def test_faults_meet_send_requests_in_order(client, state):
     """Each send request uses up one fault, or one of its ``times``; a ``persistent`` one lasts until it is cleared."""
     last = {"kind": "status", "status": 502, "persistent": True}

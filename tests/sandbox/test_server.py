@@ -196,3 +196,17 @@ def test_python_sees_every_request(client, state, headers):
     assert [(each.submitted, each.accepted) for each in state.requests] == [(2, 1), (0, 0)]
     shown = repr(state.requests) + repr(state.accepted) + repr(state.config)
     assert not [secret for secret in (NUMBER, "One", "Spring", TOKEN) if secret in shown]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"balance": -1}, {"port": 65536}, {"latency": float("nan")}, {"keep_alive": 0}, {"opted_out": "27820000001"}),
+        *({"client_id": "me"}, {"token": None}),
+    ],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused(wrong):
+    """An invalid setting is an error at once."""
+    with pytest.raises(ValueError):
+        SandboxConfig(**wrong)

@@ -160,7 +160,7 @@ def _leaks(log, numbers):
     return TOKEN.encode() in log or bool(NAME.search(log)) or not numbers.isdisjoint(found)
 
 
-def run(store, quick=False):  # noqa: FBT002 - as the table of parts calls it
+def run(store, quick):
     """Run the scenarios on one kind of ledger, and return the sum of their figures.
 
     :param quick: True runs some of them, with fewer people.

@@ -181,65 +181,6 @@ def test_the_report_keeps_its_columns():
 # What DAG files hold.
 
 NEEDED = inspect.Parameter.empty
-OF_EVERY_OPERATOR = {
-    "send_options": None,
-    "sms_conn_id": "sms_default",
-    "campaign": None,
-    "on_unknown": "fail",
-    "ledger_conn_id": None,
-}
-PARAMETERS = {
-    BulkSmsOperator: {
-        "source": NEEDED,
-        "message": None,
-        "content_column": None,
-        "destination_column": "destination",
-        "default_region": None,
-        "key_columns": None,
-        "on_invalid": "fail",
-        "chunk_size": 100,
-        "concurrency": 4,
-        "max_requests_per_second": None,
-        "report": None,
-        "dry_run": False,
-        "suppress": None,
-        "limits": None,
-        "cost_per_part": 1,
-        "on_low_balance": "send",
-        "approved_plan": None,
-        "send_window": None,
-        **OF_EVERY_OPERATOR,
-    },
-    GroupSmsOperator: {"message": NEEDED, "groups": NEEDED, **OF_EVERY_OPERATOR},
-    BalanceSensor: {
-        "min_balance": None,
-        "source": None,
-        "message": None,
-        "content_column": None,
-        "destination_column": "destination",
-        "default_region": None,
-        "cost_per_part": 1,
-        "sms_conn_id": "sms_default",
-        "deferrable": False,
-    },
-    SmsNotifier: {
-        "message": None,
-        "to": NEEDED,
-        "sms_conn_id": "sms_default",
-        "send_options": None,
-        "max_parts": 2,
-        "default_region": None,
-    },
-    SendWindow: {
-        "start": NEEDED,
-        "end": NEEDED,
-        "timezone": NEEDED,
-        "weekdays": None,
-        "holidays": None,
-        "hours": None,
-        "recipient_time_zone": False,
-    },
-}
 TEMPLATED = {
     BulkSmsOperator: "source message send_options campaign report suppress sms_conn_id ledger_conn_id dry_run limits "
     "approved_plan",
@@ -260,10 +201,10 @@ def parameters_of(kind):
     return {name: default for name, default in found.items() if name != "self"}
 
 
-@pytest.mark.parametrize("kind", PARAMETERS, ids=lambda kind: kind.__name__)
-def test_parameters_keep_their_names_and_defaults(kind):
-    """A DAG file means tomorrow what it meant yesterday."""
-    assert parameters_of(kind) == PARAMETERS[kind]
+def test_a_window_keeps_its_parameters():
+    """A DAG file means tomorrow what it meant yesterday; of other classes, the pages say the parameters."""
+    optional = {"weekdays": None, "holidays": None, "hours": None, "recipient_time_zone": False}
+    assert parameters_of(SendWindow) == {**dict.fromkeys(("start", "end", "timezone"), NEEDED), **optional}
 
 
 PAGES_OF = [
@@ -277,7 +218,10 @@ PAGES_OF = [
 
 @pytest.mark.parametrize(("kind", "page", "first", "last"), PAGES_OF, ids=lambda each: getattr(each, "__name__", ""))
 def test_a_page_lists_every_parameter_with_its_default(kind, page, first, last):
-    """The tables of a page name each parameter of the class, no other one, and its default; (T) marks templates."""
+    """The tables of a page name each parameter of the class, no other one, and its default; (T) marks templates.
+
+    So no name and no default changes unless the page does, and with it what people have written in DAG files.
+    """
     text = (ROOT / "docs" / page).read_text()
     section = text[text.index(f"\n{first}\n") : text.index(f"\n{last}\n")]
     rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", section, re.MULTILINE)

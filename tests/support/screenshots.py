@@ -8,10 +8,10 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-import requests
-
+from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
+from airflow_provider_sms.service.client import SmsClient
 from support.browser import NoBrowserError, running_browser
 from support.campaign_site import running_site, write_people
 
@@ -106,12 +106,11 @@ def _take_sandbox(browser, into):
         REMINDER.format(first_name=name, invoice=f"INV-{1041 + place}", amount=89.5 + 310 * place)
         for place, name in enumerate(("Thandi", "Sipho", "Anna", "Pieter", "Lerato", "Zoë"))
     ]
-    body = [{"Destination": f"2782{place:07}", "Content": text} for place, text in enumerate(texts, 1)]
+    messages = [Message(text, f"2782{place:07}") for place, text in enumerate(texts, 1)]
     with running_sandbox(SandboxConfig(token="made-up-token", balance=5000)) as sandbox:
-        headers = {"Authorization": "Bearer made-up-token", "Accept": "application/json", "Connection": "close"}
-        for messages in (body[:4], body[4:]):
-            url = f"{sandbox.base_url}/bulkmessages"
-            requests.post(url, json={"Messages": messages}, headers=headers, timeout=10).raise_for_status()
+        with SmsClient(sandbox.base_url, token="made-up-token") as client:
+            client.send_bulk(messages[:4])
+            client.send_bulk(messages[4:])
         sandbox.state.set_faults([LOST, {"kind": "status", "status": 429, "retry_after": "2", "times": 3}])
         with browser.page(sandbox.base_url.removesuffix("v1"), height=600) as page:
             page.locator("#messages > tr").nth(len(texts) - 1).wait_for()

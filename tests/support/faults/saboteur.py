@@ -7,7 +7,6 @@ import sqlite3
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Literal
 from unittest.mock import patch
 
 import urllib3.util.connection
@@ -15,11 +14,9 @@ from sqlalchemy.engine import make_url
 
 from support.postgres import DRIVER
 
-Manner = Literal["fails", "gone", "late", "lost"]
+MANNERS = ("fails", "gone", "late", "lost")
 """How an operation breaks: it fails; its connection is gone before it; it is done and reported as failed; it is done
 and its connection is gone after it."""
-
-MANNERS = ("fails", "gone", "late", "lost")
 
 _SQLITE, _POSTGRESQL = (make_url(f"{driver}://").get_dialect() for driver in ("sqlite", DRIVER))
 _STATEMENTS = ("do_execute", "do_executemany", "do_execute_no_params")

@@ -24,7 +24,7 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.reporting.row_counts import RowCounts
 from airflow_provider_sms.sending.outcomes import Backoff
-from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender
+from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.service.client import SmsClient
@@ -39,8 +39,6 @@ PACE = 50.0
 """How many times as fast as usual the clocks run of campaigns that reconcile, so that a charge is soon settled."""
 POST_SECONDS = 15.0
 """The most seconds that a POST may take in campaigns that reconcile, by these clocks."""
-SETTLE_SECONDS = POST_SECONDS + MARGIN_SECONDS
-"""Seconds after its claim in which the account may be charged for a request without a response, by these clocks."""
 
 
 @dataclass(frozen=True, slots=True)

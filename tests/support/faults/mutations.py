@@ -16,6 +16,8 @@ ORDERS = "tests/faults/test_orders.py"
 KEYS = "tests/messages/test_keys.py"
 CLIENT = "tests/service"
 NETWORK = "tests/faults/test_network.py"
+HOLDERS = "tests/ledger/test_holders.py"
+SETTLE = "tests/sending/test_settle.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,13 @@ MUTATIONS = (
         ("tests/ledger/test_postgres_side_by_side.py",),
     ),
     Mutation(
+        "claims whose commit raised are not given back",
+        "ledger/claims.py",
+        "[*known, *given_back]",
+        "known",
+        (LEDGER, SENDER, ORDERS),
+    ),
+    Mutation(
         "claims whose commit raised stay unknown once they have lapsed",
         "ledger/claims.py",
         "            unposted = (CLAIMED, UNKNOWN, SUPERSEDED)\n",
@@ -134,6 +143,14 @@ MUTATIONS = (
         first="test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own",
     ),
     Mutation(
+        "an answer after a person's not sent leaves its messages free",
+        "ledger/claims.py",
+        "        if any(each.state == NOT_SENT or is_late(each, states[each.request_id]) for each in outcomes):\n",
+        "        if any(each.state == NOT_SENT for each in outcomes):\n",
+        (TRANSITIONS, SENDER),
+        first="test_a_late_response_takes_back_what_is_free",
+    ),
+    Mutation(
         "a claim looks for a pause before its transaction begins",
         "ledger/claims.py",
         "        claims: list[Claim] = []\n",
@@ -142,6 +159,13 @@ MUTATIONS = (
         "            self.paused = open_pause(connection, self._campaign_id)\n",
         (PAUSES,),
         also=("            self.paused = open_pause(connection, self._campaign_id)\n            if", "            if"),
+    ),
+    Mutation(
+        "claims never lapse",
+        "ledger/holders.py",
+        'state_at(bindparam("now"))',
+        "request.c.state",
+        (HOLDERS, SENDER, ORDERS),
     ),
     Mutation(
         "PostgreSQL: a claim takes the row that is there",
@@ -178,6 +202,14 @@ MUTATIONS = (
         'AS new WHERE true "\n'
         '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
         (LEDGER, SENDER, ORDERS),
+    ),
+    Mutation(
+        "SQLite: a claim replaces the row that is there",
+        "ledger/sqlite.py",
+        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
+        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
+        (LEDGER, SENDER, ORDERS),
+        also=('    "ON CONFLICT DO NOTHING"\n', '    ""\n'),
     ),
     Mutation(
         "SQLite does not wait for the disk",
@@ -218,6 +250,13 @@ MUTATIONS = (
         (LEDGER, SENDER, ORDERS),
     ),
     Mutation(
+        "a late answer does not correct an unknown",
+        "ledger/transitions.py",
+        '_IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))\n',
+        '_IS_OPEN = and_(request.c.state == bindparam("claimed"), bindparam("unknown") == UNKNOWN)\n',
+        (LEDGER, SENDER, ORDERS),
+    ),
+    Mutation(
         "a late response takes what another request has claimed",
         "ledger/transitions.py",
         "    connection.execute(insert(message).from_select(",
@@ -229,6 +268,22 @@ MUTATIONS = (
             ".where(here, request.c.state == ACCEPTED)",
         ),
         first="test_a_late_response_takes_back_what_is_free",
+    ),
+    Mutation(
+        "what was superseded is forgotten",
+        "ledger/transitions.py",
+        "    connection.execute(insert(superseded).from_select(columns, held))\n",
+        "",
+        (TRANSITIONS,),
+        first="test_a_decision_moves_messages_and_their_poster_deletes_them",
+    ),
+    Mutation(
+        "a live claim is superseded",
+        "ledger/transitions.py",
+        "        this = and_(request.c.id == request_id, request.c.state == UNKNOWN)\n",
+        "        this = and_(request.c.id == request_id, request.c.state.in_((UNKNOWN, CLAIMED)))\n",
+        (TRANSITIONS,),
+        first="test_only_unknown_requests_are_superseded_and_once",
     ),
     Mutation(
         "an unknown outcome is recorded as not sent",
@@ -265,6 +320,13 @@ MUTATIONS = (
             ),
         ),
         first="test_a_message_is_posted_only_after_its_claim_is_durable",
+    ),
+    Mutation(
+        "a post does not look at its claim's deadline",
+        "sending/sender.py",
+        "            if left < self._post_seconds:\n",
+        "            if False:\n",
+        first="test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew",
     ),
     Mutation(
         "a request that was taken in part is posted again",
@@ -305,6 +367,22 @@ MUTATIONS = (
         "        self._unrecorded = []\n",
         (SENDER,),
         first="test_a_lock_that_is_not_had_is_waited_for_again",
+    ),
+    Mutation(
+        "what was sent again is superseded again by the same attempt",
+        "sending/settle.py",
+        " or each in resent)",
+        ")",
+        (SENDER,),
+        first="test_an_answer_lost_twice_is_left_to_the_next_try",
+    ),
+    Mutation(
+        "what may still be recorded is superseded",
+        "sending/settle.py",
+        "standing.awaited or ",
+        "",
+        (SETTLE,),
+        first="test_a_lapsed_claim_is_superseded_once_its_process_has_given_up",
     ),
     Mutation(
         "a message is keyed by its row's number",

@@ -80,14 +80,22 @@ class Window:
         return -NOISE <= self.residual <= sum((each.most for each in self.possible), NOISE)
 
     @property
+    def is_nothing(self) -> bool:
+        """Whether the balance fell by just what responses stated."""
+        return abs(self.residual) <= NOISE
+
+    @property
     def all_taken(self) -> bool:
         """Whether all lost requests were taken in whole: then nothing is still to come."""
         whole = sum((each.least for each in self.lost), Decimal(0)) <= self.residual + NOISE
         return whole and self.is_explained and all(map(self.needs, self.lost))
 
     def needs(self, request: BilledRequest) -> bool:
-        """Return whether the others leave enough of the residual for it to be this request's charge."""
-        others = sum((each.most for each in self.possible if each is not request), Decimal(0))
+        """Return whether the others, taken in whole, leave enough of the residual to be this request's charge.
+
+        Of any of them the service may have taken a part, which costs what another one costs in whole.
+        """
+        others = sum((each.most for each in self.lost if each is not request), Decimal(0))
         return request in self.possible and self.residual - others >= enough(request) - NOISE
 
     def verdict(self, request: BilledRequest) -> Verdict:
@@ -100,13 +108,13 @@ class Window:
         if not self.is_explained:
             return Verdict(UNDECIDED, f"{more}, and somebody else spent at least a part of it.")
         if self.needs(request):
-            whole = self.residual >= sum((each.most for each in self.possible), -NOISE)
-            amount = self.residual if self.possible == [request] else request.most if whole else None
+            whole = self.residual >= sum((each.most for each in self.lost), -NOISE)
+            amount = self.residual if self.lost == [request] else request.most if whole else None
             part = ", and perhaps left some people out" if amount is not None and amount < request.least - NOISE else ""
             explained = f"which nothing explains without request {request.id}: the service took it{part}."
             return Verdict(CHARGED, f"{more}, {explained}", amount)
-        if request not in self.possible and request.least > NOISE:
-            none = f"{fell} just what the responses account for" if self.residual <= NOISE else f"{more}, for others"
+        if self.is_nothing and request.least > NOISE:
+            none = f"{fell} just what the responses account for"
             return Verdict(NOT_CHARGED, f"{none}: the service did not take request {request.id}.")
         return Verdict(UNDECIDED, f"{more}, which does not tell whether the service took request {request.id}.")
 

@@ -62,7 +62,7 @@ class Setting:
             taken=chance.choice((0.0, 0.2, 0.5, 0.8, 1.0)),
             silent=chance.choice((0.0, 0.1, 0.9)),
             taken_late=chance.choice((0.0, 0.05, 0.5)),
-            left_out=chance.choice((0.0, 0.4)),
+            left_out=chance.choice((0.0, 0.4, 0.95)),
             prices=chance.choice(("one", "sizes", "exact", "bounds")),
             deaths=chance.choice((0.0, 0.0, 0.02)),
         )

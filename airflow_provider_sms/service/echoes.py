@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 WITHHELD = "(not shown, since it may repeat the request)"
 
-_SHORTEST = 4
+SHORTEST = 4
 """Characters of the shortest hidden text that is looked for: a shorter one may occur by chance."""
 
 _SHORTEST_PIECE = 12
 """Letters and digits of the shortest piece of one that is looked for."""
 
-_MAX_READ = 2_000
-"""Characters of the service's words in which echoes are looked for, which takes time. No later ones are shown."""
+_LOOK_AHEAD = 100
+"""Characters beyond those that are shown in which echoes are looked for, so that none is cut and shown."""
 
 _ESCAPE = re.compile(
     r"""%[0-9A-F]{2} | \\u[0-9A-F]{4} | \\x[0-9A-F]{2} | \\["\\/bfnrt] | &\#?\w{1,31};""", re.VERBOSE | re.IGNORECASE
@@ -45,21 +45,18 @@ def harmless(hidden: Iterable[str], at_most: int) -> Callable[[str], str]:
 
     @cache
     def texts() -> list[str]:
-        return [each for each in map(_normal, hidden) if len(each) >= _SHORTEST]
+        return [each for each in map(_normal, hidden) if len(each) >= SHORTEST]
 
     @cache
-    def letters() -> str:
-        return "\n".join([*map(_letters, texts()), *(each.encode("utf-8", "replace").hex() for each in texts())])
+    def pieces() -> frozenset[str]:
+        known = [*map(_letters, texts()), *(each.encode("utf-8", "replace").hex() for each in texts())]
+        return frozenset(piece for each in known for piece in _pieces(each))
 
     def repeats(words: str) -> bool:
-        if any(each in words for each in texts()):
-            return True
-        own = _letters(words)
-        ends = range(_SHORTEST_PIECE, len(own) + 1)
-        return any(own[end - _SHORTEST_PIECE : end] in letters() for end in ends)
+        return any(each in words for each in texts()) or any(each in pieces() for each in _pieces(_letters(words)))
 
     def clean(words: str) -> str:
-        words = _normal(words[:_MAX_READ])
+        words = _normal(words[: at_most + _LOOK_AHEAD])
         if _ESCAPE.search(words) or repeats(words):
             return WITHHELD
         words = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in words).split()))
@@ -76,3 +73,8 @@ def _normal(text: str) -> str:
 def _letters(text: str) -> str:
     """Return the letters and digits of a text, small and without accents."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text))).casefold()
+
+
+def _pieces(letters: str) -> Iterator[str]:
+    ends = range(_SHORTEST_PIECE, len(letters) + 1)
+    return (letters[end - _SHORTEST_PIECE : end] for end in ends)

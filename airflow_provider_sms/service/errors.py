@@ -45,7 +45,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.service.echoes import WITHHELD, harmless
+from airflow_provider_sms.service.echoes import SHORTEST, WITHHELD, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,8 +89,9 @@ def error_for(response: RawResponse, *, secrets: Iterable[str], texts: Iterable[
     kind = _kind(response.status, own=bool(code))
     if not code and not words:
         words = _plain_text(response.body)
-    # A text about credit does not hide a code about it; a secret is hidden whatever stands around it.
-    is_shown = _CODE.fullmatch(code) and code not in texts and harmless(secrets, len(code))(code) != WITHHELD
+    # A text about credit does not hide a code about it; a secret is hidden in any form.
+    repeats = any(len(each) >= SHORTEST and each in code for each in texts)
+    is_shown = _CODE.fullmatch(code) and not repeats and harmless(secrets, len(code))(code) != WITHHELD
     code = mask_numbers_in(code) if is_shown else ""
     words = harmless([*secrets, *texts], MAX_WORDS)(words)
     label = f"HTTP {response.status}" + (f", {code}" if code else "")

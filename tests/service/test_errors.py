@@ -131,6 +131,7 @@ def test_a_code_stays_though_a_text_says_the_same():
     """A send waits for credit by this code, so a text about credit does not blank it."""
     text = "You have insufficient credits. Recharge at once"
     assert made(403, {"errorCode": "InsufficientCredits"}, texts=[text]).code == "InsufficientCredits"
+    assert made(403, {"errorCode": "Rejected.HivPositive"}, texts=["HivPositive"]).code is None
 
 
 def test_the_longest_words_take_no_time():

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 1000
 """The length of the ledger's column."""
 
-_REFUSED = {"Cc": "control character", "Cs": "half a character", "Zl": "line break", "Zp": "line break"}
+_REFUSED = {"Cc": "control character", "Cf": "character that nobody sees", "Cs": "half a character"}
+_REFUSED |= {"Zl": "line break", "Zp": "line break"}
+_JOINERS = "\u200c\u200d"  # within words of Persian, and in emoji
 _INSTEAD = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
 
 
@@ -41,6 +43,7 @@ def read_name(given: object) -> str:
     if len(name) > MAX_CHARACTERS:
         raise InputError(f"campaign has {len(name)} characters, and may have {MAX_CHARACTERS}. {_INSTEAD}")
     for place, character in enumerate(name):
-        if (kind := _REFUSED.get(unicodedata.category(character))) is not None:
+        kind = None if character in _JOINERS else _REFUSED.get(unicodedata.category(character))
+        if kind is not None:
             raise InputError(f"campaign has a {kind} (U+{ord(character):04X}) at position {place + 1}. {_INSTEAD}")
     return name

@@ -10,7 +10,13 @@ from airflow_provider_sms.ledger.name_rules import default_name, read_name
 
 @pytest.mark.parametrize(
     ("given", "name"),
-    [("spring", "spring"), (" spring\n", "spring"), ("\u00a0spring\u00a0", "spring"), ("Cafe\u0301", "Caf\u00e9")],
+    [
+        ("spring", "spring"),
+        (" spring\n", "spring"),
+        ("\u00a0spring\u00a0", "spring"),
+        ("Cafe\u0301", "Caf\u00e9"),
+        ("a\u200db", "a\u200db"),
+    ],
 )
 def test_names_that_look_the_same_are_the_same(given, name):
     """Blanks around a name do not count, nor how a letter is composed."""
@@ -28,6 +34,7 @@ def test_names_that_look_the_same_are_the_same(given, name):
         (5, r"^campaign must be text, not int"),
         ("spring\tsale", r"^campaign has a control character \(U\+0009\) at position 7"),
         ("spring\x00", r"^campaign has a control character \(U\+0000\)"),
+        ("\ufeffspring", r"^campaign has a character that nobody sees \(U\+FEFF\) at position 1"),
         ("spring\u2028sale", r"^campaign has a line break \(U\+2028\)"),
         ("spring\ud800", r"^campaign has a half a character"),
         ("x" * 1001, r"^campaign has 1001 characters, and may have 1000"),

@@ -13,9 +13,8 @@ from airflow_provider_sms.ledger.balances import note_evidence, record_reading
 from airflow_provider_sms.sending.settle import weigh
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.requests import RequestRow
@@ -29,29 +28,30 @@ def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
     :param rows: the requests, at least one.
     :raises LedgerError: when the ledger cannot be read or written.
     """
-    by_account: dict[str, list[RequestRow]] = defaultdict(list)
+    by_account: dict[str | None, list[RequestRow]] = defaultdict(list)
     for row in rows:
-        by_account[row.account or ""].append(row)
-    for account, its in by_account.items():
-        # The connection of the newest request first: it is the most likely to be unchanged.
-        tried = dict.fromkeys(row.conn_id for row in reversed(its) if row.conn_id is not None)
+        by_account[row.account].append(row)
+    for its in by_account.values():
         try:
-            _read_balance(store, account, its, tried)
+            _read_balance(store, its)
         except (InputError, ServiceError) as error:
             ids = join_some([str(row.request_id) for row in its])
             print_message(f"No balance was read for {by_count(len(its), 'request')} {ids}: {error}")
 
 
-def _read_balance(store: LedgerBackend, account: str, rows: Sequence[RequestRow], conn_ids: Iterable[str]) -> None:
-    """Read the balance of one account, record it, and note what it tells of requests.
+def _read_balance(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
+    """Read the balance of one account, record it, and note what it tells of its unknown requests.
 
-    :param account: the account; empty where the ledger does not know it.
-    :param rows: unknown requests of this account.
-    :param conn_ids: the connections that these were sent with.
-    :raises InputError: no connection leads to the account.
+    :raises InputError: the connection of the newest request leads to the account no more.
     :raises ServiceError: there is no usable response.
     """
-    conn_id, settings = _settings(account, conn_ids)
+    account, conn_id = rows[-1].account, rows[-1].conn_id
+    connection = None if conn_id is None else stored_connection(conn_id)
+    if account is None or connection is None:
+        raise InputError(f"Airflow has no connection {conn_id!r}, or the ledger does not know the account")
+    settings = client_settings(connection, connection.extra_dejson)
+    if settings.account != account:
+        raise InputError(f"connection {conn_id!r} leads to another account now, by its address, login or token")
     asked_at = store.clock()
     balance = settings.read_balance()
     amount = None if balance.post_paid else balance.amount
@@ -66,25 +66,3 @@ def _read_balance(store: LedgerBackend, account: str, rows: Sequence[RequestRow]
         note_evidence(store, campaign, kept)
     said = "post-paid: its balance tells nothing" if amount is None else f"{money(amount)} credits"
     print_message(f"The account of connection {conn_id}: {said}")
-
-
-def _settings(account: str, conn_ids: Iterable[str]) -> tuple[str, ClientSettings]:
-    """Return the first connection that leads to an account: its id and its settings.
-
-    :raises InputError: none does.
-    """
-    reasons: list[str] = []
-    for conn_id in conn_ids:
-        connection = stored_connection(conn_id)
-        if connection is None:
-            reasons.append(f"Airflow has no connection {conn_id!r}")
-            continue
-        try:
-            settings = client_settings(connection, connection.extra_dejson)
-        except InputError as error:
-            reasons.append(str(error))
-            continue
-        if settings.account == account:
-            return conn_id, settings
-        reasons.append(f"connection {conn_id!r} leads to another account now, by its address, login or token")
-    raise InputError("; ".join(reasons) or "the ledger does not know the connection that they were sent with")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import getpass
 import os
-import re
 import socket
 import sys
 from contextlib import closing, suppress
@@ -30,16 +29,6 @@ EXIT_WRONG_USAGE = 2
 """The exit status of argparse for wrong usage."""
 STDIN = "-"
 """The argument that stands for a line of stdin."""
-
-_CONTROLS = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # C0, DEL and C1: escape sequences, line ends
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they change the direction of the text around them
-    "\u2028\u2029\ud800-\udfff]"  # line and paragraph separators; halves of characters, which cannot be encoded
-)
-
-
-class NotConfirmedError(SmsError):
-    """Nobody confirmed the command."""
 
 
 def command(
@@ -113,8 +102,8 @@ def print_message(*lines: str) -> None:
 
 
 def printable(text: str) -> str:
-    r"""Return a text with its control characters as escapes, such as ``\x1b``."""
-    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    r"""Return a text with the characters that are not printed as escapes, such as ``\x1b``."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def read_number(written: str, default_region: str | None) -> str:
@@ -142,16 +131,12 @@ def read_number(written: str, default_region: str | None) -> str:
 def confirm(question: str, *, yes: bool) -> None:
     """Ask a person at the terminal to confirm, unless ``--yes`` does.
 
-    :raises NotConfirmedError: the answer is not yes, or there is no terminal.
+    :raises SmsError: the answer is not yes, or there is no terminal.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
+        raise SmsError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
-    try:
-        answer = sys.stdin.readline()
-    except KeyboardInterrupt:
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
-        raise NotConfirmedError("Nothing was done")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise SmsError("Nothing was done")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import re
 from typing import Any
 
 from airflow.cli.cli_config import (
@@ -19,34 +17,6 @@ from airflow.cli.cli_config import (
     positive_int,
 )
 
-_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
-_MIN_AGE = _SECONDS["d"]
-
-
-def parse_age(written: str) -> int:
-    """Return the seconds of an age such as ``36h``, ``90d`` or ``12w``.
-
-    :raises argparse.ArgumentTypeError: it is not an age, or less than a day: a running send still needs its campaign.
-    """
-    found = re.fullmatch(r"([0-9]{1,5})([hdw])", written)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{written!r} is not an age: write 36h, 90d or 12w")
-    seconds = int(found[1]) * _SECONDS[found[2]]
-    if seconds < _MIN_AGE:
-        raise argparse.ArgumentTypeError("must be at least one day (1d): running sends need their campaigns")
-    return seconds
-
-
-def parse_ledger(written: str) -> str:
-    """Return the id of the connection to a ledger.
-
-    :raises argparse.ArgumentTypeError: it is empty, as of a variable that is not set. The default may be another
-        ledger, which does not know whom this one has texted.
-    """
-    if not written.strip():
-        raise argparse.ArgumentTypeError("is empty; to use the configured ledger, leave the option out")
-    return written
-
 
 def _arg(*flags: str, **arguments: Any) -> Arg:
     return Arg(flags, **arguments)  # type: ignore[no-untyped-call]  # Airflow's own
@@ -54,7 +24,6 @@ def _arg(*flags: str, **arguments: Any) -> Arg:
 
 _LEDGER = _arg(
     "--ledger-conn-id",
-    type=parse_ledger,
     metavar="ID",
     help="Airflow connection to the PostgreSQL database that holds the ledger. The default is the option "
     "ledger_conn_id of the configuration's section sms, else the file of its option ledger_path",
@@ -65,6 +34,7 @@ _NUMBER = _arg(
     metavar="NUMBER",
     help="The number, with a country code or with --default-region; - reads it from stdin",
 )
+_AT_LEAST_ONE = positive_int(allow_zero=False)  # type: ignore[no-untyped-call]  # Airflow's own
 _REGION = _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA")
 
 
@@ -90,7 +60,7 @@ def _commands() -> list[ActionCommand]:
             "List campaigns, newest first",
             _arg(
                 "--limit",
-                type=positive_int(allow_zero=False),  # type: ignore[no-untyped-call]  # Airflow's own
+                type=_AT_LEAST_ONE,
                 default=50,
                 metavar="COUNT",
                 help="List at most this many campaigns (default: 50)",
@@ -155,10 +125,10 @@ def _commands() -> list[ActionCommand]:
             "Purge old campaigns and balances",
             _arg(
                 "--older-than",
-                type=parse_age,
+                type=_AT_LEAST_ONE,
                 required=True,
-                metavar="AGE",
-                help="Forget campaigns without activity for this long: 36h, 90d or 12w, at least 1d",
+                metavar="DAYS",
+                help="Forget campaigns without activity for so many days, at least 1",
             ),
             _arg(
                 "--include-waiting",

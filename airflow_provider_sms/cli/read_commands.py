@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
@@ -47,8 +46,7 @@ def list_campaigns(args: Namespace, store: LedgerBackend) -> None:
     ]
     print_rows(rows, args.output)
     if older is not None:
-        latest = by_count(len(rows), "this is the latest", f"these are the latest {len(rows)}")
-        print_message(f"There may be older ones: {latest}. List more with --limit")
+        print_message(f"There may be more than the latest {len(rows)}: list them with --limit")
 
 
 @command
@@ -73,20 +71,18 @@ def show_campaign(args: Namespace, store: LedgerBackend) -> None:
         print_rows(rows, args.output)
     else:
         print_rows([fields], args.output)
-    if told := [each for each in (_unknown_words(campaign, args), *reasons(campaign, store.clock())) if each]:
+    if told := [each for each in (_unknown_words(campaign), *reasons(campaign, store.clock())) if each]:
         print_message(*told)
 
 
-def _unknown_words(campaign: Campaign, args: Namespace) -> str:
+def _unknown_words(campaign: Campaign) -> str:
     """Return what to do about requests whose outcome is unknown; empty where there are none."""
     if not (unknown := campaign.counts.unknown_requests):
         return ""
     them = by_count(unknown, "it", "them")
-    there = f" --ledger-conn-id {shlex.quote(args.ledger_conn_id)}" if args.ledger_conn_id else ""
     return (
-        f"What became of {counted(unknown, 'request')} is unknown. List {them} with airflow-sms unknown{there} "
-        f"--campaign={shlex.quote(args.campaign)}; close {them} with airflow-sms resolve{there} REQUEST "
-        "--as accepted, or --as not-sent"
+        f"What became of {counted(unknown, 'request')} is unknown. List {them} with airflow-sms unknown --campaign; "
+        f"close {them} with airflow-sms resolve, as accepted or as not-sent"
     )
 
 

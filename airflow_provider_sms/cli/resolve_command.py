@@ -5,7 +5,6 @@ It shows what the balance tells of them, says what each outcome means, and asks 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.console import EXIT_WRONG_USAGE, command, confirm, print_message, user_name
@@ -34,10 +33,9 @@ def resolve_requests(args: Namespace, store: LedgerBackend) -> None:
     if not rows:
         print_message(f"Campaign {args.campaign} has no unknown request")
         return
-    print_message(*_by_reason(rows))
-    _print_evidence(rows)
     state, name = (NOT_SENT, "not sent") if args.outcome == "not-sent" else (ACCEPTED, "accepted")
-    _confirm_closing(rows, state, name, yes=args.yes)
+    _explain(rows, state)
+    confirm(f"Close {counted(len(rows), 'request')} as {name}?", yes=args.yes)
     closed: list[RequestRow] = []
     messages = 0
     try:
@@ -88,50 +86,25 @@ def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> N
     print_message(f"Now clear the failed {which} again:", *(f"  {task_words(*task)}" for task in tasks))
 
 
-def _by_reason(rows: Sequence[RequestRow]) -> list[str]:
-    """Return the number of requests, their times and reasons, in lines."""
+def _explain(rows: Sequence[RequestRow], state: str) -> None:
+    """Print which requests a person is about to close, what the balance tells of them, and what closing them means."""
     times = [row.claimed_at for row in rows]
     campaigns = join_some(sorted({row.campaign for row in rows}))
-    first = (
-        f"{counted(len(rows), 'unknown request')} of {campaigns} with {_messages_of(rows)}, claimed from "
-        f"{iso(min(times))} to {iso(max(times))}. Why they are unknown:"
+    messages = counted(sum(row.messages for row in rows), "message")
+    print_message(
+        f"{counted(len(rows), 'unknown request')} of {campaigns} with {messages}, claimed from {iso(min(times))} to "
+        f"{iso(max(times))}"
     )
-    by_reason: dict[str, list[RequestRow]] = {}
-    for row in rows:
-        by_reason.setdefault(row.reason or "not recorded", []).append(row)
-    most = sorted(by_reason.items(), key=lambda each: -len(each[1]))
-    lines = [f"  {counted(len(some), 'request')} with {_messages_of(some)}: {why}" for why, some in most[:MAX_LISTED]]
-    if (more := len(most) - MAX_LISTED) > 0:
-        lines.append(f"  and {counted(more, 'more reason')}: see airflow-sms unknown")
-    return [first, *lines]
-
-
-def _confirm_closing(rows: Sequence[RequestRow], state: str, name: str, *, yes: bool) -> None:
-    """Print what closing requests means, and ask for confirmation."""
-    meaning = (
-        f"Not sent frees {_messages_of(rows)} for the next attempt. Anything that the service did take is sent twice."
+    if told := sentences(row.evidence for row in rows):
+        print_message("What the balance tells:", *(f"  {each}" for each in told[:MAX_LISTED]))
+        if len(told) > MAX_LISTED:
+            print_message(f"  and {len(told) - MAX_LISTED} more: see airflow-sms unknown")
+    print_message(
+        f"Not sent frees {messages} for the next attempt. Anything that the service did take is sent twice."
         if state == NOT_SENT
-        else f"Accepted counts {_messages_of(rows)} as sent. Anything that the service did not take is never sent."
+        else f"Accepted counts {messages} as sent. Anything that the service did not take is never sent."
     )
-    print_message(meaning)
     contrary = CHARGED if state == NOT_SENT else NOT_CHARGED
     if contradicted := [row for row in rows if row.evidence is not None and row.evidence.verdict == contrary]:
         ids, verdict = join_some([str(row.request_id) for row in contradicted]), verdict_words(contradicted[0].evidence)
-        were = f"request {ids} was" if len(contradicted) == 1 else f"requests {ids} were"
-        print_message(f"The balance contradicts this: by it, {were} {verdict}")
-    confirm(f"Close {counted(len(rows), 'request')} as {name}?", yes=yes)
-
-
-def _print_evidence(rows: Sequence[RequestRow]) -> None:
-    """Print what the balance tells of requests, where it was read."""
-    verdicts = Counter(verdict_words(row.evidence) for row in rows if row.evidence is not None)
-    if verdicts:
-        counts = ", ".join(f"{counted(count, 'request')} {verdict}" for verdict, count in verdicts.items())
-        told = sentences(row.evidence for row in rows)
-        print_message(f"The balance: {counts}", *(f"  {each}" for each in told[:MAX_LISTED]))
-        if len(told) > MAX_LISTED:
-            print_message(f"  and {len(told) - MAX_LISTED} more: see airflow-sms unknown")
-
-
-def _messages_of(rows: Sequence[RequestRow]) -> str:
-    return counted(sum(row.messages for row in rows), "message")
+        print_message(f"The balance contradicts this for {by_count(len(contradicted), 'request')} {ids}: {verdict}")

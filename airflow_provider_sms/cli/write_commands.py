@@ -5,7 +5,6 @@ Each explains what it changes, and asks for confirmation of a change that no oth
 
 from __future__ import annotations
 
-import shlex
 import socket
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,8 @@ from airflow_provider_sms.cli.console import command, confirm, print_message, re
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, iso, join_some, task_words
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
+
+_DAY = 86_400
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -62,13 +63,7 @@ def pause_campaign(args: Namespace, store: LedgerBackend) -> None:
             f"Campaign {args.campaign} is paused: from now on no task on any machine claims any of it.",
             "Requests that were claimed before are still posted, and their outcomes recorded.",
         )
-    # After the two dashes, a name that begins with a dash is no option.
-    dashes = "-- " if args.campaign.startswith("-") else ""
-    there = f"--ledger-conn-id {shlex.quote(args.ledger_conn_id)} " if args.ledger_conn_id else ""
-    print_message(
-        "Nothing is lost: tasks that send it wait, holding their slots, until you run",
-        f"  airflow-sms resume {there}{dashes}{shlex.quote(args.campaign)}",
-    )
+    print_message("Nothing is lost: tasks that send it wait, holding their slots, until you run airflow-sms resume")
 
 
 @command
@@ -126,7 +121,7 @@ def purge(args: Namespace, store: LedgerBackend) -> None:
     from airflow_provider_sms.ledger.purge import kept_words, old_campaigns
     from airflow_provider_sms.ledger.purge import purge as purge_ledger
 
-    before = store.clock() - args.older_than
+    before = store.clock() - args.older_than * _DAY
     found = old_campaigns(store, before, include_waiting=args.include_waiting)
     going = [old for old in found if old.keep is None]
     print_message(

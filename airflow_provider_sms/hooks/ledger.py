@@ -82,8 +82,9 @@ def ledger_reader() -> LedgerBackend:
 
 def _place(ledger_conn_id: str | None, look_up: Callable[[str], Connection | None]) -> URL | Path:
     """Return where the ledger is, as the connection says that ``look_up`` finds."""
-    conn_id = str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
-    if not conn_id:
+    # An empty id, as of a variable that is not set, is no default: that may be another ledger.
+    conn_id = conf.get("sms", "ledger_conn_id", fallback="") if ledger_conn_id is None else str(ledger_conn_id)
+    if not conn_id and ledger_conn_id is None:
         # If it were relative to a task's working directory, each task would have another.
         home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
         return home / Path(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db").expanduser()

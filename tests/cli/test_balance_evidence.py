@@ -69,7 +69,10 @@ def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, sent, rows
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"account": OTHER, "conn_id": None}, "the ledger does not know the connection that they were sent with"),
+        (
+            {"account": OTHER, "conn_id": None},
+            "Airflow has no connection None, or the ledger does not know the account",
+        ),
         ({"account": OTHER, "conn_id": "gone"}, "Airflow has no connection 'gone'"),
         ({"account": OTHER, "conn_id": "broken"}, "Connection 'broken' has no password"),
         ({"account": OTHER}, "connection 'sms_default' leads to another account now, by its address, login or"),
@@ -84,15 +87,6 @@ def test_an_account_that_cannot_be_asked_is_named(ledger, lost, rows, monkeypatc
     assert (said.status, f"No balance was read for request {request}: {words}" in said.err) == (0, True)
     assert {row["request"]: row["evidence"] != "" for row in said.data} == {str(other): True, str(request): False}
     assert rows("SELECT count(*) FROM sms_balance") == [(1,)]
-
-
-def test_an_account_is_asked_by_any_connection_that_leads_to_it(ledger, lost):
-    """The last attempt may have been sent with one that has been changed since."""
-    lost(conn_id="sms_default")
-    lost(10, try_number=2, conn_id="gone")
-    said = ledger("unknown", "--read-balance", "-o", "json")
-    assert [row["evidence"] for row in said.data] == ["charged"] * 2
-    assert said.err.startswith("The account of connection sms_default:")
 
 
 def test_a_service_that_tells_no_balance_is_named(ledger, lost, sandbox, rows):

@@ -50,7 +50,6 @@ def test_a_person_at_a_terminal_closes_requests(
     said = ledger("resolve", *(OF_SPRING if whole else ids), "--as", outcome)
     assert said.status == 0
     assert "25 unknown requests of spring with 25 messages, claimed from 20" in said.err
-    assert f"  20 requests with 20 messages: {BAD_GATEWAY}\n  5 requests with 5 messages: {TIMEOUT}\n" in said.err
     explained, asked, _ = said.err.partition(f"Close 25 requests as {outcome.replace('-', ' ')}? [y/N]")
     assert (bool(asked), meaning in explained) == (True, True)
     assert f"Closed as {outcome.replace('-', ' ')}: 25 of 25 requests, 25 messages\n" in said.err
@@ -76,11 +75,10 @@ def test_what_the_balance_tells_is_shown_before_a_decision(ledger, weighed, at_t
     at_terminal("n\n")
     shown, asked, _ = ledger("resolve", *OF_SPRING, "--as", "accepted").err.partition("Close 4 requests")
     assert asked
-    assert "The balance: 1 request charged, 1 request not charged, 1 request undecided\n" in shown
     assert [shown.count(f"\n  Sum of request {each}.\n") for each in weighed] == [1, 1, 1, 0]
     said = ledger("resolve", *weighed, "--as", outcome, "--yes")
     verdict = ("charged", "not charged")[place]
-    line = f"The balance contradicts this: by it, request {weighed[place]} was {verdict}\n"
+    line = f"The balance contradicts this for request {weighed[place]}: {verdict}\n"
     assert (said.status, said.err.count("contradicts"), line in said.err) == (0, 1, True)
     assert rows("SELECT DISTINCT state FROM sms_request") == [(outcome.replace("-", "_"),)]
 
@@ -137,7 +135,6 @@ def test_only_unknown_requests_of_the_campaign_are_closed(ledger, sent, states):
     assert (said.status, states()) == (0, {NOT_SENT: 2, ACCEPTED: 1, "claimed": 2})
     assert states("autumn") == {UNKNOWN: 1}
     assert "2 messages that may still be under way cannot be closed yet" in said.err
-    assert "1 request with 1 message: no outcome was recorded before the deadline" in said.err
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)

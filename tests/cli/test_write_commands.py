@@ -1,23 +1,18 @@
 from __future__ import annotations
 
 import getpass
-import shlex
 import time
-from contextlib import closing
 from decimal import Decimal
 
 from support.airflow import run_task
-from support.postgres import connection_of
-from support.sending import claimant, people
+from support.sending import people
 from support.told import pause_of
 
 from airflow_provider_sms.cli import console, write_commands
 from airflow_provider_sms.formatting import iso
-from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.balances import record_reading
 from airflow_provider_sms.ledger.campaigns import pause
-from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 
 LONG_AGO = time.time() - 100 * 86_400
@@ -73,7 +68,7 @@ def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
     assert (said.status, said.out) == (0, "")
     assert said.err.startswith("Campaign the spring is paused: from now on no task on any machine claims any of it.\n")
     assert "Requests that were claimed before are still posted, and their outcomes recorded.\n" in said.err
-    assert said.err.endswith("\n  airflow-sms resume 'the spring'\n")
+    assert said.err.endswith(" until you run airflow-sms resume\n")
     since = f"{getpass.getuser()} since {iso(pause_of(store, 'the spring').paused_at)}"
     assert ledger("show", "the spring", "-o", "json").data[0]["paused"] == [f"by {since}"]
     assert ledger("pause", "the spring").err.startswith(f"Campaign the spring is paused already, by {since}\n")
@@ -84,20 +79,6 @@ def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
     assert rows("SELECT paused_by, resumed_by FROM sms_campaign") == [(getpass.getuser(), getpass.getuser())]
     said = ledger("resume", "the spring")
     assert (said.status, said.err) == (0, "Campaign the spring is not paused: there is nothing to resume\n")
-
-
-def test_the_command_that_resumes_leads_to_the_ledger_of_the_pause(
-    ledger, postgres_ledger_url, ledger_path, airflow_home, monkeypatch
-):
-    """It works as printed: there, and not in the configured one, even for a name like an option or with shell signs."""
-    monkeypatch.setenv("AIRFLOW_CONN_OTHER", connection_of(postgres_ledger_url))
-    with closing(open_ledger("other")) as store:
-        for name in ("spring", "--spring", "-s", "a 'b' $c"):
-            CampaignLedger(store, name, claimant())
-            *_, resume = ledger("pause", "--ledger-conn-id", "other", "--", name).err.splitlines()
-            _, *words = shlex.split(resume)
-            assert (words[0], ledger(*words).status) == ("resume", 0)
-            assert pause_of(store, name) is None
 
 
 def test_old_campaigns_are_forgotten(ledger, sent, store, holders, at_terminal, rows, monkeypatch):
@@ -116,7 +97,7 @@ def test_old_campaigns_are_forgotten(ledger, sent, store, holders, at_terminal, 
         note_progress(store, "waits", waits, "waiting for hours")
         record_reading(store, "a" * 32, Decimal(1), LONG_AGO)
     at_terminal(lambda: (sent(people(1, 10), campaign="used"), "y\n")[1])
-    said = ledger("purge", "--older-than", "12w")
+    said = ledger("purge", "--older-than", "84")
     assert said.status == 1
     assert "Kept: 1 campaign with requests that are unknown or under way: old and unknown\n" in said.err
     assert "Kept: 1 campaign that somebody paused: held\n" in said.err
@@ -127,7 +108,7 @@ def test_old_campaigns_are_forgotten(ledger, sent, store, holders, at_terminal, 
     assert "Forgotten: 2 campaigns with 5 messages, " in said.err
     assert " 1 balance. " in said.err
     assert said.err.endswith("Kept: 1 campaign used again meanwhile: used\n")
-    assert ledger("purge", "--older-than", "90d", "--yes", "--include-waiting").status == 0
+    assert ledger("purge", "--older-than", "90", "--yes", "--include-waiting").status == 0
     names = ("old", "older", "old and unknown", "young", "held", "used", "waits")
     states = [holders(people(4), name) for name in names]
     assert states == [set(), set(), {UNKNOWN}, {ACCEPTED}, {ACCEPTED}, {ACCEPTED}, set()]

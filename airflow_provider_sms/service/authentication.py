@@ -1,6 +1,6 @@
 """Authentication: a bearer token that the user set, or one fetched with credentials and kept while it lasts.
 
-:meth:`FetchedToken.current` fetches a token before a request, and :meth:`FetchedToken.renewed` after a 401.
+:meth:`Tokens.current` fetches a token before a request, and :meth:`Tokens.renewed` after a 401.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -16,16 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
-    InputError,
     NotSentError,
     ServiceError,
     UnknownOutcomeError,
 )
 from airflow_provider_sms.service.errors import error_for
+from airflow_provider_sms.service.settings import fits_a_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_sms.service.settings import Settings
     from airflow_provider_sms.service.transport import Transport
 
 ASSUMED_MINUTES = 60
@@ -57,53 +59,25 @@ class Token:
         return f"Bearer {self.value}"
 
 
-class FixedToken:
-    """The one token that the user set.
+class Tokens:
+    """The token that the user set, or one fetched from ``Authentication``: one thread fetches, the others wait for it.
 
-    :raises InputError: no header can carry it.
+    :param settings: with the token, or with the client id and secret to fetch one with.
     """
 
-    secrets: tuple[str, ...] = ()
-    """Texts that no error may repeat, besides the tokens."""
-    fetches = False
-    """Whether a request may have to wait for a token."""
-
-    def __init__(self, value: str) -> None:
-        if not _fits_a_header(value):
-            # The requests library would quote it in its own error.
-            raise InputError("the token has characters that no header may carry: a space, or a line end?")
-        self._token = Token(value, float("inf"))
-
-    def current(self) -> Token:
-        """Return the token."""
-        return self._token
-
-    def renewed(self, rejected: Token) -> None:
-        """Return None: there is no other token."""
-
-
-class FetchedToken:
-    """A token fetched from ``Authentication``: one thread fetches, the others wait and share the outcome.
-
-    :param url: address of ``Authentication``.
-    :raises InputError: the client id has a colon (RFC 7617 section 2).
-    """
-
-    fetches = True
-
-    def __init__(
-        self, transport: Transport, url: str, client_id: str, client_secret: str, clock: Callable[[], float]
-    ) -> None:
-        if ":" in client_id:
-            raise InputError("client_id has a colon, which HTTP Basic cannot carry")
-        basic = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
-        self.secrets = (client_secret, f"{client_id}:{client_secret}", basic)
+    def __init__(self, settings: Settings, transport: Transport, clock: Callable[[], float]) -> None:
+        self._token = None if settings.token is None else Token(settings.token, math.inf)
+        self.fetches = settings.token is None
+        """Whether a request may have to wait for a token, and a rejected one is replaced."""
+        pair = f"{settings.client_id}:{settings.client_secret}"
+        basic = base64.b64encode(pair.encode()).decode()
+        self.secrets = (str(settings.client_secret), pair, basic) if self.fetches else ()
+        """Texts that no error may repeat, besides the tokens."""
         self._authorization = f"Basic {basic}"
         self._transport = transport
-        self._url = url
+        self._url = f"{settings.base_url}/Authentication"
         self._clock = clock
         self._lock = threading.Lock()
-        self._token: Token | None = None
         self._failures = 0
         self._failure: ServiceError | None = None
 
@@ -166,10 +140,6 @@ class FetchedToken:
         raise failure
 
 
-def _fits_a_header(value: str) -> bool:
-    return value.isascii() and value.isprintable() and " " not in value
-
-
 def _parse_token(body: bytes) -> tuple[str, float]:
     """Return the token and its life in minutes from ``{"token", "schema", "expiresInMinutes"}``, keys in any case."""
     try:
@@ -178,7 +148,7 @@ def _parse_token(body: bytes) -> tuple[str, float]:
         document = None
     fields = {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
     token, minutes = fields.get("token"), fields.get("expiresinminutes")
-    if not isinstance(token, str) or not token or not _fits_a_header(token):
+    if not isinstance(token, str) or not token or not fits_a_header(token):
         # Quotes nothing: the body of a response with a token is a secret.
         raise NotSentError("no token came: the response of Authentication has none", status=HTTPStatus.OK.value)
     if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes <= _MOST_MINUTES:

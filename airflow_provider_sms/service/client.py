@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.message import MAX_MESSAGES, Outgoing
-from airflow_provider_sms.service.authentication import FetchedToken, FixedToken
+from airflow_provider_sms.messages.message import MAX_MESSAGES, Message, Outgoing
+from airflow_provider_sms.service.authentication import Tokens
 from airflow_provider_sms.service.elapsed import elapsed
 from airflow_provider_sms.service.errors import error_for
-from airflow_provider_sms.service.inputs import bulk_request, checked_url, request_body
-from airflow_provider_sms.service.responses import (
-    Balance,
-    Billing,
-    SendResponse,
-    parse_balance,
-    parse_send_response,
-)
+from airflow_provider_sms.service.responses import Balance, SendResponse, parse_balance, parse_send_response
 from airflow_provider_sms.service.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from typing_extensions import Self
 
-    from airflow_provider_sms.messages.message import Message
+    from airflow_provider_sms.service.settings import Settings
+
+_REQUIRED_KEYS = frozenset({"Content", "Destination"})
+_KEYS = _REQUIRED_KEYS | {"CustomerId"}
 
 
 class SmsClient:
@@ -37,65 +34,23 @@ class SmsClient:
     Each call makes one request and never repeats it, with one exception: after a 401, which means that nothing was
     processed, a client with credentials fetches a new token and makes the request once more.
 
-    :param base_url: for example ``https://rest.example.com/v1``; ``https`` where it has no scheme. A trailing
-        slash does not matter.
-    :param token: the bearer token; None means that it is fetched with ``client_id`` and ``client_secret``.
-    :param client_id: for ``{base_url}/Authentication``; None means that ``token`` is used.
-    :param client_secret: the secret of ``client_id``.
-    :param balance_url: base URL of ``Balance`` where it differs; None means ``base_url``.
-    :param connect_timeout: seconds to make a connection, above 0, at most 180.
-    :param timeout: seconds to wait for a response, above 0, at most 180. A request ends within the sum of both: see
-        :class:`~airflow_provider_sms.service.transport.Transport`.
-    :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
-    :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; or ``prepaid``,
-        ``postpaid``.
     :param pool_size: connections kept open: the number of threads that send at once.
-    :param assumes_https: whether the scheme of ``base_url`` is an assumption, which errors mention.
     :param clock: seconds from any start, by a clock that cannot be set and counts while the machine sleeps.
-    :raises InputError: an argument is missing or wrong.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        token: str | None = None,
-        client_id: str | None = None,
-        client_secret: str | None = None,
-        balance_url: str | None = None,
-        connect_timeout: float = 5.0,
-        timeout: float = 30.0,
-        verify: bool | str = True,
-        billing: Billing = "auto",
-        pool_size: int = 10,
-        assumes_https: bool = False,
-        clock: Callable[[], float] = elapsed,
-    ) -> None:
-        self._base_url = checked_url(base_url, "host")
-        self._balance_url = checked_url(balance_url, "balance_url") if balance_url else self._base_url
-        if not isinstance(verify, bool) and not (verify and Path(verify).exists()):
-            # An empty path, too: requests would take it for "do not verify".
-            raise InputError(f"verify: there is no CA bundle at {verify!r}")
-        self.timeouts = (connect_timeout, timeout)
-        """Seconds to make a connection, and to wait for a response: a request ends within their sum."""
-        self._billing = billing
+    def __init__(self, settings: Settings, *, pool_size: int = 1, clock: Callable[[], float] = elapsed) -> None:
+        self._settings = settings
         self._transport = Transport(
-            connect_timeout=connect_timeout,
-            timeout=timeout,
-            verify=verify,
+            connect_timeout=settings.connect_timeout,
+            timeout=settings.timeout,
+            verify=settings.verify,
             pool_size=pool_size,
             clock=clock,
-            assumes_https=assumes_https,
         )
-        self._tokens: FixedToken | FetchedToken
-        if token is None:
-            url = f"{self._base_url}/Authentication"
-            self._tokens = FetchedToken(self._transport, url, str(client_id), str(client_secret), clock)
-        else:
-            self._tokens = FixedToken(token)
+        self._tokens = Tokens(settings, self._transport, clock)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._base_url!r})"
+        return f"{type(self).__name__}({self._settings.base_url!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +69,7 @@ class SmsClient:
         One request with a fixed token. With credentials up to four: a token, the request, another token after a 401,
         and the request once more.
         """
-        return sum(self.timeouts) * (4 if self._tokens.fetches else 1)
+        return (self._settings.connect_timeout + self._settings.timeout) * (4 if self._tokens.fetches else 1)
 
     def send_bulk(
         self,
@@ -135,7 +90,7 @@ class SmsClient:
             raise InputError(f"messages must be a list of messages, not {type(messages).__name__}")
         if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
-        body, texts = bulk_request(messages, send_options)
+        body, texts = _bulk_body(messages, send_options)
         return parse_send_response(self._post("bulkmessages", body, hidden=texts))
 
     def send_group(
@@ -154,7 +109,7 @@ class SmsClient:
         names = [] if isinstance(groups, str) else list(groups)
         if not names or not all(isinstance(name, str) and name for name in names):
             raise InputError("groups must be a list of at least one group name")
-        body = request_body({"Message": message, "Groups": names}, send_options)
+        body = _body({"Message": message, "Groups": names}, send_options)
         return parse_send_response(self._post("groupmessages", body, hidden=(message,)))
 
     def get_balance(self) -> Balance:
@@ -162,10 +117,11 @@ class SmsClient:
 
         :raises ServiceError: one of its subclasses; an unknown outcome only means that no usable response came.
         """
-        return parse_balance(self._request("GET", f"{self._balance_url}/Balance"), self._billing)
+        url = f"{self._settings.balance_url or self._settings.base_url}/Balance"
+        return parse_balance(self._request("GET", url), self._settings.billing)
 
     def _post(self, operation: str, body: bytes, hidden: Iterable[str]) -> bytes:
-        return self._request("POST", f"{self._base_url}/{operation}", body, hidden)
+        return self._request("POST", f"{self._settings.base_url}/{operation}", body, hidden)
 
     def _request(self, method: str, url: str, body: bytes | None = None, hidden: Iterable[str] = ()) -> bytes:
         """Make a request, once more with another token after a 401, and return the content of a 200.
@@ -174,9 +130,55 @@ class SmsClient:
         """
         token = self._tokens.current()
         response = self._transport.exchange(method, url, token.authorization(), body)
-        if response.status == HTTPStatus.UNAUTHORIZED and (other := self._tokens.renewed(token)):
-            token = other
+        if response.status == HTTPStatus.UNAUTHORIZED and self._tokens.fetches:
+            token = self._tokens.renewed(token)
             response = self._transport.exchange(method, url, token.authorization(), body)
         if response.status == HTTPStatus.OK:
             return response.body
         raise error_for(response, secrets=(token.value, *self._tokens.secrets), texts=hidden, now=time.time())
+
+
+def _bulk_body(
+    messages: Sequence[Message | Mapping[str, str]] | Outgoing, send_options: Mapping[str, Any] | None
+) -> tuple[bytes, list[str]]:
+    """Return a request to several people as JSON, and its texts.
+
+    The JSON object of each message is discarded here: kept until the response, the objects of all requests in flight
+    would keep Python's garbage collector busy.
+    """
+    entries: list[dict[str, Any]]
+    if isinstance(messages, Outgoing):
+        pairs = zip(messages.contents, messages.destinations, strict=True)
+        entries = [{"Content": content, "Destination": destination} for content, destination in pairs]
+    else:
+        entries = [_entry(position, message) for position, message in enumerate(messages, 1)]
+    return _body({"Messages": entries}, send_options), [entry["Content"] for entry in entries]
+
+
+def _entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
+    """Return the JSON object of one message; an error names its position, and quotes nothing."""
+    if isinstance(message, Message):
+        message = {"Content": message.content, "Destination": message.destination}
+    if (
+        not isinstance(message, Mapping)
+        or not _REQUIRED_KEYS <= message.keys() <= _KEYS
+        or not all(isinstance(value, str) for value in message.values())
+    ):
+        raise InputError(
+            f"message {position} must be a Message, or a mapping with Content, Destination and, optionally, "
+            "CustomerId; all of them are texts"
+        )
+    return dict(message)
+
+
+def _body(request: dict[str, Any], send_options: Mapping[str, Any] | None) -> bytes:
+    """Return a request as JSON, with the options unless they are empty; an error quotes none of it."""
+    if send_options is not None and not isinstance(send_options, Mapping):
+        raise InputError("send_options must be a dict of the service's Send Options, or None")
+    if send_options:
+        request["SendOptions"] = dict(send_options)
+    try:
+        return orjson.dumps(request)
+    except orjson.JSONEncodeError as error:
+        # The error's own words name a type, never a value.
+        raise InputError(f"the request cannot be written as JSON: {error}") from None

@@ -73,7 +73,6 @@ class Transport:
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param pool_size: connections kept open per host: the number of threads that send at once.
     :param clock: the client's clock.
-    :param assumes_https: whether the user named no scheme, which an error about the way to the host mentions.
     """
 
     def __init__(
@@ -84,9 +83,7 @@ class Transport:
         verify: bool | str,
         pool_size: int,
         clock: Callable[[], float],
-        assumes_https: bool = False,
     ) -> None:
-        self._assumes_https = assumes_https
         self._timeouts = (connect_timeout, timeout)
         self._verify = verify
         self._clock = clock
@@ -141,8 +138,7 @@ class Transport:
             reason = _reason(error, outer)
             if exchange.written:
                 raise UnknownOutcomeError(f"{operation}: sent, but no whole response came: {reason}") from None
-            assumed = "; https is assumed, since host has no scheme" if self._assumes_https else ""
-            raise NotSentError(f"{operation}: not sent: {reason}{assumed}") from None
+            raise NotSentError(f"{operation}: not sent: {reason}") from None
 
     def _route(self, method: str, url: str) -> tuple[bytes, Connections]:
         if (route := self._routes.get((method, url))) is None:

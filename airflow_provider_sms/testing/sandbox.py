@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.service.inputs import is_loopback
+from airflow_provider_sms.service.settings import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,8 @@ class SmsSandbox:
         :param fields: more fields of the fault, such as ``times=3`` or, for the kind ``status``, ``status=503``.
         :raises ValueError: a field is out of range.
         """
-        self.service.state.add_faults([{"kind": kind, **fields}])
+        state = self.service.state
+        state.set_faults([*state.faults, {"kind": kind, **fields}])
 
 
 def refuse_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 import yaml
+from airflow.providers.common.compat.sdk import Connection
 from psycopg.rows import dict_row
 from sqlalchemy import event, text
 from support.checkout import LEDGER, PAGE, bash, block
@@ -31,7 +32,6 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.postgres import IDLE_SECONDS, WAIT_SECONDS, open_postgres
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
-from airflow_provider_sms.service.client import SmsClient
 
 TEXT = PAGE.read_text() + LEDGER.read_text()
 SQL = {
@@ -290,7 +290,8 @@ def test_a_task_has_time_to_send_and_to_stop():
     """Celery delivers no task again that still sends, and a pod that stops has the time of the longest claim."""
     celery = int(environment("worker")["AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT"])
     assert celery == VALUES["config"]["celery_broker_transport_options"]["visibility_timeout"] >= 86_400
-    longest = SmsClient("https://rest.example.com/v1", client_id="c", client_secret="s").longest_call
+    connection = Connection(conn_id="c", conn_type="sms", host="rest.example.com/v1", login="c", password="s")
+    longest = client_settings(connection, {}).client().longest_call
     claim = 2 * longest + MARGIN_SECONDS
     assert KUBERNETES["workers"]["kubernetes"]["terminationGracePeriodSeconds"] >= claim
     assert environment("worker")["DUMB_INIT_SETSID"] == "0"

@@ -83,18 +83,6 @@ def test_rows_in_place_of_an_id_are_not_quoted(airflow_home, conn_id):
     assert "Thandeka" not in words
 
 
-@pytest.mark.parametrize("port", [None, 1])
-def test_an_assumed_scheme_is_said(sms_default, sandbox, port):
-    """A host without a scheme is called with https; where that fails, the error says that it is assumed."""
-    address = sandbox.base_url.removeprefix("http://") if port is None else f"127.0.0.1:{port}/v1"
-    sms_default(host=address)
-    tested, words = SmsHook().test_connection()
-    assert (tested, words.endswith("; https is assumed, since host has no scheme")) == (False, True), words
-    sms_default(host=f"https://{address}")
-    tested, words = SmsHook().test_connection()
-    assert (tested, "not sent" in words, "assumed" in words) == (False, True, False)
-
-
 def test_a_base_url_without_its_version_is_named(sms_default, sandbox):
     """The error of a 404 has the address, and its likely cause."""
     base = sandbox.base_url.removesuffix("/v1")

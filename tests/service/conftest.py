@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from support.faults.proxy import read_whole
 
 from airflow_provider_sms.service.client import SmsClient
+from airflow_provider_sms.service.elapsed import elapsed
+from airflow_provider_sms.service.settings import Settings
 
 SENT = {
     "Cost": 1.5,
@@ -182,11 +184,11 @@ def connect():
     """Make clients that are closed in the end, with short timeouts and the token ``secret-token``."""
     with contextlib.ExitStack() as stack:
 
-        def make(url, **options):
-            if "client_id" not in options:
-                options.setdefault("token", "secret-token")
-            options = {"connect_timeout": 2.0, "timeout": 2.0, **options}
-            return stack.enter_context(SmsClient(url, **options))
+        def make(url, *, pool_size=10, clock=elapsed, **options):
+            credentials = {"token": None if "client_id" in options else "secret-token", "client_id": None}
+            credentials |= {"client_secret": None, "allow_http": True}
+            settings = Settings(**{"base_url": url, "connect_timeout": 2.0, "timeout": 2.0, **credentials, **options})
+            return stack.enter_context(SmsClient(settings, pool_size=pool_size, clock=clock))
 
         yield make
 

@@ -196,7 +196,7 @@ def test_tls_is_written_record_by_record(clock):
 
 def test_nothing_is_written_after_the_deadline(serve, connect, wire):
     """A request whose time ran out before its first byte is not sent: others may act on it as given up."""
-    times = iter([0.0])
+    times = iter([0.0, 0.0])
     server = serve(wire.ok)
     client = connect(server.url, clock=lambda: next(times, 100.0))
     with pytest.raises(NotSentError, match="within the time allowed"):

@@ -28,6 +28,7 @@ from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.service.client import SmsClient
+from airflow_provider_sms.service.settings import Settings
 from airflow_provider_sms.stop_flag import StopFlag
 from support.engine import Table
 from support.postgres import new_database, running_postgres
@@ -166,19 +167,21 @@ def attempt(
     reconciles, stop = campaign.reconciles_since is not None, StopFlag()
     stop_conditions = StopConditions(caution=Caution(on=reconciles, calm=CALM_RESPONSES if reconciles else 1))
     error = None
+    settings = Settings(
+        base_url=base_url or campaign.base_url,
+        token=TOKEN,
+        client_id=None,
+        client_secret=None,
+        connect_timeout=timeout,
+        timeout=timeout,
+    )
 
     def post(messages):
         return around(lambda: client.send_bulk(messages, send_options=send_options()))
 
     try:
         with (
-            SmsClient(
-                base_url or campaign.base_url,
-                token=TOKEN,
-                connect_timeout=timeout,
-                timeout=timeout,
-                pool_size=concurrency,
-            ) as client,
+            SmsClient(settings, pool_size=concurrency) as client,
             closing(campaign.ledgers()) as store,
         ):
             store.clock = clock = lambda: campaign.now() + ahead()

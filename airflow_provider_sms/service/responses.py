@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the types of the fields
 from dataclasses import dataclass, field
 from decimal import Decimal
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 
 from airflow_provider_sms.exceptions import UnknownOutcomeError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Billing = Literal["auto", "prepaid", "postpaid"]
 
@@ -36,6 +36,71 @@ MAX_COUNTER = 999_999
 
 _KNOWN_COUNTERS = frozenset({"nonetwork", "duplicates", "optedouts"})
 
+_LOWER = ConfigDict(alias_generator=lambda name: name.replace("_", ""))
+"""The keys of the service, in small letters, are the names of our fields."""
+
+
+def _not_of_the_contract(what: str) -> UnknownOutcomeError:
+    return UnknownOutcomeError(f"the response does not meet the contract: {what}", status=HTTPStatus.OK.value)
+
+
+def _lowered(document: Any) -> Any:
+    """Return the fields of an object by their names in small letters; null counts as missing."""
+    if not isinstance(document, dict):
+        return document
+    fields = {key.lower(): value for key, value in document.items()}
+    if len(fields) < len(document):
+        raise _not_of_the_contract("a field occurs twice, in upper and in lower case")
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _whole(value: Any) -> Any:
+    """Return the integer that a number stands for, such as ``2.0``; anything else, or one beyond doubles, as it is."""
+    if isinstance(value, Decimal) and -_EXACT_BELOW < value < _EXACT_BELOW and value == int(value):
+        return int(value)
+    return value
+
+
+def _amount(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or not -_INT64 < value < _INT64:
+        raise ValueError("not an amount")
+    amount = Decimal(value)
+    exponent = amount.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _MAX_EXPONENT:
+        raise ValueError("not an amount")
+    return amount
+
+
+def _event_id(value: Any) -> Any:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(_INT64)):
+        return int(value)
+    return _whole(value)
+
+
+def _words(fault: Any) -> str:
+    if isinstance(fault, dict):  # of any shape: it makes no response unusable
+        fault = next((words for key, words in fault.items() if key.lower() == "errormessage"), "")
+    return fault if isinstance(fault, str) else ""
+
+
+def _is_counter(value: Any) -> bool:
+    """Return whether a value of an error report counts messages; a larger integer may be a phone number."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNTER
+
+
+def _report(report: Any) -> Any:
+    if not isinstance(report, dict):
+        return report
+    further = {key: _whole(value) for key, value in report.items() if key.lower() not in _KNOWN_COUNTERS}
+    return {**_lowered(report), "other": {key: value for key, value in further.items() if _is_counter(value)}}
+
+
+Amount: TypeAlias = Annotated[Decimal, PlainValidator(_amount)]
+Count: TypeAlias = Annotated[int, BeforeValidator(_whole), Field(strict=True, ge=0, lt=_INT64)]
+Counter: TypeAlias = Annotated[Count, AfterValidator(lambda count: count if _is_counter(count) else 0)]
+EventId: TypeAlias = Annotated[int, BeforeValidator(_event_id), Field(strict=True, ge=-_INT64, lt=_INT64)]
+Words: TypeAlias = Annotated[str, BeforeValidator(_words)]
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkCost:
@@ -46,9 +111,11 @@ class NetworkCost:
     :param quantity: messages, from 0.
     """
 
-    network: str
-    cost: Decimal
-    quantity: int
+    __pydantic_config__ = _LOWER
+
+    network: str = ""
+    cost: Amount = Decimal(0)
+    quantity: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +132,16 @@ class ErrorReport:
     :param other: further counters, from 0, by their name as received, for example ``NoContents``.
     """
 
-    no_network: int = 0
-    duplicates: int = 0
-    opted_outs: int = 0
-    faults: tuple[str, ...] = field(default=(), repr=False)
+    __pydantic_config__ = _LOWER
+
+    no_network: Counter = 0
+    duplicates: Counter = 0
+    opted_outs: Counter = 0
+    faults: tuple[Words, ...] = field(default=(), repr=False)
     other: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendResponse:
     """The response to a request that the service accepted, in whole or in part.
 
@@ -87,14 +156,16 @@ class SendResponse:
     :param body: the content as received, which holds all of the above.
     """
 
-    cost: Decimal
-    remaining_balance: Decimal
-    event_id: int
-    sample: str = field(repr=False)
-    messages: int
-    parts: int
-    cost_breakdown: tuple[NetworkCost, ...]
-    error_report: ErrorReport
+    __pydantic_config__ = _LOWER
+
+    cost: Amount
+    remaining_balance: Amount
+    event_id: EventId
+    sample: str = field(default="", repr=False)
+    messages: Count
+    parts: Count
+    cost_breakdown: tuple[Annotated[NetworkCost, BeforeValidator(_lowered)], ...] = ()
+    error_report: Annotated[ErrorReport, BeforeValidator(_report)] = ErrorReport()
     body: bytes = field(repr=False)
 
     @property
@@ -120,6 +191,9 @@ class Balance:
         return self.post_paid or self.amount >= cost
 
 
+_RESPONSE = TypeAdapter(SendResponse)
+
+
 def parse_send_response(body: bytes) -> SendResponse:
     """Return the response to a send.
 
@@ -129,18 +203,11 @@ def parse_send_response(body: bytes) -> SendResponse:
     :param body: content of a response with status 200.
     :raises UnknownOutcomeError: it does not meet the contract. The error names the field and quotes nothing.
     """
-    fields = _unwrapped(_object(body))
-    return SendResponse(
-        cost=_amount(fields, "Cost"),
-        remaining_balance=_amount(fields, "RemainingBalance"),
-        event_id=_event_id(fields),
-        sample=_text(fields, "Sample"),
-        messages=_count(fields, "Messages"),
-        parts=_count(fields, "Parts"),
-        cost_breakdown=tuple(_network_cost(entry) for entry in _list(fields, "CostBreakDown")),
-        error_report=_error_report(_get(fields, "ErrorReport", {})),
-        body=body,
-    )
+    try:
+        return _RESPONSE.validate_python({**_unwrapped(_object(body)), "body": body})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _not_of_the_contract(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def parse_balance(body: bytes, billing: Billing) -> Balance:
@@ -151,18 +218,11 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
         ``postpaid`` set it.
     :raises UnknownOutcomeError: it does not meet the contract.
     """
-    amount = _amount(_fields(_object(body)), "Balance")
+    try:
+        amount = _amount(_fields(_object(body)).get("balance"))
+    except ValueError:
+        raise _not_of_the_contract("balance is missing or not an amount") from None
     return Balance(amount, amount == POST_PAID_BALANCE if billing == "auto" else billing == "postpaid")
-
-
-def is_counter(value: object) -> bool:
-    """Return whether a value of an error report counts messages; a larger integer may be a phone number."""
-    count = _whole(value)
-    return isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_COUNTER
-
-
-def _not_of_the_contract(what: str) -> UnknownOutcomeError:
-    return UnknownOutcomeError(f"the response does not meet the contract: {what}", status=HTTPStatus.OK.value)
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -184,20 +244,13 @@ def _finite(text: str) -> Decimal:
     return Decimal(text)
 
 
-def _lowered(document: dict[str, Any]) -> dict[str, Any]:
-    fields = {key.lower(): value for key, value in document.items()}
-    if len(fields) < len(document):
-        raise _not_of_the_contract("a field occurs twice, in upper and in lower case")
-    return fields
-
-
 def _fields(document: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a response, which may repeat its status.
 
     :raises UnknownOutcomeError: it says another status than the one it came with, so one of the two is wrong.
     """
-    fields = _lowered(document)
-    if str(_whole(_get(fields, "statusCode", HTTPStatus.OK.value))) != str(HTTPStatus.OK.value):
+    fields: dict[str, Any] = _lowered(document)
+    if str(_whole(fields.get("statuscode", HTTPStatus.OK.value))) != str(HTTPStatus.OK.value):
         raise _not_of_the_contract(f"its status is {HTTPStatus.OK.value}, and its statusCode is not")
     return fields
 
@@ -205,101 +258,7 @@ def _fields(document: dict[str, Any]) -> dict[str, Any]:
 def _unwrapped(document: dict[str, Any]) -> dict[str, Any]:
     """Return the send response, also from the newer ``{"statusCode", "sendResponse": {…}, "errors": […]}``."""
     fields = _fields(document)
-    if "sendresponse" not in fields:
-        return fields
-    if not isinstance(fields["sendresponse"], dict):
+    sent: dict[str, Any] = _lowered(fields.get("sendresponse", fields))
+    if not isinstance(sent, dict):
         raise _not_of_the_contract("sendResponse is not an object")
-    return _lowered(fields["sendresponse"])
-
-
-def _get(fields: dict[str, Any], name: str, default: Any = None) -> Any:
-    """Return a field; null counts as missing."""
-    value = fields.get(name.lower())
-    return default if value is None else value
-
-
-def _amount(fields: dict[str, Any], name: str, default: int | None = None) -> Decimal:
-    value = _get(fields, name, default)
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or not -_INT64 < value < _INT64:
-        raise _not_an_amount(name)
-    amount = Decimal(value)
-    exponent = amount.as_tuple().exponent
-    if not isinstance(exponent, int) or abs(exponent) > _MAX_EXPONENT:
-        raise _not_an_amount(name)
-    return amount
-
-
-def _not_an_amount(name: str) -> UnknownOutcomeError:
-    return _not_of_the_contract(f"{name} is missing or not an amount")
-
-
-def _whole(value: Any) -> Any:
-    """Return the integer that a number stands for, such as ``2.0``; anything else, or one beyond doubles, as it is."""
-    if isinstance(value, Decimal) and -_EXACT_BELOW < value < _EXACT_BELOW and value == int(value):
-        return int(value)
-    return value
-
-
-def _count(fields: dict[str, Any], name: str, default: int | None = None) -> int:
-    value = _whole(_get(fields, name, default))
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _INT64:
-        raise _not_of_the_contract(f"{name} is missing or not a count")
-    return value
-
-
-def _event_id(fields: dict[str, Any]) -> int:
-    value = _whole(_get(fields, "EventId"))
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(_INT64)):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
-        raise _not_of_the_contract("EventId is missing or not a 64-bit integer")
-    return value
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = _get(fields, name, "")
-    if not isinstance(value, str):
-        raise _not_of_the_contract(f"{name} is not a string")
-    return value
-
-
-def _list(fields: dict[str, Any], name: str) -> list[Any]:
-    value = _get(fields, name, [])
-    if not isinstance(value, list):
-        raise _not_of_the_contract(f"{name} is not a list")
-    return value
-
-
-def _network_cost(entry: Any) -> NetworkCost:
-    if not isinstance(entry, dict):
-        raise _not_of_the_contract("an entry of CostBreakDown is not an object")
-    fields = _lowered(entry)
-    return NetworkCost(_text(fields, "Network"), _amount(fields, "Cost", 0), _count(fields, "Quantity", 0))
-
-
-def _error_report(report: Any) -> ErrorReport:
-    if not isinstance(report, dict):
-        raise _not_of_the_contract("ErrorReport is not an object")
-    fields = _lowered(report)
-    return ErrorReport(
-        no_network=_counter(fields, "NoNetwork"),
-        duplicates=_counter(fields, "Duplicates"),
-        opted_outs=_counter(fields, "OptedOuts"),
-        faults=tuple(map(_fault, _list(fields, "Faults"))),
-        other={
-            key: _whole(value)
-            for key, value in report.items()
-            if key.lower() not in _KNOWN_COUNTERS and is_counter(value)
-        },
-    )
-
-
-def _fault(fault: Any) -> str:
-    if isinstance(fault, dict):  # of any shape: it makes no response unusable
-        fault = next((words for key, words in fault.items() if key.lower() == "errormessage"), "")
-    return fault if isinstance(fault, str) else ""
-
-
-def _counter(fields: dict[str, Any], name: str) -> int:
-    count = _count(fields, name, 0)
-    return count if is_counter(count) else 0
+    return sent

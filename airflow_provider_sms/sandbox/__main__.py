@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.sandbox.config import SandboxConfig, named_groups
+from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 
 if TYPE_CHECKING:
@@ -22,9 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :returns: exit status: 0 after a signal, 1 when the sandbox could not start, 2 for invalid arguments.
     """
     parser = _parser()
-    options = parser.parse_args(arguments)
     try:
-        config = SandboxConfig(**{**vars(options), "groups": named_groups(options.groups)})
+        config = SandboxConfig(**vars(parser.parse_args(arguments)))
     except ValueError as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Literal
 
-from pydantic import ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import ConfigDict, Field, FiniteFloat
 from pydantic.dataclasses import dataclass
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 FaultKind = Literal["none", "drop_before", "drop_after", "delay", "status", "truncated", "spend"]
 Target = Literal["send", "balance", "authentication"]
 Author = Literal["service", "gateway"]
 Moment = Literal["before", "after"]
-
-KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True))
@@ -36,7 +30,6 @@ class Fault:
         header, except for the 503 of a gateway, which asks for 5 seconds as Varnish does.
     :param body: body of a ``status`` fault, sent unchanged; None (default) sends that of ``by``.
     :param reset: whether a dropped connection is reset (RST); default False, an orderly end (FIN).
-    :param charge_after: seconds after which the balance falls by the cost of the send request; default 0, at once.
     :param amount: credits that somebody else spends, for a ``spend``; a negative amount is a top-up; default 0.
     :param when: whether a ``spend`` comes right ``before`` (default) or right ``after`` the request is served.
     :raises ValueError: a field has the wrong type or is out of range.
@@ -53,34 +46,10 @@ class Fault:
     retry_after: str | None = Field(default=None, pattern="^[ -~]*$")
     body: str | None = None
     reset: bool = False
-    charge_after: float = Field(default=0.0, ge=0)
     amount: FiniteFloat = 0.0
     when: Moment = "before"
-
-    @model_validator(mode="after")
-    def _require_charge(self) -> Self:
-        if self.charge_after and not (self.on == "send" and self.is_served):
-            raise ValueError("charge_after needs a fault that accepts a send request")
-        return self
 
     @property
     def is_served(self) -> bool:
         """Whether the service processes the request, whatever the response is."""
         return self.accepted if self.kind == "status" else self.kind != "drop_before"
-
-
-def parse_fault(fields: Any) -> Fault:
-    """Return the fault that a JSON object describes.
-
-    :param fields: an object with the fields of :class:`Fault`; or a fault, which is returned.
-    :raises ValueError: the value is not an object, lacks ``kind``, or has an unknown or invalid field.
-    """
-    if isinstance(fields, Fault):
-        return fields
-    if not isinstance(fields, Mapping):
-        raise ValueError("a fault must be an object with a kind")  # noqa: TRY004  # as for its fields
-    try:
-        return Fault(**fields)
-    except ValidationError as error:
-        words = (" ".join((*map(str, each["loc"]), each["msg"])) for each in error.errors())
-        raise ValueError(f"a fault cannot be read: {'; '.join(words)}") from None

@@ -12,7 +12,6 @@ import socketserver
 import struct
 import threading
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
 from functools import cache
 from http.client import responses as phrases
 from http.server import BaseHTTPRequestHandler
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 import orjson
+from pydantic import ValidationError
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.contract import (
@@ -30,6 +30,7 @@ from airflow_provider_sms.sandbox.contract import (
     json_number,
     parse_json,
     parse_send_request,
+    refusal,
 )
 from airflow_provider_sms.sandbox.state import NO_FAULT, SandboxState
 from airflow_provider_sms.sandbox.witness import RequestRecord
@@ -60,15 +61,6 @@ PAGE = {
     "/": ("index.html", HTML),
     "/_sandbox/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/_sandbox/page.css": ("page.css", "text/css; charset=utf-8"),
-}
-PAGE_HEADERS = {
-    # Were a text ever inserted as markup, the browser would still neither run nor load it.
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    ),
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
 }
 
 _is_own_host = re.compile(r"(?:127\.0\.0\.1|localhost)(?::[0-9]*)?", re.IGNORECASE).fullmatch
@@ -129,11 +121,11 @@ class Handler(BaseHTTPRequestHandler):
                 self._operate(path, *OPERATIONS[path.removeprefix(base)], body)
             elif path in PAGE and self.command == "GET":
                 name, media_type = PAGE[path]
-                self._respond(Response(200, page_file(name), media_type, PAGE_HEADERS))
+                self._respond(Response(200, page_file(name), media_type))
             else:
                 self._respond(json_response(self._control(path, query, body)))
-        except RefusalError as refusal:
-            self._respond(json_response(refusal.body(), refusal.status))
+        except RefusalError as refused:
+            self._respond(json_response(refused.body(), refused.status))
 
     do_GET = do_POST = do_PUT = do_DELETE = serve  # noqa: N815 - named by the standard library
 
@@ -151,7 +143,7 @@ class Handler(BaseHTTPRequestHandler):
         """Serve one of the service's operations, with the fault that it meets."""
         if self.command != method:
             raise RefusalError(405, ("EntityNotFound", f"{operation} is a {method}"))
-        number = self.state.next_request_number()
+        number = next(self.state.numbers)
         fault, request, accepted, error = NO_FAULT, None, 0, None
         document: dict[str, Any] = {}
         try:
@@ -160,9 +152,9 @@ class Handler(BaseHTTPRequestHandler):
             if fault.is_served:
                 document, accepted = self._served(operation, request, fault, number)
             response = json_response(document)
-        except RefusalError as refusal:
-            error = refusal.errors[0][0]
-            response = json_response(refusal.body(), refusal.status)
+        except RefusalError as refused:
+            error = refused.errors[0][0]
+            response = json_response(refused.body(), refused.status)
         if fault.kind == "status":
             response = status_response(fault, path)
         is_dropped = fault.kind in ("drop_before", "drop_after")
@@ -178,7 +170,6 @@ class Handler(BaseHTTPRequestHandler):
                 accepted=accepted,
                 event_id=document.get("EventId"),
                 send_options=request.send_options if request else None,
-                at=datetime.now(timezone.utc),
             )
         )
         if is_dropped:
@@ -212,7 +203,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault.when == "before":
             self.state.spend(fault.amount)
         if request is not None:
-            document, accepted = self.state.accept(request, number, fault.charge_after)
+            document, accepted = self.state.accept(request, number)
         elif operation == "balance":
             document = {"Balance": json_number(self.state.balance)}
         else:
@@ -236,7 +227,7 @@ class Handler(BaseHTTPRequestHandler):
                 case "GET", "/_sandbox/state":
                     pass
                 case "POST", "/_sandbox/faults":
-                    self.state.add_faults(parse_json(body))
+                    self.state.set_faults([*self.state.faults, *parse_json(body)])
                 case "DELETE", "/_sandbox/faults":
                     self.state.set_faults([])
                 case "PUT", "/_sandbox/balance":
@@ -245,9 +236,17 @@ class Handler(BaseHTTPRequestHandler):
                     self.state.reset()
                 case _:
                     raise RefusalError(404, ("EntityNotFound", "the sandbox has no such path"))
+        except ValidationError as error:
+            raise refusal(error) from None
         except (TypeError, ValueError) as error:
             raise RefusalError(400, (FORMAT, str(error))) from None
-        return self.state.summary()
+        return {
+            "balance": json_number(self.state.balance),
+            "post_paid": self.state.post_paid,
+            "requests": len(self.state.requests),
+            "accepted_messages": len(self.state.accepted),
+            "faults": self.state.faults,
+        }
 
     def _messages(self, limit: str = "100", number: str = "") -> Any:
         """Return accepted messages, newest first, those to numbers that contain some digits."""
@@ -261,10 +260,10 @@ class Handler(BaseHTTPRequestHandler):
         fields = {
             "Date": self.date_time_string(),
             "Connection": "close" if self.close_connection else "keep-alive",
+            "Content-Type": media_type,
+            "Content-Length": str(len(body)),
             **headers,
         }
-        if status not in (204, 304):  # RFC 9110, section 8.6
-            fields |= {"Content-Type": media_type, "Content-Length": str(len(body))}
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         sent = body[: len(body) // 2] if is_truncated else body
         self.wfile.write(f"HTTP/1.1 {status} {phrases.get(status, '')}\r\n{head}\r\n".encode() + sent)
@@ -293,8 +292,6 @@ def status_response(fault: Fault, path: str) -> Response:
     headers = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
     if 300 <= fault.status < 400:  # noqa: PLR2004 - RFC 9110 section 15.4
         headers["Location"] = path  # a client that follows it sends twice, which the witness shows
-    if fault.status in (204, 205, 304):  # RFC 9110 section 15
-        return Response(fault.status, b"", headers=headers)
     if fault.body is not None:
         return Response(fault.status, fault.body.encode(), "text/plain; charset=utf-8", headers)
     if fault.by == "gateway":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import secrets
 import threading
 import time
@@ -12,9 +11,11 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.sandbox.config import parse_amount
-from airflow_provider_sms.sandbox.contract import PricedMessages, RefusalError, json_number
-from airflow_provider_sms.sandbox.faults import Fault, parse_fault
+from pydantic import TypeAdapter
+
+from airflow_provider_sms.sandbox.config import Credits
+from airflow_provider_sms.sandbox.contract import PricedMessages, RefusalError
+from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sandbox.witness import AcceptedMessage, RequestRecord, Witness
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ POST_PAID_BALANCE = Decimal(1000000)
 TOKEN_MINUTES = 1440
 """Lifetime of a fetched token: one day."""
 NO_FAULT = Fault("none")
+_CREDITS: TypeAdapter[Any] = TypeAdapter(Credits)
 
 
 class SandboxState:
@@ -40,28 +42,29 @@ class SandboxState:
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config
-        self.opted_out = frozenset(config.opted_out)
+        self.opted_out = config.opted_out
         self._lock = threading.Lock()
         self._witness = Witness(config.log) if config.log is not None else None
-        self._numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
+        """The numbers of requests."""
         # From the clock, so that no restart repeats an id; odd and above 2**53, so that no float can hold one.
         self._event_ids = itertools.count(time.time_ns() | 1, 2)
-        self._tokens = {} if config.token is None else {config.token: math.inf}
+        self._tokens = {config.token}
         self.reset()
 
     def reset(self) -> None:
         """Remove requests, messages and faults, and restore balance and post-paid. The witness stays unchanged."""
         with self._lock:
-            self._balance = parse_amount(self.config.balance)
-            self._post_paid = self.config.post_paid
-            self._late: list[tuple[float, Decimal]] = []
+            self._balance = _CREDITS.validate_python(self.config.balance)
+            self.post_paid = self.config.post_paid
+            """Whether nothing is deducted."""
             self._faults: list[Fault] = []
             self._requests: list[RequestRecord] = []
             self._accepted: list[AcceptedMessage] = []
 
     @property
     def balance(self) -> Decimal:
-        """The balance that the service reports, in credits. Late charges that are not due are not deducted yet."""
+        """The balance that the service reports, in credits."""
         with self._lock:
             return self._reported()
 
@@ -88,55 +91,25 @@ class SandboxState:
         with self._lock:
             return list(self._faults)
 
-    def summary(self) -> dict[str, Any]:
-        """Return account, counts and waiting faults at one moment, as the control paths show them."""
-        with self._lock:
-            return {
-                "balance": json_number(self._reported()),
-                "post_paid": self._post_paid,
-                "requests": len(self._requests),
-                "accepted_messages": len(self._accepted),
-                "faults": list(self._faults),
-            }
-
     def set_balance(self, balance: Decimal | float) -> None:
         """Set the balance of the pre-paid account.
 
-        :param balance: credits, at least 0; late charges are deducted from them.
+        :param balance: credits.
         :raises ValueError: the balance is not a finite number of at least 0.
         """
-        amount = parse_amount(balance)
+        amount = _CREDITS.validate_python(balance)
         with self._lock:
-            self._apply_late_charges()
             self._balance = amount
-
-    def set_post_paid(self, post_paid: bool) -> None:  # noqa: FBT001 - the only argument of a setter
-        """Turn deduction off or on.
-
-        :param post_paid: True deducts nothing; False resumes with the pre-paid balance.
-        """
-        with self._lock:
-            self._post_paid = post_paid
 
     def set_faults(self, faults: Iterable[Mapping[str, Any] | Fault]) -> None:
         """Replace the waiting faults.
 
         :param faults: the faults, in the order in which requests will meet them.
-        :raises ValueError: one of the faults is invalid; the waiting faults then stay.
+        :raises ValueError: a field of one of the faults is invalid; the waiting faults then stay.
         """
-        parsed = list(map(parse_fault, faults))
+        parsed = [each if isinstance(each, Fault) else Fault(**each) for each in faults]
         with self._lock:
             self._faults = parsed
-
-    def add_faults(self, faults: Iterable[Mapping[str, Any] | Fault]) -> None:
-        """Append faults to the waiting ones.
-
-        :param faults: the faults, in the order in which requests will meet them.
-        :raises ValueError: one of the faults is invalid; none is added then.
-        """
-        parsed = list(map(parse_fault, faults))
-        with self._lock:
-            self._faults += parsed
 
     def take_fault(self, target: Target) -> Fault:
         """Return the next fault of an operation, or one of kind ``none``, and count one request against it."""
@@ -153,41 +126,32 @@ class SandboxState:
         :param amount: credits, of which at most what there is is deducted; a negative amount is added.
         """
         with self._lock:
-            if not self._post_paid:
-                spent = min(Decimal(str(amount)), self._available())
-                self._balance -= spent
+            if not self.post_paid:
+                self._balance -= min(Decimal(str(amount)), self._balance)
 
     def issue_token(self) -> dict[str, Any]:
         """Issue a new token, and return the response body that carries it."""
         token = secrets.token_urlsafe(32)
-        self._tokens[token] = self.config.clock() + TOKEN_MINUTES * 60
+        self._tokens.add(token)
         return {"token": token, "schema": "JWT", "expiresInMinutes": TOKEN_MINUTES}
 
     def check_token(self, token: str) -> None:
-        """Raise unless a token is known and has not expired.
+        """Raise unless a token is known.
 
         :raises RefusalError: 401.
         """
-        deadline = self._tokens.get(token)
-        if deadline is None:
+        if token not in self._tokens:
             raise RefusalError(401, ("AuthenticationToken.Invalid", "the bearer token is missing or wrong"))
-        if deadline <= self.config.clock():
-            raise RefusalError(401, ("AuthenticationToken.Expired", "the bearer token has expired"))
-
-    def next_request_number(self) -> int:
-        """Return the number of a new request."""
-        return next(self._numbers)
 
     def record_request(self, request: RequestRecord) -> None:
         """Record a request and its response."""
         with self._lock:
             self._requests.append(request)
 
-    def accept(self, request: SendRequest, number: int, charge_after: float) -> tuple[dict[str, Any], int]:
+    def accept(self, request: SendRequest, number: int) -> tuple[dict[str, Any], int]:
         """Accept a send request as a whole. On return, the witness holds its messages.
 
         :param number: the request's number.
-        :param charge_after: seconds, at least 0, until the balance falls; until then nothing else can use the credits.
         :returns: the response's body, and the number of accepted messages: none in test mode.
         :raises RefusalError: 403, ``InsufficientCredits``; no message is accepted then.
         """
@@ -196,8 +160,8 @@ class SandboxState:
             event_id = next(self._event_ids)
             if (request.send_options or {}).get("TestMode"):
                 return priced.body(event_id, self._reported()), 0
-            cost = Decimal(0) if self._post_paid else priced.cost
-            if cost > self._available():
+            cost = Decimal(0) if self.post_paid else priced.cost
+            if cost > self._balance:
                 raise RefusalError(403, ("InsufficientCredits", "the balance does not cover the request"))
             at = datetime.now(timezone.utc)
             accepted = [
@@ -206,10 +170,7 @@ class SandboxState:
             ]
             if self._witness is not None:
                 self._witness.append(accepted)
-            if charge_after:
-                self._late.append((self.config.clock() + charge_after, cost))
-            else:
-                self._balance -= cost
+            self._balance -= cost
             self._accepted += accepted
             return priced.body(event_id, self._reported()), len(accepted)
 
@@ -219,15 +180,4 @@ class SandboxState:
             self._witness.close()
 
     def _reported(self) -> Decimal:
-        self._apply_late_charges()
-        return POST_PAID_BALANCE if self._post_paid else self._balance
-
-    def _available(self) -> Decimal:
-        self._apply_late_charges()
-        return self._balance - sum((amount for _, amount in self._late), Decimal(0))
-
-    def _apply_late_charges(self) -> None:
-        if self._late:
-            now = self.config.clock()
-            self._balance -= sum((amount for due, amount in self._late if due <= now), Decimal(0))
-            self._late = [charge for charge in self._late if charge[0] > now]
+        return POST_PAID_BALANCE if self.post_paid else self._balance

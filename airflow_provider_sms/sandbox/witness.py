@@ -33,7 +33,6 @@ class RequestRecord:
     :param accepted: messages that were accepted.
     :param event_id: event id of the send response; None when there is none.
     :param send_options: ``SendOptions`` as received; None when the request had none.
-    :param at: when the outcome was decided, UTC.
     """
 
     number: int
@@ -46,7 +45,6 @@ class RequestRecord:
     accepted: int
     event_id: int | None
     send_options: dict[str, Any] | None = field(repr=False)
-    at: datetime
 
 
 @dataclass(slots=True)

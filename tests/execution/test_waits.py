@@ -69,7 +69,7 @@ def test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent(
     """Its summary and its row report say the same of everybody, who may have had the text from the attempt before."""
     monkeypatch.setattr(Backoff, "wait", lambda self, attempt, _=None: None if attempt >= self.attempts else 0.0)
     path, report = people(600), tmp_path / "report.parquet"
-    sandbox.state.add_faults([Fault("none"), Fault("drop_after", times=20)])
+    sandbox.state.set_faults([Fault("none"), Fault("drop_after", times=20)])
     others = [str(27_830_000_000 + n) for n in range(600)] if refused == "a limit" else ["x"]
 
     def add_others(_):
@@ -89,8 +89,7 @@ def test_outside_of_the_hours_the_balance_is_not_needed(send, people, sandbox, l
     hours = OpensLater(seconds=2)
     ran = send(people(20), on_low_balance="fail", send_window=hours)
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 20})
-    (post,) = sends(sandbox)
-    assert post.at >= hours.opening.replace(microsecond=0)
+    assert sandbox.state.accepted[0].at >= hours.opening.replace(microsecond=0)
     with closing(sqlite3.connect(ledger_path)) as ledger:
         notes = ledger.execute("SELECT state, json_extract(figures, '$.until') FROM sms_attempt ORDER BY id").fetchall()
     assert notes == [("waiting for hours", hours.opening.isoformat()), ("ended", None)]
@@ -246,7 +245,7 @@ def test_hours_that_end_in_the_middle_are_waited_for(send, people, sandbox, witn
 @pytest.mark.parametrize(("status", "body"), [(401, None), (403, '{"errorCode": "Account.Deactivated"}')])
 def test_a_balance_that_is_refused_ends_no_task_that_does_not_need_it(send, people, sandbox, status, body):
     """A token that is not valid is refused with the first request as well, and nobody is texted."""
-    sandbox.state.add_faults([Fault("status", on="balance", status=status, body=body, persistent=True)])
+    sandbox.state.set_faults([Fault("status", on="balance", status=status, body=body, persistent=True)])
     ran = send(people(100), retries=1, on_low_balance="fail")
     assert (ran.state, ran.tries, sends(sandbox), counts(ran)) == ("failed", 1, [], {"not_sent": 100})
     ran = send(people(100))
@@ -256,6 +255,6 @@ def test_a_balance_that_is_refused_ends_no_task_that_does_not_need_it(send, peop
 def test_a_403_that_speaks_of_credit_says_nothing_of_the_token(send, people, sandbox):
     """The service may refuse the balance for the want of credit: the messages are posted, and it decides."""
     body = '{"errorCode": "InsufficientCredits", "errorMessage": "no credit"}'
-    sandbox.state.add_faults([Fault("status", on="balance", status=403, body=body)])
+    sandbox.state.set_faults([Fault("status", on="balance", status=403, body=body)])
     ran = send(people(100))
     assert (ran.state, counts(ran)) == ("success", {"accepted": 100})

@@ -30,7 +30,7 @@ def test_a_group_send_is_one_request(sms_default, sandbox, groups):
 def test_a_post_paid_account_is_recognised(sms_default, sandbox, billing):
     """A balance of exactly 1000000 is a post-paid account's."""
     sms_default(extra={"billing": billing})
-    sandbox.state.set_post_paid(True)
+    sandbox.state.post_paid = True
     assert SmsHook().get_balance().post_paid
 
 

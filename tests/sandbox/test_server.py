@@ -175,7 +175,7 @@ def test_reset_starts_over(start, tmp_path):
     log = tmp_path / "witness.jsonl"
     client = start(log=log, balance=7)
     before = client.bulk((NUMBER, "Hello")).json()["EventId"]
-    client.sandbox.state.set_post_paid(True)
+    client.sandbox.state.post_paid = True
     client.control("POST", "/faults", json=[{"kind": "drop_before"}])
     body = client.control("POST", "/reset").json()
     assert body == {"balance": 7, "post_paid": False, "requests": 0, "accepted_messages": 0, "faults": []}

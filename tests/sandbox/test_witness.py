@@ -7,7 +7,9 @@ from datetime import datetime
 import orjson
 import pytest
 
-NUMBER, OTHER, NOWHERE = "27821234567", "27831234567", "27991234567"
+from airflow_provider_sms.sandbox.contract import group_members
+
+NUMBER, NOWHERE = "27821234567", "27991234567"
 
 
 @pytest.fixture
@@ -21,14 +23,16 @@ def lines_of(log):
 
 def test_every_accepted_message_is_a_line(start, log):
     """With event, request, index, number, text, kind, parts and time; what was refused leaves none."""
-    client = start(log=log, groups={"one": [OTHER]}, balance=2)
+    client = start(log=log, groups=["one"], balance=6)
     first = client.bulk((NOWHERE, "Nowhere"), (NUMBER, "Grüße\n")).json()["EventId"]
     second = client.group("Hello", "one").json()["EventId"]
     assert [client.bulk((NUMBER, text)).status_code for text in ("", "Hello")] == [400, 403]
+    members = group_members("one")
     lines = lines_of(log)
     times = [datetime.fromisoformat(line.pop("at")) for line in lines]
     names = ("event_id", "request", "index", "destination", "content", "kind", "parts")
-    expected = [(first, 1, 1, NUMBER, "Grüße\n", "bulk", 1), (second, 2, 0, OTHER, "Hello", "group", 1)]
+    expected = [(first, 1, 1, NUMBER, "Grüße\n", "bulk", 1)]
+    expected += [(second, 2, place, number, "Hello", "group", 1) for place, number in enumerate(members)]
     assert lines == [dict(zip(names, values, strict=True)) for values in expected]
     assert all(time.utcoffset() is not None for time in times)
 

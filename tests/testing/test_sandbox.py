@@ -66,5 +66,5 @@ def test_faults_wait_in_line(sms_sandbox):
         ("drop_after", 2, 500),
         ("status", 1, 503),
     ]
-    with pytest.raises(ValueError, match="kind Input should be 'none'"):
+    with pytest.raises(ValueError, match="Input should be 'none'"):
         sms_sandbox.fail_next("explode")

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from airflow_provider_sms.sending import sender, settle
-from support.faults.tries import PACE, TOKEN, Campaign, attempt
+from support.faults.tries import TOKEN, Campaign, attempt
 from support.faults.verdict import Figures, judge, read_ledger, read_reconciled, read_witness, worst
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,6 @@ class Arena:
             post_paid=not self.reconciles,
             log=self._witness,
             keep_alive=self._keep_alive,
-            clock=lambda: time.monotonic() * PACE,
         )
         if self.reconciles:
             self._stack.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))

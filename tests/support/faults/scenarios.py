@@ -215,13 +215,13 @@ request explains, and nothing near it in time would be proved.
 @scenario("answers lost, closed by what the balance proves", tries=1, on_unknown="reconcile")
 def reconcile(stage):
     fates = {**dict.fromkeys(TAKEN_AND_LOST, "drop_after"), **dict.fromkeys(LOST_FIRST, "drop_before")}
-    stage.service.set_post_paid(False)
+    stage.service.post_paid = False
     stage.service.set_balance(BALANCE)
     stage.service.set_faults([{"kind": fates.get(number, "none")} for number in range(1, max(fates) + 1)])
     try:
         stage.trigger()
         (state,) = stage.await_end()
     finally:
-        stage.service.set_post_paid(True)
+        stage.service.post_paid = True
     if state != "success":
         raise RuntimeError(f"the task that reconciles ended as {state}")

@@ -185,7 +185,7 @@ TEMPLATED = {
     BulkSmsOperator: "source message send_options campaign report suppress sms_conn_id ledger_conn_id dry_run limits "
     "approved_plan",
     GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
-    BalanceSensor: "min_balance source message sms_conn_id",
+    BalanceSensor: "min_balance sms_conn_id",
     SmsNotifier: "message to sms_conn_id send_options",
 }
 
@@ -212,7 +212,7 @@ PAGES_OF = [
     (GroupSmsOperator, "operators.md", "## GroupSmsOperator", "## PurgeLedgerOperator"),
     (PurgeLedgerOperator, "operators.md", "## PurgeLedgerOperator", "## What they return"),
     (SmsNotifier, "other-classes.md", "## Notifier", "### Default text"),
-    (BalanceSensor, "other-classes.md", "## Sensor", "### Credit for a table"),
+    (BalanceSensor, "other-classes.md", "## Sensor", "### Where it waits"),
 ]
 
 

@@ -19,8 +19,8 @@ from airflow_provider_sms.execution.send import Count, End, conclude, count_mess
 from airflow_provider_sms.execution.waits import require_balance, wait_before
 from airflow_provider_sms.execution.xcom import PLAN, SUMMARY, push, push_responses
 from airflow_provider_sms.formatting import by_count, counted
-from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import open_ledger_if_present
+from airflow_provider_sms.hooks.metrics import describe_on_assets
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.name_rules import default_name
 from airflow_provider_sms.messages.compose import Composer

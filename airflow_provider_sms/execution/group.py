@@ -11,7 +11,7 @@ import numpy as np
 from airflow_provider_sms.execution.enter import balance_if_readable, enter
 from airflow_provider_sms.execution.send import Count, End, conclude, count_messages, send_messages
 from airflow_provider_sms.execution.xcom import push_responses
-from airflow_provider_sms.hooks.asset_events import describe_on_assets
+from airflow_provider_sms.hooks.metrics import describe_on_assets
 from airflow_provider_sms.ledger.holders import GROUP_DESTINATION
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.message import Outgoing

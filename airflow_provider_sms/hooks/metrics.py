@@ -1,11 +1,17 @@
-"""Metrics for the backend that Airflow is configured with: StatsD, Datadog or OpenTelemetry."""
+"""What Airflow tells others of a task: metrics (StatsD, Datadog or OpenTelemetry), and facts on asset events."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import Asset
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.providers.common.compat.sdk import Context
+
     from airflow_provider_sms.service.responses import Balance
 
 log = logging.getLogger(__name__)
@@ -52,6 +58,17 @@ def gauge_balance(conn_id: str, balance: Balance, *, in_triggerer: bool = False)
     """Set the gauge of a pre-paid account's balance: it is the account's, whichever task reads it."""
     if not balance.post_paid:
         Metrics({"conn_id": conn_id}, in_triggerer=in_triggerer).gauge("balance", float(balance.amount))
+
+
+def describe_on_assets(context: Context, facts: Mapping[str, Any]) -> None:
+    """Add JSON without personal data to the events that Airflow emits when the task succeeds; never raise."""
+    shown = {name: each for name, each in facts.items() if name != "report"}  # its path may name a person
+    for outlet in context["task"].outlets:
+        if isinstance(outlet, Asset):
+            try:
+                context["outlet_events"][outlet].extra.update(shown)
+            except Exception as error:  # noqa: BLE001  # the task is done: an event without facts is no failure
+                log.warning("The event of an asset is emitted without facts: %s", type(error).__name__)
 
 
 def _backend(*, in_triggerer: bool) -> Any:

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperat
 from airflow_provider_sms.execution.hidden import KeepsTexts, without_shown_rows
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.operators.checks import read_arguments
+from airflow_provider_sms.operators.options import read_arguments
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.stop_flag import StopFlag
 

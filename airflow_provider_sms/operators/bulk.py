@@ -9,8 +9,7 @@ from airflow_provider_sms.execution.hidden import redacted_source, with_assets
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.messages.message import MAX_MESSAGES
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.checks import check_loaded
-from airflow_provider_sms.operators.options import BulkOptions
+from airflow_provider_sms.operators.options import BulkOptions, check_loaded
 from airflow_provider_sms.planning.limits import Limits
 from airflow_provider_sms.recipients.paths import is_path
 

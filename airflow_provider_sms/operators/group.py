@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.checks import check_loaded
-from airflow_provider_sms.operators.options import GroupOptions
+from airflow_provider_sms.operators.options import GroupOptions, check_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,13 +1,13 @@
-"""The checked arguments of an attempt: pydantic models.
+"""The arguments of tasks, as pydantic models, and their checks.
 
-Their checks need no slow import, no connection, and nothing of the machine on which the task will run: the values that
+These need no slow import, no connection, and nothing of the machine on which the task will run: the values that
 no template renders are checked when Airflow loads the DAG, and all of them once they are rendered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -28,6 +28,8 @@ from airflow_provider_sms.recipients.paths import PARQUET, DataFile
 from airflow_provider_sms.recipients.values import is_missing, tidy_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from typing_extensions import Self
 
 OnInvalid: TypeAlias = Literal["fail", "skip"]
@@ -157,8 +159,10 @@ class SendingOptions(Arguments):
     ledger_conn_id: LedgerConnection
 
 
-class TableOptions(Arguments):
-    """The arguments that say whom to text, and what: those of the operator, and of the sensor with a source."""
+class BulkOptions(SendingOptions):
+    """The checked arguments of a :class:`BulkSmsOperator`, with the same meanings."""
+
+    kind: ClassVar[str] = "bulk"
 
     source: Annotated[Any, AfterValidator(_source)]
     message: Annotated[Any, _checked(_optional(check_message)), BeforeValidator(_text)]
@@ -166,22 +170,6 @@ class TableOptions(Arguments):
     destination_column: Any
     default_region: Annotated[Any, _checked(_optional(read_region))]
     cost_per_part: Annotated[Any, _checked(Prices)]
-
-    @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        if (self.message is None) == (self.content_column is None):
-            raise InputError("exactly one of message and content_column is needed")
-        columns = (self.destination_column, self.content_column, getattr(self, "key_columns", None))
-        if LATER not in columns:
-            check_columns(*columns)
-        return self
-
-
-class BulkOptions(SendingOptions, TableOptions):
-    """The checked arguments of a :class:`BulkSmsOperator`, with the same meanings."""
-
-    kind: ClassVar[str] = "bulk"
-
     key_columns: Any
     on_invalid: OnInvalid = Field(description="'fail' or 'skip'")
     suppress: Annotated[Any, AfterValidator(_source)]
@@ -205,7 +193,12 @@ class BulkOptions(SendingOptions, TableOptions):
         return window
 
     @model_validator(mode="after")
-    def _check_needs(self) -> Self:
+    def _check_together(self) -> Self:
+        if (self.message is None) == (self.content_column is None):
+            raise InputError("exactly one of message and content_column is needed")
+        columns = (self.destination_column, self.content_column, self.key_columns)
+        if LATER not in columns:
+            check_columns(*columns)
         if self.limits is not LATER and self.limits.max_invalid is not None and self.on_invalid == "fail":
             raise InputError(
                 "limits: max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many"
@@ -231,3 +224,62 @@ class GroupOptions(SendingOptions):
 
     message: Annotated[Any, AfterValidator(_group_message), BeforeValidator(_text)]
     groups: Annotated[Any, AfterValidator(read_groups), BeforeValidator(_text)]
+
+
+_Model = TypeVar("_Model", bound=Arguments)
+
+
+def check_loaded(task: Any, model: type[Arguments]) -> None:
+    """Check the arguments of an operator or a sensor that no template renders."""
+    task.given_arguments = frozenset(_given(task))
+    # Airflow creates the copies of a mapped task where they run, and would retry an error raised there.
+    if not getattr(task, "_BaseOperator__from_mapped", False):
+        model(**{name: _loaded(task, name) for name in model.model_fields})
+
+
+def read_arguments(task: Any, model: type[_Model]) -> _Model:
+    """Return the arguments of a task whose templates are rendered.
+
+    An argument that was given but has rendered to None is refused, since None would mean its default: another ledger,
+    for example, or a send without a limit or a list of suppressed numbers.
+    """
+    for name, key in sorted(task.given_arguments):
+        value = getattr(task, name)
+        if value is None or (key and isinstance(value, Mapping) and value.get(key) is None):
+            what = f"{name}: {key}" if key else name
+            raise InputError(
+                f"{what} is None, once its template is rendered: was there no value to render it from? Nothing was "
+                f"sent. If you want the default, leave {key or name} out"
+            )
+    computed = {"source": LATER} if getattr(task, "computes_source", False) else {}
+    return model(**{name: getattr(task, name) for name in model.model_fields if name not in computed}, **computed)
+
+
+def _loaded(task: Any, name: str) -> Any:
+    value = getattr(task, name)
+    if name == "source" and getattr(task, "computes_source", False):
+        return LATER
+    if name in ("source", "suppress"):  # whose forms can be told although Airflow renders the rest
+        return value
+    if name == "limits" and isinstance(value, Mapping):  # each of them may be a template
+        return {key: LATER if is_to_be_rendered(each) else each for key, each in value.items()}
+    # A subclass may have added it to template_fields.
+    is_rendered_later = name in task.template_fields and (is_to_be_rendered(value) or callable(value))
+    return LATER if is_rendered_later else value
+
+
+def _given(task: Any) -> Iterator[tuple[str, str]]:
+    """Yield the templated arguments of a new task that have a value, whether or not their templates are rendered.
+
+    An argument of a mapped task group is left out: it is one value of a list, in which None stands for the default.
+    """
+    for name in task.template_fields:
+        value = getattr(task, name)
+        if value is not None and not _is_of_group(value):
+            yield name, ""
+        if name == "limits" and isinstance(value, Mapping):
+            yield from ((name, str(key)) for key, each in value.items() if each is not None and not _is_of_group(each))
+
+
+def _is_of_group(value: Any) -> bool:
+    return type(value).__name__ == "MappedArgument"  # Airflow's own, in a module of another name in each version

@@ -12,8 +12,7 @@ from airflow_provider_sms.arguments import Arguments
 from airflow_provider_sms.exceptions import StoppedError
 from airflow_provider_sms.execution.errors import airflow_errors
 from airflow_provider_sms.formatting import iso
-from airflow_provider_sms.operators.checks import check_loaded, read_arguments
-from airflow_provider_sms.operators.options import LedgerConnection, Whole
+from airflow_provider_sms.operators.options import LedgerConnection, Whole, check_loaded, read_arguments
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from airflow.providers.common.compat.sdk import Asset, AssetAlias
 from support.airflow import run_task
 from support.assets import event_of
 
-from airflow_provider_sms.hooks.asset_events import describe_on_assets
+from airflow_provider_sms.hooks.metrics import describe_on_assets
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor
 

@@ -189,7 +189,7 @@ many = dict(source=Stream(), message="Hi {name:.2f}", default_region="za", cost_
 BulkSmsOperator(task_id="a", campaign="spring", send_options={"SenderId": "ACME"}, key_columns=["name"],
     suppress=["b.csv"], limits=Limits(max_rows=5), **many)
 GroupSmsOperator(task_id="b", message="Hi", groups=["staff"], campaign="spring")
-BalanceSensor(task_id="c", **{**many, "source": "a.parquet"})
+BalanceSensor(task_id="c", min_balance=5)
 heavy = {"pandas", "pyarrow", "fastapi", "numpy", "uvicorn"}
 print("heavy:", sorted(heavy & (set(sys.modules) - of_airflow)))
 """

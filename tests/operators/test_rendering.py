@@ -6,7 +6,6 @@ from support.airflow import run_task
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
-from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.service.client import SmsClient
 
 ROWS = [{"destination": "27820000001", "first_name": "Ann"}]
@@ -30,8 +29,6 @@ def test_a_text_may_be_in_a_file(sms_default, ledger_path, folder, sandbox, witn
     assert set(witnessed()) == {("27820000001", "Welcome, Ann: Acacia")}
     run_task(lambda: group("{% include 'all.txt' %}"), **options)
     assert sandbox.state.accepted[-1].content == "Welcome to Acacia"
-    ran = run_task(lambda: BalanceSensor(task_id="wait", source=ROWS, message=text), **options)
-    assert "1 message costs about 1 credit" in ran.log
 
 
 @pytest.mark.parametrize("text", ["See terms.txt", "welcome.txt", "notes.sql", "https://example.com/terms.j2"])

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
 import time
 from datetime import timedelta
 
-import pandas as pd
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, TaskDeferred
-from support.airflow import run_task, serialized
+from support.airflow import run_task
 from support.later import later
 from support.metrics import Told
 
@@ -59,7 +57,7 @@ def test_it_waits_until_credit_arrives(wait, sandbox):
 
 def test_a_post_paid_account_passes_whatever_is_asked(wait, sandbox):
     """Where nothing is deducted there is always credit."""
-    sandbox.state.set_post_paid(True)
+    sandbox.state.post_paid = True
     ran = wait(99_999_999)
     assert (ran.state, ran.summary) == ("success", {"balance": 1_000_000.0, "post_paid": True})
 
@@ -107,21 +105,16 @@ def test_rows_in_place_of_an_argument_are_not_quoted(wait, argument):
     ("arguments", "words"),
     [
         ({"min_balance": "plenty"}, "min_balance must be a number, not the text 'plenty'"),
-        ({}, "exactly one of min_balance and source is needed"),
-        ({"min_balance": "{{ 1 }}", "source": "{{ 'x' }}"}, "exactly one of min_balance and source is needed"),
-        ({"source": "a.csv"}, "exactly one of message and content_column is needed"),
-        ({"source": "a.csv", "message": "Hi {name!r}"}, "has a conversion"),
-        ({"source": "a.csv", "message": "Hi", "default_region": "Atlantis"}, "default_region must be a country"),
-        ({"source": "a.csv", "message": "Hi", "cost_per_part": -1}, "cost_per_part is -1"),
+        ({"min_balance": None}, "min_balance must be a number, not None"),
+        ({"min_balance": 1, "sms_conn_id": ""}, "sms_conn_id must be the id of a connection"),
     ],
     ids=str,
 )
 def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(arguments, words):
-    """Each argument by its name; of a sensor without a source, nothing of the source's."""
+    """Each argument by its name."""
     with pytest.raises(InputError, match=words):
         BalanceSensor(task_id="wait", **arguments)
     BalanceSensor(task_id="wait", min_balance="{{ params.x }}")
-    BalanceSensor(task_id="wait", source="{{ params.x }}", message="{{ params.y }}")
 
 
 def test_a_new_token_is_used_by_the_next_poke(sms_default, sandbox):
@@ -168,88 +161,3 @@ def test_what_it_defers_with(sms_default, sandbox, unit):
     sandbox.state.set_balance(1)
     sandbox.state.set_faults([{"kind": "delay", "seconds": 0.05, "on": "balance"}])
     assert timedelta(seconds=3590) < deferred(timeout=3600).timeout <= timedelta(seconds=3599.95)
-
-
-# What the recipients cost
-
-
-@pytest.fixture
-def source(tmp_path):
-    people = pd.DataFrame({"destination": [str(27_820_000_000 + n) for n in range(120)], "name": ["Ann"] * 120})
-    path = tmp_path / "people.parquet"
-    people.to_parquet(path)
-    return str(path)
-
-
-def test_it_waits_for_what_the_recipients_cost(wait, sandbox, source):
-    """A text of two parts to 120 people needs 240 credits: with one less the DAG is delayed."""
-    sandbox.state.set_balance(239)
-    with later(lambda: sandbox.state.set_balance(240), lambda: len(balance_requests(sandbox)) >= 2):
-        ran = wait(source=source, message="Hi {name} " + "x" * 160)
-    assert (ran.state, ran.summary) == ("success", {"balance": 240.0, "post_paid": False})
-    assert "120 messages cost about 240 credits" in ran.log
-
-
-@pytest.fixture
-def price(sms_default):
-    """Run a BalanceSensor in Airflow, in its usual mode."""
-    return lambda **arguments: run_task(lambda: BalanceSensor(task_id="wait", timeout=20, **arguments))
-
-
-def test_prices_are_by_prefix(price, sandbox, source):
-    """As of the operator that is to send."""
-    sandbox.state.set_balance(60)
-    ran = price(source=source, message="Hi", cost_per_part={"27": "0.5"})
-    assert (ran.state, len(balance_requests(sandbox))) == ("success", 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"source": [{"destination": "27820000001"}], "message": "Hi {name{{ '!r' }}}"}, "has a conversion"),
-        ({"source": [{"number": "27820000001"}], "message": "Hi"}, "'destination'"),
-    ],
-    ids=["no text", "no column"],
-)
-def test_a_need_that_cannot_be_told_fails_at_once(price, sandbox, arguments, words):
-    """The error names the argument, and nothing is waited for."""
-    ran = price(**arguments)
-    assert (ran.state, len(balance_requests(sandbox))) == ("failed", 0)
-    assert words in ran.log
-
-
-def test_an_error_of_a_source_is_told_without_its_words(price):
-    """They may quote a row."""
-    words = "no consent for 27829999999 (Thandi)"
-
-    def rows():
-        yield {"destination": "27820000001"}
-        raise ValueError(words)
-
-    ran = price(source=rows(), message="Hi")
-    found = [each in ran.log for each in ("ValueError (see the log above)", "Thandi", "7829999999")]
-    assert found == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [["27829999999"], [{"destination": "27829999999"}], pd.DataFrame({"destination": ["27829999999"]})],
-    ids=["numbers", "rows", "frame"],
-)
-def test_recipients_of_a_mapped_sensor_are_kept_out_of_sight(sms_default, sandbox, rows):
-    """The serialised DAG holds no number that is written in partial(…), and each mapped task reads the rows."""
-
-    def make():
-        return BalanceSensor.partial(task_id="wait", source=rows, message="Hi").expand(cost_per_part=[1, 2])
-
-    with DAG("d", schedule=None) as dag:
-        make()
-    assert "27829999999" not in json.dumps(serialized(dag), default=str)
-    assert str(run_task(make, only=None).state) == "success"
-
-
-def test_recipients_are_kept_out_of_sight(price):
-    """Rows in memory do not reach what Airflow stores and shows, nor the log."""
-    ran = price(source=[{"destination": "27829999999"}], message="Hi")
-    assert (ran.state, ran.rendered["source"]) == ("success", "list of 1 row")
-    assert "27829999999" not in f"{ran.rendered}{ran.log}"

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 EXIT_NOT_DONE = 1
-EXIT_WRONG_USAGE = 2
-"""The exit status of argparse for wrong usage."""
-STDIN = "-"
-"""The argument that stands for a line of stdin."""
 
 
 def command(
@@ -116,7 +112,7 @@ def read_number(written: str, default_region: str | None) -> str:
     from airflow_provider_sms.recipients.forms import read_region
     from airflow_provider_sms.recipients.numbers import read_number as read_cell
 
-    if written == STDIN:
+    if written == "-":
         if sys.stdin.isatty():
             print("Number: ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
         written = sys.stdin.readline().strip()

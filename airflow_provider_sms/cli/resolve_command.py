@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.cli.console import EXIT_WRONG_USAGE, command, confirm, print_message, user_name
+from airflow_provider_sms.cli.console import command, confirm, print_message, user_name
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import MAX_LISTED, by_count, counted, iso, join_some, task_words
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, sentences, verdict_words
@@ -27,8 +27,7 @@ def resolve_requests(args: Namespace, store: LedgerBackend) -> None:
     from airflow_provider_sms.ledger.decisions import resolve
 
     if bool(args.requests) == (args.campaign is not None):
-        print_message("Give the numbers of requests, or --campaign NAME for all of a campaign")
-        raise SystemExit(EXIT_WRONG_USAGE)
+        raise InputError("Give the numbers of requests, or --campaign NAME for all of a campaign")
     rows = _selected(store, args)
     if not rows:
         print_message(f"Campaign {args.campaign} has no unknown request")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.cli.console import command, confirm, print_message, read_number, user_name
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, iso, join_some, task_words
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 
 _DAY = 86_400
 
@@ -97,11 +96,6 @@ def forget_person(args: Namespace, store: LedgerBackend) -> None:
             f"They stay claimed, by a digest, in {counted(len(campaigns), 'campaign')}: {join_some(campaigns)}. The "
             "same message is not sent to it again there."
         )
-        if open_requests := sum(row.state in (CLAIMED, UNKNOWN) for row in found):
-            print_message(
-                f"What became of {counted(open_requests, 'request')} is unknown or still under way. If it is "
-                "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
-            )
         print_message(
             "Other campaigns text the number as before: take it out of every table, or put it on a list of suppressed "
             "numbers. Row reports and Airflow's XComs are not changed."

@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
 
-from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.hidden import Rows, is_to_be_rendered
-from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.base import arguments_to_map
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
-from airflow_provider_sms.recipients.forms import FORMS, is_rows
-from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -79,21 +75,12 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
         self._op_kwargs = {name: self._hidden(value) for name, value in values.items()}
 
     def get_source(self, context: Context) -> Any:
-        """Call the function, and return its recipients.
-
-        :raises InputError: it returned no recipients.
-        """
+        """Call the function, and return its recipients."""
         arguments = [_given(value) for value in self.op_args]
         named = {name: _given(value) for name, value in self.op_kwargs.items()}
         # Not merged into the context, which callbacks get, too.
         wanted = determine_kwargs(self.python_callable, arguments, context)
-        returned = self.python_callable(*arguments, **{**wanted, **named})
-        self.source = returned
-        if not _are_recipients(self.source):
-            what = "nothing" if returned is None else type(returned).__name__
-            raise InputError(
-                f"{self.python_callable.__name__}() returned {what}; it must return the recipients: {FORMS}"
-            )
+        self.source = self.python_callable(*arguments, **{**wanted, **named})
         return self.source
 
 
@@ -124,10 +111,3 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
         decorated_operator_class=BulkSmsDecoratedOperator,
         **arguments,
     )
-
-
-def _are_recipients(source: Any) -> bool:
-    """Return whether a value may be recipients, judged by its type; its contents are checked when they are read."""
-    if isinstance(source, Rows):
-        return is_rows(source.data)
-    return is_path(source) or isinstance(source, (list, tuple, SqlSource))

@@ -9,7 +9,6 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from airflow_provider_sms.exceptions import NoConnectionError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 from airflow_provider_sms.masking import MOST_OF_AN_ID, quoted
-from airflow_provider_sms.messages.arguments import read_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,7 +87,7 @@ class SmsHook(BaseHook):
         :raises InputError: there is no text or no group, or a name could miss its group; nothing was sent.
         :raises ServiceError: ``may_have_been_sent`` says whether the service may have processed the request.
         """
-        return self.get_conn().send_group(message, read_groups(groups), send_options=send_options)
+        return self.get_conn().send_group(message, groups, send_options=send_options)
 
     def get_balance(self) -> Balance:
         """Return the account's balance; free of charge.

@@ -25,7 +25,7 @@ from airflow_provider_sms.execution.hidden import KeepsTexts
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
-from airflow_provider_sms.messages.message import MAX_MESSAGES, Message
+from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import count_parts
 from airflow_provider_sms.recipients.forms import read_region
 from airflow_provider_sms.sending.outcomes import Backoff
@@ -187,18 +187,11 @@ class SmsNotifier(KeepsTexts, BaseNotifier):
         return truncate(text, self.max_parts)
 
     def _people(self, to: Any) -> list[str]:
-        if to in (None, "None"):  # the latter as a template renders it
-            raise InputError("to is None: pass one number or several, as a list or as text with commas")
         numbers, rejected = parse_recipients(to, self.default_region)
         for number, reason in rejected:
             self.log.error("A recipient of the alert is left out: %s: %s", mask_number(number), reason)
         if not numbers:
             raise InputError("to has no number that can be texted")
-        if len(numbers) > MAX_MESSAGES:
-            raise InputError(
-                f"to has {len(numbers)} numbers, and an alert goes to at most {MAX_MESSAGES}: for more people use "
-                "BulkSmsOperator"
-            )
         return numbers
 
     def _post(self, client: SmsClient, messages: list[Message], send_options: Any) -> SendResponse:

@@ -39,8 +39,6 @@ LONGEST_LEAD = 60.0
 _MOST_MINUTES = 10 * 366 * 24 * 60
 """Ten years: a longer lifetime must be an error in the unit."""
 
-_MINUTE = 60.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Token:
@@ -53,10 +51,6 @@ class Token:
 
     value: str = field(repr=False)
     good_until: float
-
-    def authorization(self) -> str:
-        """Return the header that carries the token (RFC 6750 section 2.1)."""
-        return f"Bearer {self.value}"
 
 
 class Tokens:
@@ -124,7 +118,7 @@ class Tokens:
             raise NotSentError(f"no token came: {error}") from None
         if response.status == HTTPStatus.OK:
             value, minutes = _parse_token(response.body)
-            life = minutes * _MINUTE
+            life = minutes * 60.0
             return Token(value, asked_at + life - min(LONGEST_LEAD, life / 10))
         failure = error_for(response, secrets=self.secrets, now=time.time())
         if isinstance(failure, UnknownOutcomeError) or response.status == HTTPStatus.SERVICE_UNAVAILABLE:

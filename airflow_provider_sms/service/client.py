@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.arguments import read_groups
 from airflow_provider_sms.messages.message import MAX_MESSAGES, Message, Outgoing
 from airflow_provider_sms.service.authentication import Tokens
 from airflow_provider_sms.service.elapsed import elapsed
@@ -40,13 +41,7 @@ class SmsClient:
 
     def __init__(self, settings: Settings, *, pool_size: int = 1, clock: Callable[[], float] = elapsed) -> None:
         self._settings = settings
-        self._transport = Transport(
-            connect_timeout=settings.connect_timeout,
-            timeout=settings.timeout,
-            verify=settings.verify,
-            pool_size=pool_size,
-            clock=clock,
-        )
+        self._transport = Transport(settings, pool_size, clock)
         self._tokens = Tokens(settings, self._transport, clock)
 
     def __repr__(self) -> str:
@@ -94,22 +89,19 @@ class SmsClient:
         return parse_send_response(self._post("bulkmessages", body, hidden=texts))
 
     def send_group(
-        self, message: str, groups: Sequence[str], *, send_options: Mapping[str, Any] | None = None
+        self, message: str, groups: Sequence[str] | str, *, send_options: Mapping[str, Any] | None = None
     ) -> SendResponse:
         """Send a text to everyone in groups that the service knows.
 
         :param message: the text.
-        :param groups: at least one name of a group.
+        :param groups: one name, or a list of names, at least one.
         :param send_options: passed through as given; left out if None or empty.
-        :raises InputError: there is no text or no group; nothing was sent.
+        :raises InputError: there is no text or no group, or a name could miss its group; nothing was sent.
         :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """
         if not isinstance(message, str) or not message:
             raise InputError("message must be a text, and not empty")
-        names = [] if isinstance(groups, str) else list(groups)
-        if not names or not all(isinstance(name, str) and name for name in names):
-            raise InputError("groups must be a list of at least one group name")
-        body = _body({"Message": message, "Groups": names}, send_options)
+        body = _body({"Message": message, "Groups": read_groups(groups)}, send_options)
         return parse_send_response(self._post("groupmessages", body, hidden=(message,)))
 
     def get_balance(self) -> Balance:
@@ -129,10 +121,10 @@ class SmsClient:
         :param hidden: texts that the service may repeat in an error, where they must not show.
         """
         token = self._tokens.current()
-        response = self._transport.exchange(method, url, token.authorization(), body)
+        response = self._transport.exchange(method, url, f"Bearer {token.value}", body)
         if response.status == HTTPStatus.UNAUTHORIZED and self._tokens.fetches:
             token = self._tokens.renewed(token)
-            response = self._transport.exchange(method, url, token.authorization(), body)
+            response = self._transport.exchange(method, url, f"Bearer {token.value}", body)
         if response.status == HTTPStatus.OK:
             return response.body
         raise error_for(response, secrets=(token.value, *self._tokens.secrets), texts=hidden, now=time.time())

@@ -24,15 +24,10 @@ def _base_url(url: str | None, info: ValidationInfo) -> str | None:
         return None
     name = "host" if info.field_name == "base_url" else info.field_name
     url = url.strip()
-    import requests  # only where a client follows, which needs it as well
-    from urllib3.util import parse_url
-
     try:
         parts = urlsplit(url)
         # An empty port is the colon of a scheme with one slash: http:/example.com would be the host http.
         usable = bool(parts.hostname) and parts.port != 0 and not parts.netloc.endswith(":")
-        # As a request does it, which could not go to a host with an empty label, say.
-        (parse_url(str(requests.Request("GET", url).prepare().url)).host or "").encode("idna")
     except ValueError:
         usable = False
     if not usable or any(c.isspace() for c in url):
@@ -63,15 +58,12 @@ def fits_a_header(value: str) -> bool:
 
 
 def _verify(value: Any) -> Any:
-    found = {"true": True, "false": False}.get(str(value).strip().lower(), value)
-    if found is not True and not isinstance(found, str):
-        raise InputError(
-            "extra verify must be true or the path of a CA bundle; certificate checks cannot be switched off"
-        )
-    # An empty path, too: requests would take it for "do not verify".
-    if isinstance(found, str) and not (found and Path(found).exists()):
-        raise InputError(f"extra verify: there is no CA bundle at {found!r}")
-    return found
+    if str(value).strip().lower() == "true":
+        return True
+    # An empty path is refused, too: requests would take it for "do not verify".
+    if not (isinstance(value, str) and value and Path(value).exists()):
+        raise ValueError
+    return value
 
 
 _SECONDS = f"a number of seconds above 0 and at most {MAX_TIMEOUT}"
@@ -111,7 +103,10 @@ class Settings(Arguments):
     timeout: Seconds = Field(30.0, description=_SECONDS)
     # Nothing has been sent by then, so a retry is safe.
     connect_timeout: Seconds = Field(5.0, description=_SECONDS)
-    verify: Annotated[Literal[True] | str, BeforeValidator(_verify)] = True
+    verify: Annotated[Literal[True] | str, BeforeValidator(_verify)] = Field(
+        default=True,
+        description="true, or the path of a CA bundle; certificate checks cannot be switched off",
+    )
     billing: Billing = Field("auto", description="one of auto, prepaid, postpaid")
 
     @model_validator(mode="after")

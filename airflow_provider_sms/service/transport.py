@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from requests import PreparedRequest
 
+    from airflow_provider_sms.service.settings import Settings
+
 
 class _NoAuth(AuthBase):
     """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc``."""
@@ -68,24 +70,13 @@ class Transport:
 
     The environment (proxies, CA bundle) is read with the first request to an address, and holds for all of them.
 
-    :param connect_timeout: seconds to make a connection.
-    :param timeout: seconds to wait for a response, or for its next byte.
-    :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param pool_size: connections kept open per host: the number of threads that send at once.
     :param clock: the client's clock.
     """
 
-    def __init__(
-        self,
-        *,
-        connect_timeout: float,
-        timeout: float,
-        verify: bool | str,
-        pool_size: int,
-        clock: Callable[[], float],
-    ) -> None:
-        self._timeouts = (connect_timeout, timeout)
-        self._verify = verify
+    def __init__(self, settings: Settings, pool_size: int, clock: Callable[[], float]) -> None:
+        self._timeouts = (settings.connect_timeout, settings.timeout)
+        self._verify = settings.verify
         self._clock = clock
         self._session = requests.Session()
         self._session.headers = CaseInsensitiveDict(

@@ -25,8 +25,6 @@ def test_the_definitions_import_nothing_heavy():
         (),
         ("resolve", "1"),
         ("resolve", "1", "--as", "lost"),
-        ("resolve", "--as", "accepted"),
-        ("resolve", "1", "--campaign", "spring", "--as", "accepted"),
         ("list", "--limit", "0"),
         ("purge",),
         *(("purge", f"--older-than={days}", "--yes") for days in ("90d", "0", "-1", "1.5", "")),
@@ -35,6 +33,13 @@ def test_the_definitions_import_nothing_heavy():
 def test_wrong_usage_is_status_2(ledger, file_store, arguments):
     """Wrong usage has another status than a command that was not done; no number of days purges nothing."""
     assert ledger(*arguments).status == 2
+
+
+@pytest.mark.parametrize("which", [(), ("1", "--campaign", "spring")])
+def test_requests_are_named_in_one_way(ledger, file_store, which):
+    """By their numbers, or all of a campaign: neither and both close nothing."""
+    said = ledger("resolve", *which, "--as", "accepted")
+    assert (said.status, "Give the numbers of requests, or --campaign NAME" in said.err) == (1, True)
 
 
 def test_an_empty_id_is_no_default(ledger, sent):

@@ -86,7 +86,10 @@ def test_the_form_has_the_fields_of_the_model():
         ({"host": "ftp://rest.example.com", "extra": {"allow_http": True}}, "host must begin with https:// or http://"),
         ({"host": "https://[rest.example.com", "extra": {"allow_http": True}}, "'sms_default': host is not a URL"),
         ({"extra": {"allow_http": True, "balance_url": "https://[x"}}, "'sms_default': balance_url is not a URL"),
-        ({"extra": {"verify": "/no/such/bundle.pem"}}, "extra verify: there is no CA bundle at '/no/such/bundle.pem'"),
+        (
+            {"extra": {"verify": "/no/such/bundle.pem"}},
+            "extra verify must be true, or the path of a CA bundle",
+        ),
         ({"password": "Bearer TOKEN"}, "'sms_default': the token has characters that no header may carry"),
     ],
     ids=str,

@@ -12,6 +12,7 @@ from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.connections import MAX_RESPONSE_BYTES
+from airflow_provider_sms.service.settings import Settings
 from airflow_provider_sms.service.transport import Transport
 
 HI = [Message("Hi Thandi", "27821234567")]
@@ -285,7 +286,8 @@ def test_every_request_has_exactly_these_headers(serve, connect, wire, tmp_path,
 )
 def test_the_host_header_names_the_port_that_is_not_the_schemes(address, host):
     """An address of IPv6 stands in one pair of brackets (RFC 9110 section 7.2)."""
-    transport = Transport(connect_timeout=1.0, timeout=1.0, verify=True, pool_size=1, clock=time.monotonic)
+    settings = Settings(base_url=address, token="t", client_id=None, client_secret=None, allow_http=True)
+    transport = Transport(settings, 1, time.monotonic)
     first, *headers = transport._route("GET", f"{address}/v1/Balance")[0].decode().splitlines()
     assert (first, f"Host: {host}" in headers) == ("GET /v1/Balance HTTP/1.1", True)
 

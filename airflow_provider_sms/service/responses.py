@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the types of the fields
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -191,7 +192,9 @@ class Balance:
         return self.post_paid or self.amount >= cost
 
 
-_RESPONSE = TypeAdapter(SendResponse)
+@cache
+def _adapter() -> TypeAdapter[SendResponse]:
+    return TypeAdapter(SendResponse)  # on first use: it takes longer than all the rest of this module
 
 
 def parse_send_response(body: bytes) -> SendResponse:
@@ -204,7 +207,7 @@ def parse_send_response(body: bytes) -> SendResponse:
     :raises UnknownOutcomeError: it does not meet the contract. The error names the field and quotes nothing.
     """
     try:
-        return _RESPONSE.validate_python({**_unwrapped(_object(body)), "body": body})
+        return _adapter().validate_python({**_unwrapped(_object(body)), "body": body})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise _not_of_the_contract(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, UnknownOutcomeError
 from airflow_provider_sms.messages.arguments import read_groups
 from airflow_provider_sms.messages.message import MAX_MESSAGES, Message, Outgoing
 from airflow_provider_sms.service.authentication import Tokens
@@ -86,7 +86,10 @@ class SmsClient:
         if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
         body, texts = _bulk_body(messages, send_options)
-        return parse_send_response(self._post("bulkmessages", body, hidden=texts))
+        response = parse_send_response(self._post("bulkmessages", body, hidden=texts))
+        if response.messages > len(messages):
+            raise UnknownOutcomeError("the response counts more messages than were posted: it is another request's")
+        return response
 
     def send_group(
         self, message: str, groups: Sequence[str] | str, *, send_options: Mapping[str, Any] | None = None
@@ -120,14 +123,15 @@ class SmsClient:
 
         :param hidden: texts that the service may repeat in an error, where they must not show.
         """
-        token = self._tokens.current()
+        first = token = self._tokens.current()
         response = self._transport.exchange(method, url, f"Bearer {token.value}", body)
         if response.status == HTTPStatus.UNAUTHORIZED and self._tokens.fetches:
-            token = self._tokens.renewed(token)
+            token = self._tokens.renewed(first)
             response = self._transport.exchange(method, url, f"Bearer {token.value}", body)
         if response.status == HTTPStatus.OK:
             return response.body
-        raise error_for(response, secrets=(token.value, *self._tokens.secrets), texts=hidden, now=time.time())
+        secrets = (first.value, token.value, *self._tokens.secrets)
+        raise error_for(response, secrets=secrets, texts=hidden, now=time.time())
 
 
 def _bulk_body(

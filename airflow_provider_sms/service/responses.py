@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the types of the fields
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -36,6 +37,8 @@ MAX_COUNTER = 999_999
 """The largest counter of an error report, in messages: no request has as many, and a phone number has more digits."""
 
 _KNOWN_COUNTERS = frozenset({"nonetwork", "duplicates", "optedouts"})
+
+_WRITTEN_INTEGER = re.compile("-?[0-9]{1,19}")
 
 _LOWER = ConfigDict(alias_generator=lambda name: name.replace("_", ""))
 """The keys of the service, in small letters, are the names of our fields."""
@@ -73,7 +76,7 @@ def _amount(value: Any) -> Decimal:
 
 
 def _event_id(value: Any) -> Any:
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(_INT64)):
+    if isinstance(value, str) and _WRITTEN_INTEGER.fullmatch(value):
         return int(value)
     return _whole(value)
 

@@ -31,6 +31,15 @@ def test_each_request_is_as_the_contract_says(serve, connect, wire):
     assert not connect(server.url, billing="prepaid").get_balance().post_paid
 
 
+def test_a_response_that_counts_more_than_was_posted_is_another_ones(serve, connect, wire):
+    """What became of the request itself is unknown; a group may have any number of members."""
+    server = serve(*[wire.http(200, {**wire.sent, "Messages": 2, "Parts": 2})] * 2)
+    client = connect(server.url)
+    with pytest.raises(UnknownOutcomeError, match="more messages than were posted"):
+        client.send_bulk([HI])
+    assert client.send_group("Hi all", ["staff"]).messages == 2
+
+
 @pytest.mark.parametrize(
     ("message", "groups"),
     [("", ["staff"]), (None, ["staff"]), ("Hi", []), ("Hi", ""), ("Hi", [""]), ("Hi", [1]), ("Hi", ["a", None])],

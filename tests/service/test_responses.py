@@ -93,7 +93,7 @@ def test_an_amount_has_a_hundred_decimals_at_most(digits):
     assert parse_balance(b'{"Balance": 1e-100}', "auto").amount == Decimal("1e-100")
 
 
-@pytest.mark.parametrize("event_id", [2**63 - 1, "9007199254740993"])
+@pytest.mark.parametrize("event_id", [2**63 - 1, "9007199254740993", -(2**63), "-9223372036854775808"])
 def test_raw_can_be_made_json_of_again(event_id):
     """It holds plain numbers and unknown keys; the event id is exact above 2**53, also as digits for JavaScript."""
     changes = {"EventId": event_id, "Cost": 0.5, "Novelty": [1.25, None]}

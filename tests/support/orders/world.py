@@ -358,6 +358,7 @@ class World:
 
     def _post(self, messages):
         faults = {"lost": ("lost", "taken, then lost"), "refused": ("refused",)}
+        faults["late"] = ("taken and charged late", "taken and charged late, then lost")
         process = "" if self.is_free else self.schedule.process()
         if process in self._answered:  # a connection has carried a response, and carries it once more
             faults["doubled"] = ("another's response", "taken, then another's response")
@@ -367,9 +368,8 @@ class World:
         event = 1 + len({each for _, each in self.taken})
         if outcome.startswith("taken"):
             self.taken += [(bytes(key), event) for key in messages.keys]
-            seconds = 0.0
-            if self.left["late"]:
-                seconds = CHARGED_LATE if self.step("is charged", faults={"late": ("late",)}) else 0.0
+            # The service charges, whether or not the process still lives by then.
+            seconds = CHARGED_LATE if "charged late" in outcome else 0.0
             self.charges.append((self.now + seconds, PRICE * len(messages)))
         if outcome.endswith("lost"):
             raise UnknownOutcomeError("lost")

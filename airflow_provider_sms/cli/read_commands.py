@@ -94,6 +94,7 @@ def _campaign_fields(campaign: Campaign, pause: Pause | None) -> dict[str, Any]:
         "accepted": counts.accepted,
         "left_out": counts.left_out,
         "unknown": counts.unknown,
+        "not_sent": campaign.not_sent or 0,
         "under_way": counts.under_way,
         "unknown_requests": counts.unknown_requests,
         "parts": counts.parts,

@@ -34,7 +34,7 @@ from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_counts import count_rows, counts_of_check
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
-from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions, prepaid
+from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -241,7 +241,7 @@ def _send(run: Run, table: CheckedTable, balance: Balance | None, held_by: Colle
     def post(client: SmsClient, messages: Outgoing) -> SendResponse:
         return client.send_bulk(messages, send_options=options.send_options)
 
-    left = prepaid(balance)
+    left = None if balance is None or balance.post_paid else balance.amount
     waits = options.on_low_balance == "wait" and left is not None
     rate = options.limits.max_error_rate
     return send_messages(

@@ -230,5 +230,6 @@ def _to_do(run: Run, lost: Mapping[int, int]) -> str:
     return (
         f"{by_count(sum(lost.values()), 'It is', 'They are')} not sent again. A person decides: with airflow-sms "
         f"unknown --campaign={quote(run.campaign)} --read-balance{there}, then airflow-sms resolve{there}; or on the "
-        f"campaign's page, under SMS in Airflow's navigation{'' if run.options.on_unknown == 'reconcile' else proved}"
+        "campaign's page, under SMS in Airflow's navigation. Then clear this task"
+        f"{'' if run.options.on_unknown == 'reconcile' else proved}"
     )

@@ -36,6 +36,7 @@ class Counts(NamedTuple):
     :param of_unknown_cost: requests that were sent, or may have been, of which nothing tells the cost.
     :param again: of the unknown ones, those that the next attempt sends.
     :param unknown_requests: requests whose outcome is unknown.
+    :param freed: messages of requests that somebody has decided were not sent, and that no request has claimed since.
     """
 
     accepted: int = 0
@@ -47,6 +48,7 @@ class Counts(NamedTuple):
     of_unknown_cost: int = 0
     again: int = 0
     unknown_requests: int = 0
+    freed: int = 0
 
     def plus(self, **more: Decimal | int) -> Counts:
         """Return the counts with some of them increased."""
@@ -87,10 +89,12 @@ def _counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[i
             )
         else:
             counts[campaign_id] = before.plus(of_unknown_cost=requests)
-    free = select(request.c.campaign_id, func.count()).select_from(superseded.join(request, _IS_OF))
-    waiting = free.where(which, request.c.state == SUPERSEDED, ~_is_sent_again()).group_by(request.c.campaign_id)
-    for campaign_id, messages in connection.execute(waiting):
-        counts[campaign_id] = counts[campaign_id].plus(unknown=messages, again=messages)
+    of = (request.c.campaign_id, request.c.state)
+    free = select(*of, func.count()).select_from(superseded.join(request, _IS_OF)).group_by(*of)
+    waiting = free.where(which, request.c.state.in_((SUPERSEDED, NOT_SENT)), ~_is_sent_again())
+    for campaign_id, state, messages in connection.execute(waiting):
+        more = {"freed": messages} if state == NOT_SENT else {"unknown": messages, "again": messages}
+        counts[campaign_id] = counts[campaign_id].plus(**more)
     return counts
 
 

@@ -84,12 +84,17 @@ class Campaign:
     def done(self) -> int | None:
         """Rows that need nothing more, which those of unknown requests do; None if a task has not reported it."""
         done, total = _sum(each.done for each in self.attempts), self.total
-        return done if done is None or total is None else max(0, min(done, total - self.counts.unknown))
+        if done is None or total is None:
+            return done
+        # On its way, an attempt does not count what it has lost; at its end it does.
+        unfinished = min(done, total - self.counts.unknown)
+        return max(0, unfinished if self._at_work else done - self.counts.unknown - self.counts.freed)
 
     @property
     def not_sent(self) -> int | None:
-        """Rows that were left unsent, and that the next attempt sends; None if a task has not reported it."""
-        return _sum(each.not_sent for each in self.attempts)
+        """Rows that were left unsent or freed by a decision, which the next attempt sends; None if not reported."""
+        left = _sum(each.not_sent for each in self.attempts)
+        return left if left is None or self._at_work else left + self.counts.freed
 
     @property
     def invalid(self) -> int | None:
@@ -99,8 +104,11 @@ class Campaign:
     @property
     def still_to_do(self) -> int:
         """Rows that attempts at work will still reach, or that a process did not reach before it ended."""
-        unfinished = [each for each in self.attempts if each.state not in (AttemptState.ENDED, AttemptState.FAILED)]
-        return max(0, sum(each.remaining for each in unfinished) - self.counts.under_way)
+        return max(0, sum(each.remaining for each in self._at_work) - self.counts.under_way)
+
+    @property
+    def _at_work(self) -> list[Attempt]:
+        return [each for each in self.attempts if each.state not in (AttemptState.ENDED, AttemptState.FAILED)]
 
     @property
     def rate(self) -> float | None:

@@ -54,8 +54,8 @@ class SmsTask(KeepsTexts, _Base):
         except TemplateError as error:
             raise AirflowFailException(
                 f"A template cannot be rendered: {type(error).__name__}: {mask_numbers_in(str(error.message))}. Double "
-                "braces hold a value of Airflow's, such as {{ ds }}; single braces name a column of the table, such as "
-                "{first_name}"
+                "braces hold a value of Airflow's, such as {{ run_id }}; {{ ds }} is in no run without a logical date, "
+                "such as one that is triggered by hand. Single braces name a column of the table, such as {first_name}"
             ) from None
 
     @classmethod

@@ -11,7 +11,7 @@ import socket
 import socketserver
 import struct
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from http.client import responses as phrases
 from http.server import BaseHTTPRequestHandler
@@ -320,11 +320,14 @@ class SandboxServer(socketserver.ThreadingTCPServer):
     request_queue_size = 128
 
     def __init__(self, config: SandboxConfig) -> None:
-        self.state = SandboxState(config)
-        """The sandbox's memory, for reading and for setting faults; still readable after the end."""
         self._connections: set[Any] = set()
         self._is_stopping = False
         super().__init__((ADDRESS, config.port), Handler)
+        with ExitStack() as failing:
+            failing.callback(self.server_close)
+            self.state = SandboxState(config)
+            """The sandbox's memory, for reading and for setting faults; still readable after the end."""
+            failing.pop_all()
         self.port = int(self.server_address[1])
         self.base_url = f"http://{ADDRESS}:{self.port}/v1"
         """Base URL of the service."""

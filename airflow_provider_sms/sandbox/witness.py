@@ -1,17 +1,12 @@
-"""What arrived: records of requests and accepted messages, and the file that outlives the sandbox."""
+"""What arrived: records of requests and of accepted messages."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
-    from pathlib import Path
 
     from airflow_provider_sms.sandbox.contract import Kind
     from airflow_provider_sms.sandbox.faults import FaultKind
@@ -69,24 +64,3 @@ class AcceptedMessage:
     kind: Kind
     parts: int
     at: datetime
-
-
-class Witness:
-    """A file of JSON lines, one for each accepted message, written before the client receives the response.
-
-    :param path: the file. An existing file is appended to. A new one, which will hold numbers and texts, is readable
-        by its owner only.
-    :raises OSError: the file cannot be opened for writing.
-    """
-
-    def __init__(self, path: Path | str) -> None:
-        self._file = open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))  # noqa: SIM115 - Path.open has no opener; close() is there
-
-    def append(self, messages: Iterable[AcceptedMessage]) -> None:
-        """Write a line for each message. They outlive a killed sandbox."""
-        self._file.write(b"".join(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE) for message in messages))
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()

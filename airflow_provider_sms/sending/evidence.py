@@ -80,11 +80,6 @@ class Window:
         return -NOISE <= self.residual <= sum((each.most for each in self.possible), NOISE)
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether the balance fell by just what responses stated."""
-        return abs(self.residual) <= NOISE
-
-    @property
     def all_taken(self) -> bool:
         """Whether all lost requests were taken in whole: then nothing is still to come."""
         whole = sum((each.least for each in self.lost), Decimal(0)) <= self.residual + NOISE
@@ -113,7 +108,7 @@ class Window:
             part = ", and perhaps left some people out" if amount is not None and amount < request.least - NOISE else ""
             explained = f"which nothing explains without request {request.id}: the service took it{part}."
             return Verdict(CHARGED, f"{more}, {explained}", amount)
-        if self.is_nothing and request.least > NOISE:
+        if self.residual <= NOISE < request.least:
             none = f"{fell} just what the responses account for"
             return Verdict(NOT_CHARGED, f"{none}: the service did not take request {request.id}.")
         return Verdict(UNDECIDED, f"{more}, which does not tell whether the service took request {request.id}.")
@@ -182,8 +177,8 @@ def _without_window(request: BilledRequest, last: Reading | None) -> Verdict:
         words = f"No balance is known from before request {request.id}, with no other request open."
         return Verdict(UNDECIDED, words)
     until = datetime.fromtimestamp(request.closed_at, timezone.utc)
-    words = f"Request {request.id} may be charged for until {until:%H:%M:%S} UTC, and no balance was read after that"
-    return Verdict(UNDECIDED, f"{words} with no other request open.", settles_at=request.closed_at)
+    words = f"Request {request.id} may be charged for until {until:%H:%M:%S} UTC: a balance that is read after that"
+    return Verdict(UNDECIDED, f"{words} tells, if no other request is open then.", settles_at=request.closed_at)
 
 
 def _doubt(window: Window, request: BilledRequest, strange: Iterable[Window]) -> Verdict | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.sending.request_batch import RequestBatch
-    from airflow_provider_sms.service.responses import Balance, SendResponse
+    from airflow_provider_sms.service.responses import SendResponse
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +54,6 @@ def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
     and never a whole send.
     """
     return None if window is None or window.recipient_time_zone else window.closed_until(now)
-
-
-def prepaid(balance: Balance | None) -> Decimal | None:
-    """Return the credits that an account can spend; None means no known limit: post-paid, or not read."""
-    return None if balance is None or balance.post_paid else balance.amount
 
 
 def is_out_of_credit(error: BaseException) -> bool:

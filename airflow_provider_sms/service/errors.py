@@ -95,7 +95,10 @@ def error_for(response: RawResponse, *, secrets: Iterable[str], texts: Iterable[
     code = mask_numbers_in(code) if is_shown else ""
     words = harmless([*secrets, *texts], MAX_WORDS)(words)
     label = f"HTTP {response.status}" + (f", {code}" if code else "")
-    message = f"{response.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
+    meaning = _MEANINGS[kind]
+    if kind is UnknownOutcomeError and response.operation in ("Balance", "Authentication"):
+        meaning = "the service gave no usable response"
+    message = f"{response.operation}: {meaning} ({label})" + (f": {words}" if words else "")
     if response.status == HTTPStatus.NOT_FOUND and response.url and not code.startswith(_NO_ENTITY):
         message += (
             f". There is nothing at {response.url}: the base URL in host (or in balance_url) may lack "

@@ -88,16 +88,18 @@ class BalanceTrigger(BaseTrigger):
                 # A wait without an end, which is one for credit, goes on where the service says that credit is out.
                 if not (error.transient or (self.timeout is None and is_out_of_credit(error))):
                     raise
-                self.log.warning("The balance cannot be read: %s", error)
+                last = f"the balance cannot be read: {error}"
+                self.log.warning("Waiting, since %s", last)
             else:
                 gauge_balance(self.sms_conn_id, balance, in_triggerer=True)
                 if balance.covers(Decimal(self.min_balance)):
                     return {"status": "success", "balance": float(balance.amount), "post_paid": balance.post_paid}
-                self.log.info("The balance is %s, waiting for %s", balance.amount, self.min_balance)
+                last = f"the balance is {balance.amount}, and less than {self.min_balance}"
+                self.log.info("Waiting, since %s", last)
             elapsed = _seconds_since(started_at)
             if self.timeout is not None and elapsed >= self.timeout:
                 seconds = by_count(self.timeout, "second")
-                return {"status": "timeout", "message": f"No credit within {self.timeout} {seconds}"}
+                return {"status": "timeout", "message": f"After {self.timeout} {seconds}, {last}"}
             await asyncio.sleep(self._interval(elapsed))
 
     def _interval(self, elapsed: float) -> float:

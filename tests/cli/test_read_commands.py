@@ -28,6 +28,7 @@ def test_show_shows_the_state_of_a_campaign(ledger, sent):
         "accepted": "2",
         "left_out": "1",
         "unknown": "2",
+        "not_sent": "0",
         "under_way": "1",
         "unknown_requests": "1",
         "parts": "3",

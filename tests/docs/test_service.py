@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from support.faults.proxy import Proxy
+from support.faults.rest import until
 from support.other_service import OtherService, served
 from support.pages import ROOT, blocks
 
@@ -124,6 +125,7 @@ def test_the_requests_are_those_of_the_page(wire, sms_default):
     hook = SmsHook()
     hook.get_balance()
     hook.get_conn().close()
+    until(lambda: len(wire) == 5, seconds=30, what="the last response is kept")
     (bulk, _), (group, taken), (balance, stated), (asked, given), (by_token, _) = wire
     assert re.fullmatch(r"airflow-provider-sms/[\w.]+", HEADERS.headers["User-Agent"])
     assert balance.first == HEADERS.first

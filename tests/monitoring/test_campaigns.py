@@ -39,12 +39,12 @@ def test_the_counts_are_those_of_the_ledger(store, ledger):
     claims = [(20, "accepted"), (30, "accepted"), (7, "unknown"), (2, "claimed"), (9, "not_sent")]
     ids = tell(store, state="sending", claims=claims, note=said)
     (one,) = listed(ledger).campaigns
-    assert one.counts == (50, 7, 2, 50, Decimal("75.0"), 0, 1, 0, 1)
+    assert one.counts == (50, 7, 2, 50, Decimal("75.0"), 0, 1, 0, 1, 0)
     assert (one.total, one.done, one.invalid, one.not_sent, one.rate) == (70, 60, 3, 10, 12.5)
     assert (one.state, one.latest.dag_id, one.latest.run_id) == ("sending", "d", "r")
     resolve(store, ids[2], "accepted", "ann")
     (one,) = listed(ledger).campaigns
-    assert one.counts == (57, 0, 2, 50, Decimal("75.0"), 0, 1, 0, 0)
+    assert one.counts == (57, 0, 2, 50, Decimal("75.0"), 0, 1, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,22 @@ def test_messages_of_a_superseded_request_are_unknown_until_they_are_sent_again(
     (one,) = listed(ledger).campaigns
     assert (one.counts.unknown, one.counts.again, one.counts.of_unknown_cost) == (unknown, unknown, 1)
     assert (one.counts.accepted, one.state) == (5 - unknown, state)
+
+
+@pytest.mark.parametrize("reached", [100, 30])
+def test_people_freed_by_a_decision_are_left_to_send(store, ledger, reached):
+    """They are not sent until a later attempt claims them, as are rows that the first one never reached."""
+    note = {"total": 100, "done": reached, "not_sent": 100 - reached}
+    (lost,) = tell(store, state="failed", claims=[(5, "unknown")], note=note)
+    (one,) = listed(ledger).campaigns
+    assert (one.done, one.not_sent) == (reached - 5, 100 - reached)
+    resolve(store, lost, NOT_SENT, "ann")
+    (one,) = listed(ledger).campaigns
+    assert (one.counts.unknown, one.counts.freed, one.state) == (0, 5, "needs attention")
+    assert (one.done, one.not_sent) == (reached - 5, 105 - reached)
+    tell(store, try_number=2, claims=[(5, "accepted")], note={"total": 100, "done": 100, "not_sent": 0})
+    (one,) = listed(ledger).campaigns
+    assert (one.counts.freed, one.done, one.not_sent) == (0, 100, 0)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_a_template_that_cannot_be_rendered_is_explained_at_once(sms_default, le
         assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
         assert "A template cannot be rendered: " in ran.log
         assert reason in ran.log
-        assert "single braces name a column of the table, such as {first_name}" in ran.log
+        assert "Single braces name a column of the table, such as {first_name}" in ran.log
     options = {"SenderId": message}
     ran = run_task(lambda: BulkSmsOperator(task_id="text", source=ROWS, message="Hi", send_options=options), retries=2)
     assert (ran.state, ran.tries, "A template cannot be rendered: " in ran.log) == ("failed", 1, True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from unittest.mock import Mock
 
 import orjson
 import pytest
@@ -61,10 +62,9 @@ def test_what_the_witness_cannot_hold_is_not_accepted(start, log, monkeypatch, c
     """The connection ends, nothing is accepted or charged, and the error is printed."""
     client = start(log=log)
 
-    def full_disk(_messages):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(client.sandbox.state._witness, "append", full_disk)
+    full_disk = Mock(writelines=Mock(side_effect=OSError(28, "No space left on device")))
+    client.sandbox.state.close()
+    monkeypatch.setattr(client.sandbox.state, "_witness", full_disk)
     with client.connect() as connection:
         client.raw_send(connection, (NUMBER, "Hello"))
         assert connection.recv(1) == b""

@@ -93,7 +93,7 @@ In a DAG: `@task.bulk_sms`.
 .. autoclass:: airflow_provider_sms.sandbox.server.SandboxServer
    :members:
 .. autoclass:: airflow_provider_sms.sandbox.state.SandboxState
-   :members: balance, post_paid, requests, accepted, accepted_messages, faults, set_balance, set_faults, reset
+   :members: balance, requests, accepted, accepted_messages, faults, set_balance, set_faults, reset
 ```
 
 The fixture `sms_sandbox` of the pytest plugin `airflow_provider_sms.testing`:

@@ -24,7 +24,7 @@ SOMETIMES = (
     "a pause held a send back",
     "a purge forgot the campaign",
     "a response came when its message was free again, and free",
-    "a response came when its message was free again, and accepted",
+    "a response came when its message was free again, and claimed",
     "a response came when its request was accepted",
     "a send ended with LedgerLostError",
     "a send ended with OutageError",

@@ -1,4 +1,4 @@
-"""The commands that only read the ledger: list, show, unknown, who."""
+"""The commands that show what is in the ledger: list, show, unknown, who. Only ``--read-balance`` writes to it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The command that closes requests whose outcome is unknown: resolve.
 
-It shows what the balance tells of them, says what each outcome means, and asks for confirmation.
+It shows what the balance tells of them, says what the chosen outcome means, and asks for confirmation.
 """
 
 from __future__ import annotations

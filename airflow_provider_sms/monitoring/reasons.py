@@ -16,7 +16,7 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
     """Return why a campaign is in its state, and what to do about it, but for its unknown requests."""
     sentences = [_waiting(each) for each in campaign.attempts]
     if campaign.state == status.PAUSED:
-        sentences.append("It is paused: nothing is sent before a person resumes it.")
+        sentences.append("It is paused: nothing more is claimed before a person resumes it.")
     for each in campaign.attempts:
         if each.silent:
             missed = f" {counted(each.remaining, 'row')} may not have been reached." if each.remaining else ""
@@ -25,7 +25,8 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
                 f"ended.{missed} If Airflow does not retry it, clear the task."
             )
         elif each.state == AttemptState.FAILED:
-            sentences.append(f"{each.name} failed. Its log says why; then clear the task.")
+            first = "close its unknown requests, " if campaign.counts.unknown_requests else ""
+            sentences.append(f"{each.name} failed. Its log says why; {first}then clear the task.")
     if campaign.state != status.ATTENTION:
         return [each for each in sentences if each]
     if again := campaign.counts.again:
@@ -33,11 +34,14 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
         sentences.append(
             f"{counted(again, 'message')} may have been sent. Clear the task: its next attempt sends {them} again."
         )
-    if campaign.not_sent:
-        them = by_count(campaign.not_sent, "it", "them")
+    if freed := campaign.counts.freed:
+        them = by_count(freed, "it", "them")
+        sentences.append(f"{counted(freed, 'message')} closed as not sent. Clear the task to send {them}.")
+    if left := sum(each.not_sent or 0 for each in campaign.attempts):
+        them = by_count(left, "it", "them")
         sentences.append(
-            f"{counted(campaign.not_sent, 'row')} not sent. The task's log says why; once that is solved, clear the "
-            f"task to send {them}."
+            f"{counted(left, 'row')} not sent. The task's log says why; once that is solved, clear the task to send "
+            f"{them}."
         )
     return [each for each in sentences if each]
 

@@ -68,7 +68,7 @@ def campaign_state(attempts: Sequence[Attempt], counts: Counts, *, paused: bool)
         (ATTENTION, failed),
         (CREDIT, CREDIT in waits),
         (HOURS, HOURS in waits),
-        (ATTENTION, counts.unknown > 0 or any(each.not_sent for each in attempts)),
+        (ATTENTION, counts.unknown + counts.freed > 0 or any(each.not_sent for each in attempts)),
     )
     return next((state for state, applies in states if applies), COMPLETE)
 

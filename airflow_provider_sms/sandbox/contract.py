@@ -146,7 +146,7 @@ def parse_send_request(kind: Kind, raw: bytes, groups: Collection[str]) -> SendR
     """Return the send request in a body: for groups, the text to each member of each group, in order.
 
     :param groups: the known groups.
-    :raises RefusalError: 400, which names each malformed field, also one that the contract does not have.
+    :raises RefusalError: 400, which names each malformed field; of one that the contract does not have, its parent.
     """
     body = parse_json(raw)
     try:

@@ -34,7 +34,7 @@ class BalanceTrigger(BaseTrigger):
     ``{"status": "error", "message": …, "permanent": …}`` or ``{"status": "timeout", "message": …}``. Its arguments are
     stored unencrypted; of the account they hold only the id of the connection.
 
-    A transient error is logged, and the wait goes on. A restarted triggerer begins by reading the balance; ``timeout``
+    A transient error is logged, and the wait goes on. A restarted triggerer goes on with the next reading; ``timeout``
     does not start again.
 
     :param sms_conn_id: the connection.

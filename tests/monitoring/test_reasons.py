@@ -38,10 +38,18 @@ KILLED = {"counts": (50,), "ago": 1000, "silent": True, "total": 100, "done": 50
             campaign("needs attention", counts=(1, 2, 0, 0, 0, 0, 1, 2)),
             "2 messages may have been sent. Clear the task: its next attempt sends them again.",
         ),
+        (
+            campaign("needs attention", counts=(1, 0, 0, 0, 0, 0, 0, 0, 0, 2)),
+            "2 messages closed as not sent. Clear the task to send them.",
+        ),
+        (
+            campaign("needs attention", "failed", counts=(0, 5, 0, 0, 0, 0, 0, 0, 1)),
+            f"{ATTEMPT}failed. Its log says why; close its unknown requests, then clear the task.",
+        ),
         # No later attempt texts people whom the service left out of a request that it took.
         (campaign("complete", counts=(3, 0, 0, 3, 3, 2), total=5, done=5), None),
     ],
-    ids=["credit", "hours", "some hours", "failed", "killed", "rows", "row", "again", "left out"],
+    ids=["credit", "hours", "some hours", "failed", "killed", "rows", "row", "again", "freed", "unknown", "left out"],
 )
 def test_a_reader_learns_why_a_campaign_waits_or_needs_them(found, words):
     """The reason names the attempt, what would end the wait, and what the next attempt does."""

@@ -19,7 +19,7 @@ from support.faults.standalone import running_airflow
 RUN, TASK = "once", "send"
 USERS = {"ann": "admin", "ed": "user", "vic": "viewer"}
 """Users by role, the admin first; each password is the user's name."""
-HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="pwned"</script>\u202e"\'&amp;'
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="pwned"</script>"\'&amp;'
 EXPECTED = (
     # Airflow's page asks who is there before anybody has signed in.
     r"401.*/ui/config",

@@ -67,7 +67,7 @@ class Progress:
         """What has become of the messages; None until they are checked."""
 
     def balance_read(self, balance: Balance) -> Balance:
-        """Tell the metrics a balance, and return it."""
+        """Set the gauge to a balance that was just read, and return the balance."""
         gauge_balance(self._conn_id, balance)
         self._is_prepaid = not balance.post_paid
         return balance

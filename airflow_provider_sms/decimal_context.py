@@ -11,13 +11,23 @@ other.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from decimal import ROUND_HALF_EVEN, Context, localcontext
+from decimal import ROUND_HALF_EVEN, Context, DivisionByZero, InvalidOperation, Overflow, localcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CONTEXT = Context(prec=28, rounding=ROUND_HALF_EVEN)
+# Python's own defaults, each by name: what is left out would be taken from a default that a DAG's file can set, too.
+CONTEXT = Context(
+    prec=28,
+    rounding=ROUND_HALF_EVEN,
+    Emin=-999_999,
+    Emax=999_999,
+    capitals=1,
+    clamp=0,
+    flags=[],
+    traps=[DivisionByZero, InvalidOperation, Overflow],
+)
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, getcontext, localcontext
 
@@ -37,3 +39,14 @@ def test_a_function_may_compute_with_them():
         for each in threads:
             each.join()
         assert {third(), *found} == {Decimal("0." + "3" * 28)}
+
+
+def test_what_a_dags_file_has_made_the_default_is_not_taken_over():
+    """Python copies what a context leaves out from a default that anybody can change before this package is loaded."""
+    script = (
+        "import decimal; decimal.DefaultContext.traps[decimal.Inexact] = True; decimal.DefaultContext.Emax = 3\n"
+        "from airflow_provider_sms.decimal_context import own_decimals\n"
+        "with own_decimals(): print(decimal.Decimal(100_000) / 3)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said == "33333.33333333333333333333333\n"

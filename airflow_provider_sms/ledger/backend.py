@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerAwayError, LedgerBusyError, LedgerError, LedgerLostError
 from airflow_provider_sms.formatting import by_count, duration
@@ -177,21 +177,15 @@ class LedgerBackend(ABC):
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a connection that sees one committed state and keeps no writer waiting, once the ledger responds."""
-
-        def connect() -> Connection:
-            with ledger_errors("read"):
-                return self.reading.connect()
-
-        with ledger_errors("read"), self.patience.again(connect) as connection:
+        """Open a connection that sees one committed state and keeps no writer waiting, for a person: no try again."""
+        with ledger_errors("read"), self.reading.connect() as connection:
             yield connection
 
     def fetch(self, read: Callable[[Connection], T]) -> T:
         """Return what a function reads, which begins anew where the ledger goes away meanwhile."""
 
         def once() -> T:
-            # Not read(), whose connection that is had would begin the patience anew.
-            with ledger_errors("read"), self.reading.connect() as connection:
+            with self.read() as connection:
                 return read(connection)
 
         return self.patience.again(once)
@@ -335,7 +329,9 @@ def first_line(error: BaseException) -> str:
 
 
 def _is_away(error: BaseException) -> bool:
-    """Return whether a server cannot be reached, is starting up or is shutting down."""
+    """Return whether a server cannot be reached, is starting up or is shutting down, or has left the connection."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
     if not isinstance(error, OperationalError):
         return False
     if (state := sql_state(error)) is not None:

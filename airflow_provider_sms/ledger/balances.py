@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -50,42 +51,41 @@ def record_reading(
 
 def still_unknown(store: LedgerBackend, request_ids: Collection[int]) -> set[int]:
     """Return those of the requests that have no outcome by now."""
-    with store.read() as connection:
-        return {each.id for each in _among(connection, request_ids, state_at(store.clock()) == UNKNOWN)}
+    return {each.id for each in _among(store, request_ids)}
 
 
 def lost_lately(store: LedgerBackend, key: str, since: float) -> set[int]:
     """Return the unknown requests of an account that were settled after a moment, or are not settled yet."""
     recent = and_(request.c.account == key, request.c.claimed_at > since - AN_HOUR, request.c.deadline > since)
-    with store.read() as connection:
-        query = select(request.c.id).where(recent, state_at(store.clock()) == UNKNOWN)
-        return set(connection.execute(query).scalars())
+    query = select(request.c.id)
+    return store.fetch(
+        lambda connection: set(connection.scalars(query.where(recent, state_at(store.clock()) == UNKNOWN)))
+    )
 
 
 def read_histories(
     store: LedgerBackend, key: str, request_ids: Collection[int]
 ) -> Iterator[tuple[Sequence[Reading], Sequence[BilledRequest]]]:
-    """Return the readings and requests of an account around some of its unknown requests, together where they are near.
-
-    The database stays open meanwhile.
-    """
-    with store.read() as connection:
-        asked = _among(connection, request_ids, request.c.account == key, state_at(store.clock()) == UNKNOWN)
-        near: list[Row[Any]] = []
-        for row in sorted(asked, key=lambda each: each.claimed_at):
-            if near and row.claimed_at > near[-1].deadline + AN_HOUR:
-                yield _history(connection, key, near)
-                near = []
-            near.append(row)
-        if near:
-            yield _history(connection, key, near)
+    """Return the readings and requests of an account around its unknown requests, together where they are near."""
+    near: list[list[Row[Any]]] = []
+    for row in sorted(_among(store, request_ids, request.c.account == key), key=lambda each: each.claimed_at):
+        if not near or row.claimed_at > near[-1][-1].deadline + AN_HOUR:
+            near.append([])
+        near[-1].append(row)
+    for asked in near:
+        yield store.fetch(partial(_history, key=key, asked=asked))
 
 
-def _among(connection: Connection, request_ids: Collection[int], *conditions: Any) -> list[Row[Any]]:
-    columns = (request.c.id, request.c.account, request.c.claimed_at, request.c.deadline)
-    pieces = in_pieces(sorted(request_ids))
-    queries = (select(*columns).where(request.c.id.in_(piece), *conditions) for piece in pieces)
-    return list(chain.from_iterable(map(connection.execute, queries)))
+def _among(store: LedgerBackend, request_ids: Collection[int], *conditions: Any) -> list[Row[Any]]:
+    """Return those of the requests that are unknown by now."""
+
+    def read(connection: Connection) -> list[Row[Any]]:
+        columns = (request.c.id, request.c.account, request.c.claimed_at, request.c.deadline)
+        query = select(*columns).where(state_at(store.clock()) == UNKNOWN, *conditions)
+        pieces = (query.where(request.c.id.in_(piece)) for piece in in_pieces(sorted(request_ids)))
+        return list(chain.from_iterable(map(connection.execute, pieces)))
+
+    return store.fetch(read)
 
 
 def _history(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -31,9 +30,10 @@ from airflow_provider_sms.messages.keys import key_halves, key_list
 from airflow_provider_sms.messages.spool import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
+    from sqlalchemy import Table
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql import Select
     from sqlalchemy.sql.elements import ColumnElement
@@ -85,8 +85,8 @@ def _status(holder: Holder, *, resends: bool) -> Status:
 GROUP_DESTINATION = -1
 """Stands for a group among destinations, which are numbers."""
 HeldBlock: TypeAlias = "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]"
-_ROWS_AT_ONCE = 10_000
-"""Messages in memory at a time."""
+_REQUESTS_AT_ONCE = 100
+"""Requests whose messages are in memory at a time."""
 _RESPONSES_AT_ONCE = 1000
 """Responses in memory at a time: each may have several kilobytes."""
 
@@ -199,7 +199,7 @@ class CampaignReader:
     def _of_others(self) -> ColumnElement[bool]:
         return request.c.attempt_id.not_in(select(attempt.c.id).where(of_run(self._who)))
 
-    def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], None, None]:
+    def blocks_of_others(self) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Yield the messages that other tasks and other runs hold in the campaign, a block at a time.
 
         Mapped copies of this task count as this task. There is no index of numbers, which would make every claim
@@ -208,12 +208,11 @@ class CampaignReader:
         :returns: half of each key, and the destinations as numbers. Groups and forgotten people are left out.
         """
         theirs = select(request.c.id).where(request.c.campaign_id == self._campaign_id, self._of_others)
-        here = and_(message.c.campaign_id == self._campaign_id, message.c.destination > FORGOTTEN_NUMBER)
-        columns = select(message.c.message_key, message.c.destination)
-        for keys, numbers in self._blocks(columns.where(here, message.c.request_id.in_(theirs))):
+        numbered = select(message.c.message_key, message.c.destination).where(message.c.destination > FORGOTTEN_NUMBER)
+        for keys, numbers in self._blocks(theirs, message, numbered):
             yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)
 
-    def earlier(self) -> Generator[HeldBlock, None, None]:
+    def earlier(self) -> Iterator[HeldBlock]:
         """Yield the messages that attempts of this task instance hold in any campaign, or may have sent, in blocks.
 
         A message may come more than once. Those of a request that was not sent do not come.
@@ -224,19 +223,18 @@ class CampaignReader:
         for table, requests in ((message, mine), (superseded, mine.where(request.c.state != NOT_SENT))):
             # By their requests: the campaign may hold many times as many messages of other tasks.
             columns = (table.c[name] for name in ("message_key", "destination", "campaign_id"))
-            for keys, numbers, campaigns in self._blocks(select(*columns).where(table.c.request_id.in_(requests))):
+            for keys, numbers, campaigns in self._blocks(requests, table, select(*columns)):
                 destinations = [GROUP_DESTINATION if number is None else number for number in numbers]
                 is_here = np.array(campaigns, np.int64) == self._campaign_id
                 yield key_halves(b"".join(keys))[:, 0], np.array(destinations, np.int64), is_here
 
-    def _blocks(self, query: Select[Any]) -> Iterator[Sequence[Any]]:
-        """Yield the rows of a query as columns, a block at a time."""
-        with (
-            self._store.read() as connection,
-            closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
-        ):
-            for block in rows.partitions(_ROWS_AT_ONCE):
-                yield list(zip(*block, strict=True))
+    def _blocks(self, requests: Select[Any], table: Table, query: Select[Any]) -> Iterator[Sequence[Any]]:
+        """Yield what a query reads of the messages of requests in a table, as columns, a block at a time."""
+        ids = self._store.fetch(lambda connection: connection.scalars(requests).all())
+        for some in in_pieces(ids, _REQUESTS_AT_ONCE):
+            of_some = query.where(table.c.request_id.in_(some))
+            if rows := self._store.fetch(lambda connection: connection.execute(of_some).all()):  # noqa: B023  # at once
+                yield list(zip(*rows, strict=True))
 
     def texted_twice(self) -> list[TextedTwice]:
         """Return the messages that this attempt and another request texted, or may have."""

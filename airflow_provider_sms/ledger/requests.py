@@ -95,7 +95,8 @@ def requests_among(connection: Connection, ids: Collection[int], now: float) -> 
 
 def unknown_requests(store: LedgerBackend, name: str | None = None, who: Claimant | None = None) -> list[RequestRow]:
     """Return the requests whose outcome is unknown, oldest first."""
-    with store.read() as connection:
+
+    def read(connection: Connection) -> list[RequestRow]:
         now = store.clock()
         which = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
         made_by = true() if who is None else of_task(who)
@@ -103,15 +104,17 @@ def unknown_requests(store: LedgerBackend, name: str | None = None, who: Claiman
         is_unknown = and_(request.c.state.in_((CLAIMED, UNKNOWN)), state_at(now) == UNKNOWN)
         return _rows(connection, _select(and_(which, made_by, is_unknown), now).order_by(request.c.id))
 
+    return store.fetch(read)
+
 
 def named_requests(store: LedgerBackend, ids: Collection[int]) -> list[RequestRow]:
     """Return requests by their ids, in order.
 
     :raises InputError: the ledger does not have all of them.
     """
-    with store.read() as connection:
-        # A database refuses to compare its column with an id that this cannot hold.
-        found = requests_among(connection, {each for each in ids if 0 < each < 2**63}, store.clock())
+    # A database refuses to compare its column with an id that this cannot hold.
+    possible = {each for each in ids if 0 < each < 2**63}
+    found = store.fetch(lambda connection: requests_among(connection, possible, store.clock()))
     missing = sorted(set(ids) - {row.request_id for row in found})
     if missing:
         raise InputError(f"The ledger has no request {missing[0]}")

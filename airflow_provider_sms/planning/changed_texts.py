@@ -8,7 +8,6 @@ A *repeat* is a text from another task, or from another run of the task. It may 
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -53,11 +52,10 @@ def refuse_changed_texts(messages: Messages, ledger: CampaignLedger, stop: StopF
     has a message in the table that nobody claimed. A first attempt does not read the table.
     """
     pieces, table, changed = [], None, 0
-    with closing(ledger.earlier()) as blocks:
-        for halves, destinations, is_here in blocks:
-            stop.require_running()
-            table = _keys_of(messages) if table is None else table
-            pieces.append(destinations[~(is_here & are_in(table, halves))])
+    for halves, destinations, is_here in ledger.earlier():
+        stop.require_running()
+        table = _keys_of(messages) if table is None else table
+        pieces.append(destinations[~(is_here & are_in(table, halves))])
     gone = distinct(pieces)
     for keys, numbers in messages() if len(gone) else ():
         stop.require_running()
@@ -85,11 +83,10 @@ def count_repeats(campaign: CampaignReader, spool: CheckedSpool, stop: StopFlag)
     people = distinct(numbers for _, numbers in messages_of(spool, Status.AGAIN)())
     table = _keys_of(messages_of(spool))
     have_had = np.zeros(len(people), np.bool_)
-    with closing(campaign.blocks_of_others()) as blocks:
-        for halves, destinations in blocks:
-            stop.require_running()
-            others = destinations[are_in(people, destinations) & ~are_in(table, halves)]
-            have_had[np.searchsorted(people, others)] = True
+    for halves, destinations in campaign.blocks_of_others():
+        stop.require_running()
+        others = destinations[are_in(people, destinations) & ~are_in(table, halves)]
+        have_had[np.searchsorted(people, others)] = True
     return int(np.count_nonzero(have_had))
 
 

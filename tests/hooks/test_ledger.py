@@ -144,9 +144,22 @@ def test_a_read_that_meets_a_restarting_server_succeeds_once_it_is_back(server, 
                 read(connection)
         starting = threading.Timer(0.5, server.start)
         starting.start()
-        with store.read() as connection:
-            assert read(connection) == 0
+        assert store.fetch(read) == 0
         starting.join()
+
+
+def test_a_read_whose_connection_breaks_is_made_again(server):
+    """Whatever words the driver has for it: here a statement meets a connection that is over."""
+    breaks = [True]
+
+    def read(each):
+        if breaks:
+            breaks.clear()
+            each.connection.dbapi_connection.close()
+        return each.exec_driver_sql("SELECT 1").scalar()
+
+    with closing(open_ledger("sms_ledger")) as store:
+        assert store.fetch(read) == 1
 
 
 def test_a_server_is_waited_for_no_longer_than_the_patience_and_by_no_person(server, monkeypatch):

@@ -9,7 +9,9 @@ from support.told import pause_of
 from airflow_provider_sms.exceptions import LedgerAwayError, LedgerLostError
 from airflow_provider_sms.ledger.attempts import has_trace, processes_of_try, register
 from airflow_provider_sms.ledger.backend import RETRY_SECONDS, Patience
+from airflow_provider_sms.ledger.balances import lost_lately, read_histories
 from airflow_provider_sms.ledger.campaigns import pause
+from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
 from airflow_provider_sms.stop_flag import StopFlag
 
 
@@ -55,6 +57,10 @@ REPEATED = {
     "trace": lambda store, ledger: has_trace(store, claimant()),
     "events": lambda store, ledger: ledger.known_events({1: 5}),
     "earlier": lambda store, ledger: [len(halves) for halves, *_ in ledger.earlier()],
+    "unknown": lambda store, ledger: unknown_requests(store, "c"),
+    "named": lambda store, ledger: [row.state for row in named_requests(store, [1])],
+    "lost": lambda store, ledger: lost_lately(store, "account", 0.0),
+    "evidence": lambda store, ledger: list(read_histories(store, "account", [1])),
     # Whether they were committed before the error or not.
     "register": lambda store, ledger: register(store, claimant(2)) > 0,
     "enter": lambda store, ledger: bool(type(ledger)(store, "d", claimant(), claimant_id=ledger._claimant_id)),

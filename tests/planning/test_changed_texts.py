@@ -238,10 +238,10 @@ def test_a_campaign_is_read_a_block_at_a_time(hold, store, monkeypatch):
     """However many messages it holds, only some are in memory, and people in several blocks count once."""
     hold(texted(FIVE))
     hold(texted(FIVE[:3], "Hello"))
-    monkeypatch.setattr(holders, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(holders, "_REQUESTS_AT_ONCE", 1)
     campaign = CampaignReader(store, "c", claimant(run_id="tuesday"))
     sizes = [(len(halves), len(destinations)) for halves, destinations in campaign.blocks_of_others()]
-    assert sizes == [(2, 2)] * 4
+    assert sizes == [(5, 5), (3, 3)]
     assert planned(texted(FIVE, "Good evening"), campaign=campaign).repeats == 5
 
 

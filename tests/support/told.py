@@ -61,5 +61,4 @@ def outcome(request_id, state, messages):
 
 def pause_of(store, name):
     """Return the pause that holds of a campaign, or None."""
-    with store.read() as connection:
-        return open_pause(connection, require_campaign(connection, name))
+    return store.fetch(lambda connection: open_pause(connection, require_campaign(connection, name)))

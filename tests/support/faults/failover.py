@@ -82,6 +82,8 @@ class Failover:
             self._pair.link.fall_silent()
             if self._case.synchronous:
                 self._failing.start()
+        if number > self._fail_at and not self._case.synchronous:
+            self._failed.wait()  # else the send might be over before its servers change
         response = post()
         if number == self._fail_at and not self._case.synchronous:
             self._fail()

@@ -98,6 +98,14 @@ def explore(case, ledger, most=None):
             return explored
 
 
+CLAIMED_AFTER = (
+    "SELECT 1 FROM sms_superseded s JOIN sms_request a ON a.id = s.request_id AND a.state = 'accepted' "
+    "JOIN sms_message m ON m.message_key = s.message_key JOIN sms_request b ON b.id = m.request_id "
+    "WHERE b.claimed_at > a.finished_at"
+)
+"""Messages that were claimed though the ledger knew that they had been accepted."""
+
+
 def judge(world):
     """Send the rest after a run, and return what is wrong."""
     if world.is_undone and any(isinstance(each.error, LedgerLostError) for each in world.ended):
@@ -114,6 +122,8 @@ def judge(world):
         wrong.append("the last attempt left somebody out")
     if world.ledger.rows("SELECT 1 FROM sms_request WHERE state = 'claimed'"):
         wrong.append("a claim is open for ever")
+    if world.ledger.rows(CLAIMED_AFTER):
+        wrong.append("claimed after it was accepted")
     return wrong
 
 
@@ -129,6 +139,9 @@ def _of_person(world, key):
             wrong.append("texted twice, and nothing says so")
         else:
             world.rare.add("somebody was texted twice, and it is said")
+    has_died = world.is_undone or world.left["crashes"] < world.case.crashes
+    if state == UNKNOWN and key not in world.posted and not has_died:
+        wrong.append("called unknown, and nobody posted it or died")
     if state not in (ACCEPTED, UNKNOWN):
         wrong.append(f"lost: {state}")
     if state == ACCEPTED and not takes and (request, ACCEPTED) not in world.decided:

@@ -172,6 +172,8 @@ class World:
     now: float = 1_000_000.0
     taken: list[tuple[bytes, int]] = field(default_factory=list)
     """The key and the event of each message that the service took."""
+    posted: set[bytes] = field(default_factory=set)
+    """The keys of messages that were posted, whatever came of it."""
     charges: list[tuple[float, Decimal]] = field(default_factory=list)
     """Since when the balance shows which sum."""
     ended: list[Ended] = field(default_factory=list)
@@ -363,6 +365,7 @@ class World:
         if process in self._answered:  # a connection has carried a response, and carries it once more
             faults["doubled"] = ("another's response", "taken, then another's response")
         outcome = self.step("posts", ("taken",), faults)
+        self.posted.update(map(bytes, messages.keys))
         if outcome == "refused":
             raise ThrottledError("refused", status=429)
         event = 1 + len({each for _, each in self.taken})

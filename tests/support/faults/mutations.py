@@ -260,7 +260,8 @@ MUTATIONS = (
         "a late response takes what another request has claimed",
         "ledger/transitions.py",
         "    connection.execute(insert(message).from_select(",
-        "    connection.execute(delete(message).where(message.c.message_key.in_(select(back.subquery().c.message_key))))\n"
+        "    their = select(back.subquery().c.message_key)\n"
+        "    connection.execute(delete(message).where(message.c.message_key.in_(their)))\n"
         "    connection.execute(insert(message).from_select(",
         (TRANSITIONS,),
         also=(

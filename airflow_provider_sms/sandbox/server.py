@@ -32,14 +32,13 @@ from airflow_provider_sms.sandbox.contract import (
     parse_send_request,
     refusal,
 )
-from airflow_provider_sms.sandbox.state import NO_FAULT, SandboxState
-from airflow_provider_sms.sandbox.witness import RequestRecord
+from airflow_provider_sms.sandbox.state import NO_FAULT, RequestRecord, SandboxState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_sms.sandbox.faults import Fault, Target
-    from airflow_provider_sms.sandbox.witness import Operation
+    from airflow_provider_sms.sandbox.state import Operation
 
 ADDRESS = "127.0.0.1"  # of no other interface: the page shows numbers and texts to every client
 BASES = ("/v1/", "/api/v1/")
@@ -144,34 +143,21 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != method:
             raise RefusalError(405, ("EntityNotFound", f"{operation} is a {method}"))
         number = next(self.state.numbers)
-        fault, request, accepted, error = NO_FAULT, None, 0, None
-        document: dict[str, Any] = {}
+        fault, request, document = NO_FAULT, None, {}
         try:
             request = self._checked(operation, body)
             fault = self.state.take_fault(target)
             if fault.is_served:
-                document, accepted = self._served(operation, request, fault, number)
+                document = self._served(operation, request, fault, number)
             response = json_response(document)
         except RefusalError as refused:
-            error = refused.errors[0][0]
-            response = json_response(refused.body(), refused.status)
+            document = refused.body()
+            response = json_response(document, refused.status)
         if fault.kind == "status":
             response = status_response(fault, path)
         is_dropped = fault.kind in ("drop_before", "drop_after")
-        self.state.record_request(
-            RequestRecord(
-                number=number,
-                operation=operation,
-                path=path,
-                status=None if is_dropped else response.status,
-                error=error,
-                fault=fault.kind,
-                submitted=len(request.messages) if request else 0,
-                accepted=accepted,
-                event_id=document.get("EventId"),
-                send_options=request.send_options if request else None,
-            )
-        )
+        status, options = None if is_dropped else response.status, request.send_options if request else None
+        self.state.record_request(RequestRecord(number, operation, path, status, document, options))
         if is_dropped:
             self._hang_up(reset=fault.reset)
         elif not self._is_client_gone_after((target == "send") * self.state.config.latency + fault.seconds):
@@ -195,22 +181,19 @@ class Handler(BaseHTTPRequestHandler):
             raise RefusalError(400, (FORMAT, f"the header Content-Type: {JSON} is missing"))
         return parse_send_request(operation, body, config.groups)
 
-    def _served(
-        self, operation: Operation, request: SendRequest | None, fault: Fault, number: int
-    ) -> tuple[dict[str, Any], int]:
-        """Return the service's response, and the number of accepted messages."""
-        accepted = 0
+    def _served(self, operation: Operation, request: SendRequest | None, fault: Fault, number: int) -> dict[str, Any]:
+        """Return the service's response."""
         if fault.when == "before":
             self.state.spend(fault.amount)
         if request is not None:
-            document, accepted = self.state.accept(request, number)
+            document = self.state.accept(request, number)
         elif operation == "balance":
             document = {"Balance": json_number(self.state.balance)}
         else:
             document = self.state.issue_token()
         if fault.when == "after":
             self.state.spend(fault.amount)
-        return document, accepted
+        return document
 
     def _media_types(self, name: str) -> list[str]:
         return [item.partition(";")[0].strip().lower() for item in self.headers.get(name, "").split(",")]

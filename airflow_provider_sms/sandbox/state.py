@@ -7,10 +7,10 @@ import os
 import secrets
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 from pydantic import TypeAdapter
@@ -18,21 +18,65 @@ from pydantic import TypeAdapter
 from airflow_provider_sms.sandbox.config import Credits
 from airflow_provider_sms.sandbox.contract import PricedMessages, RefusalError
 from airflow_provider_sms.sandbox.faults import Fault
-from airflow_provider_sms.sandbox.witness import AcceptedMessage, RequestRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from airflow_provider_sms.sandbox.config import SandboxConfig
-    from airflow_provider_sms.sandbox.contract import SendRequest
+    from airflow_provider_sms.sandbox.contract import Kind, SendRequest
     from airflow_provider_sms.sandbox.faults import Target
 
+Operation = Literal["bulk", "group", "balance", "authentication"]
 POST_PAID_BALANCE = Decimal(1000000)
 """The balance that the service reports for every post-paid account."""
 TOKEN_MINUTES = 1440
 """Lifetime of a fetched token: one day."""
 NO_FAULT = Fault("none")
 _CREDITS: TypeAdapter[Any] = TypeAdapter(Credits)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request to the service, and its response.
+
+    :param number: 1 for the first request since the start; the witness has the same number.
+    :param operation: ``bulk``, ``group``, ``balance`` or ``authentication``.
+    :param path: path of the URL.
+    :param status: HTTP status of the response; None when the connection was dropped instead.
+    :param response: JSON of the response as it would have been without a fault; empty when the request was not served.
+    :param send_options: ``SendOptions`` as received; None when the request had none.
+    """
+
+    number: int
+    operation: Operation
+    path: str
+    status: int | None
+    response: dict[str, Any] = field(repr=False)
+    send_options: dict[str, Any] | None = field(repr=False)
+
+
+@dataclass(slots=True)
+class AcceptedMessage:
+    """One accepted message.
+
+    :param event_id: event id of the send response.
+    :param request: number of the request.
+    :param index: position of the message in the request, from 0.
+    :param destination: digits with country code.
+    :param content: the text.
+    :param kind: ``bulk`` or ``group``.
+    :param parts: SMS parts of the text.
+    :param at: when the message was accepted, UTC.
+    """
+
+    event_id: int
+    request: int
+    index: int
+    destination: str = field(repr=False)
+    content: str = field(repr=False)
+    kind: Kind
+    parts: int
+    at: datetime
 
 
 class SandboxState:
@@ -151,18 +195,18 @@ class SandboxState:
         with self._lock:
             self._requests.append(request)
 
-    def accept(self, request: SendRequest, number: int) -> tuple[dict[str, Any], int]:
+    def accept(self, request: SendRequest, number: int) -> dict[str, Any]:
         """Accept a send request as a whole. On return, the witness holds its messages.
 
         :param number: the request's number.
-        :returns: the response's body, and the number of accepted messages: none in test mode.
+        :returns: the response's body; in test mode, none is accepted.
         :raises RefusalError: 403, ``InsufficientCredits``; no message is accepted then.
         """
         priced = PricedMessages(request.messages, self.opted_out)
         with self._lock:
             event_id = next(self._event_ids)
             if (request.send_options or {}).get("TestMode"):
-                return priced.body(event_id, self._reported()), 0
+                return priced.body(event_id, self._reported())
             cost = Decimal(0) if self.post_paid else priced.cost
             if cost > self._balance:
                 raise RefusalError(403, ("InsufficientCredits", "the balance does not cover the request"))
@@ -175,7 +219,7 @@ class SandboxState:
             self._witness.flush()  # the lines outlive a killed sandbox
             self._balance -= cost
             self._accepted += accepted
-            return priced.body(event_id, self._reported()), len(accepted)
+            return priced.body(event_id, self._reported())
 
     def close(self) -> None:
         """Close the witness. The memory can still be read."""

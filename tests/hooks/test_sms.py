@@ -14,7 +14,11 @@ def test_a_bulk_send_is_one_request(sms_default, sandbox):
         send_options={"SenderId": "ACME"},
     )
     (request,) = sandbox.state.requests
-    assert (answer.messages, answer.event_id, request.send_options) == (2, request.event_id, {"SenderId": "ACME"})
+    assert (answer.messages, answer.event_id, request.send_options) == (
+        2,
+        request.response["EventId"],
+        {"SenderId": "ACME"},
+    )
 
 
 @pytest.mark.parametrize("groups", ["staff", ["staff"], ("staff",)])

@@ -31,8 +31,8 @@ def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
     (request,) = sends(sandbox)
     assert (ran.state, ran.summary["EventId"], ran.summary["Messages"]) == (
         "success",
-        str(request.event_id),
-        request.accepted,
+        str(request.response["EventId"]),
+        request.response["Messages"],
     )
     assert ran.xcoms["responses"] == [ran.summary]
     assert request.send_options == {"SenderId": "ACME"}

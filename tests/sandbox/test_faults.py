@@ -22,7 +22,7 @@ def test_a_drop_ends_the_connection_without_a_byte(start, tmp_path, read_to_end,
     assert (state.accepted_messages, state.balance) == (accepted, 1000 - is_accepted)
     assert len((tmp_path / "witness.jsonl").read_bytes().splitlines()) == is_accepted
     (request,) = state.requests
-    assert (request.status, request.fault, request.submitted, request.accepted) == (None, kind, 1, is_accepted)
+    assert (request.status, request.response.get("Messages", 0)) == (None, is_accepted)
 
 
 @pytest.mark.parametrize("reset", [False, True])

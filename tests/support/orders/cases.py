@@ -55,8 +55,6 @@ DEFECTS = (
     "SQLite: a claim replaces the row that is there",
     "an unknown outcome releases its messages",
     "claims lapse at once, whatever their deadline",
-    "claims never lapse",
-    "a late response takes its messages back beside other claims",
     "a late answer does not correct an unknown",
     "claims whose commit raised are not given back",
     "claims whose commit raised stay unknown once they have lapsed",

@@ -132,7 +132,8 @@ def _of_person(world, key):
     wrong = []
     takes, (holders, former) = _takes(world)[key], _holders(world)
     request, state = holders.get(key, (0, NOT_SENT))
-    if takes > 1:
+    misled = world.is_misled and world.case.on_unknown == "reconcile"
+    if takes > 1 and not misled:
         if world.case.on_unknown != "resend" and all(outcome != NOT_SENT for _, outcome in world.decided):
             wrong.append("texted twice")
         elif former[key] < takes - 1:
@@ -144,7 +145,7 @@ def _of_person(world, key):
         wrong.append("called unknown, and nobody posted it or died")
     if state not in (ACCEPTED, UNKNOWN):
         wrong.append(f"lost: {state}")
-    if state == ACCEPTED and not takes and (request, ACCEPTED) not in world.decided:
+    if state == ACCEPTED and not takes and not misled and (request, ACCEPTED) not in world.decided:
         wrong.append("wrongly accepted")
     return wrong
 

@@ -60,6 +60,7 @@ STATE = (
     "SELECT paused_at, resumed_at FROM sms_campaign",
     "SELECT id FROM sms_attempt ORDER BY 1",
 )
+DEADLINES = "SELECT m.message_key, r.deadline FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
 HELD = "SELECT m.message_key, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
 PRICE = Decimal("1.5")
 ACCOUNT = Account(KEY, lambda destinations, _: PRICE * len(destinations))
@@ -181,6 +182,8 @@ class World:
     forgotten: int = 0
     """How many of :attr:`taken` a purge has forgotten."""
     is_undone: bool = False
+    is_misled: bool = False
+    """Whether a process hung until after the deadline, and then posted: the balance may have decided by then."""
     is_free: bool = False
     """Whether everything goes well at once, without a choice."""
     rare: set[str] = field(default_factory=set)
@@ -374,6 +377,8 @@ class World:
             # The service charges, whether or not the process still lives by then.
             seconds = CHARGED_LATE if "charged late" in outcome else 0.0
             self.charges.append((self.now + seconds, PRICE * len(messages)))
+            deadlines = {bytes(each): deadline for each, deadline in self.ledger.rows(DEADLINES)}
+            self.is_misled |= self.now + seconds > deadlines.get(bytes(messages.keys[0]), 0.0)
         if outcome.endswith("lost"):
             raise UnknownOutcomeError("lost")
         if outcome.endswith("another's response"):
@@ -452,12 +457,12 @@ class World:
     def end(self):
         """Return what the end of a run is judged by."""
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
-        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone
+        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, self.is_misled
 
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
-        told = (self.forgotten, self.is_undone, tuple(stopped), tuple(sorted(self._answered.items())))
+        told = (self.forgotten, self.is_undone, self.is_misled, tuple(stopped), tuple(sorted(self._answered.items())))
         return self._dump(), here, told
 
 

@@ -61,7 +61,11 @@ def _draw(count):
     for name, opened in (("SQLite", in_file), ("PostgreSQL", on_server)):
         with opened() as ledger:
             began = time.monotonic()
-            rare = draw_orders(ledger, count)
+            try:
+                rare = draw_orders(ledger, count)
+            except AssertionError as error:
+                _say("\n".join((f"drawn on {name}", f"BROKEN: {error}", *getattr(error, "__notes__", ()))))
+                return 1
             never -= set(rare)
             _say(f"{count} orders on {name}, none of them wrong, {time.monotonic() - began:.0f} s")
             for each, how_often in rare.most_common():
@@ -84,15 +88,15 @@ def _defects(only):
 
 def _hunt(mutation):
     """Return which case finds a defect, and how; None where none does."""
-    command = [sys.executable, "-m", "support.orders", "--most", "1000", "--until-broken"]
     with copied(mutation) as (folder, environment):
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    broken = [n for n, line in enumerate(lines) if line.startswith("BROKEN")]
-    if broken:
-        return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
-    if done.returncode and "Error" in done.stderr:
-        return f"a run ended with {done.stderr.strip().splitlines()[-1]}"
+        for options in (["--small", "--until-broken"], ["--drawn", "4000"]):
+            command = [sys.executable, "-m", "support.orders", *options]
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            lines = done.stdout.splitlines()
+            if broken := [n for n, line in enumerate(lines) if line.startswith("BROKEN")]:
+                return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
+            if done.returncode and "Error" in done.stderr:
+                return f"{lines[-1:]}: {done.stderr.strip().splitlines()[-1]}"
     return None
 
 

@@ -29,6 +29,8 @@ SMALL = {
 """Played with every change, in two minutes."""
 
 LARGE = {
+    "two tasks, whose requests overlap in part": Case(TASKS, messages=3, chunk_size=2),
+    "a retry while a request is in flight, and the balance decides": Case(RETRY, on_unknown="reconcile"),
     "two tasks, and a request that is refused": Case(TASKS, refused=1),
     "two copies of a task, and one dies": Case(TWINS, crashes=1, jumps=1),
     "a retry, a loss, and time passes": Case(RETRY, lost=1, jumps=1),
@@ -62,13 +64,10 @@ DEFECTS = (
     "an answer after a person's not sent leaves its messages free",
     "a late response takes what another request has claimed",
     "what was superseded is forgotten",
-    "a live claim is superseded",
     "the claim is made after the POST",
     "all of a batch is posted, not what was won",
     "an unknown outcome is recorded as not sent",
-    "a post does not look at its claim's deadline",
     "what was sent again is superseded again by the same attempt",
-    "what may still be recorded is superseded",
     "a request that waits to be posted again keeps its claim",
 )
 """Mutants, by name, that the small cases or the large ones must find."""

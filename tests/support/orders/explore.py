@@ -132,8 +132,10 @@ def _of_person(world, key):
     wrong = []
     takes, (holders, former) = _takes(world)[key], _holders(world)
     request, state = holders.get(key, (0, NOT_SENT))
-    misled = world.is_misled and world.case.on_unknown == "reconcile"
-    if takes > 1 and not misled:
+    posts = [count for (posted, _), count in world.posted.items() if posted == key]
+    if max(posts, default=0) > (1 + (world.case.on_unknown != "fail")):
+        wrong.append("posted again and again by one process")
+    if takes > 1:
         if world.case.on_unknown != "resend" and all(outcome != NOT_SENT for _, outcome in world.decided):
             wrong.append("texted twice")
         elif former[key] < takes - 1:
@@ -141,11 +143,11 @@ def _of_person(world, key):
         else:
             world.rare.add("somebody was texted twice, and it is said")
     has_died = world.is_undone or world.left["crashes"] < world.case.crashes
-    if state == UNKNOWN and key not in world.posted and not has_died:
+    if state == UNKNOWN and not posts and not has_died:
         wrong.append("called unknown, and nobody posted it or died")
     if state not in (ACCEPTED, UNKNOWN):
         wrong.append(f"lost: {state}")
-    if state == ACCEPTED and not takes and not misled and (request, ACCEPTED) not in world.decided:
+    if state == ACCEPTED and not takes and (request, ACCEPTED) not in world.decided:
         wrong.append("wrongly accepted")
     return wrong
 

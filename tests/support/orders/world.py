@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import queue
-from contextlib import contextmanager, nullcontext, suppress
+from collections import Counter
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from greenlet import getcurrent
+
 from airflow_provider_sms.exceptions import (
     InputError,
     LedgerError,
     LedgerLostError,
+    NotSentError,
     OutageError,
     ThrottledError,
     UnknownOutcomeError,
@@ -60,7 +64,6 @@ STATE = (
     "SELECT paused_at, resumed_at FROM sms_campaign",
     "SELECT id FROM sms_attempt ORDER BY 1",
 )
-DEADLINES = "SELECT m.message_key, r.deadline FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
 HELD = "SELECT m.message_key, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
 PRICE = Decimal("1.5")
 ACCOUNT = Account(KEY, lambda destinations, _: PRICE * len(destinations))
@@ -173,8 +176,8 @@ class World:
     now: float = 1_000_000.0
     taken: list[tuple[bytes, int]] = field(default_factory=list)
     """The key and the event of each message that the service took."""
-    posted: set[bytes] = field(default_factory=set)
-    """The keys of messages that were posted, whatever came of it."""
+    posted: Counter[tuple[bytes, str]] = field(default_factory=Counter)
+    """How often each process posted each message, by its key, and the service may have taken it."""
     charges: list[tuple[float, Decimal]] = field(default_factory=list)
     """Since when the balance shows which sum."""
     ended: list[Ended] = field(default_factory=list)
@@ -182,8 +185,6 @@ class World:
     forgotten: int = 0
     """How many of :attr:`taken` a purge has forgotten."""
     is_undone: bool = False
-    is_misled: bool = False
-    """Whether a process hung until after the deadline, and then posted: the balance may have decided by then."""
     is_free: bool = False
     """Whether everything goes well at once, without a choice."""
     rare: set[str] = field(default_factory=set)
@@ -211,8 +212,8 @@ class World:
         """Run the case."""
         for number, (try_number, task) in enumerate(self.case.attempts):
             process = f"{task}{try_number}.{number}"
-            prepared = self._prepare(process, try_number, task)
-            self.schedule.start(process, process, lambda prepared=prepared: self._attempt(*prepared), at_once=True)
+            work = partial(self._enter, number, process, try_number, task)
+            self.schedule.start(process, process, work, at_once=True)
         outside = {"jumps": self._pass_time, "decisions": self._decide, "pauses": self._pause, "purges": self._purge}
         for name, work in outside.items():
             if self.left[name]:
@@ -224,7 +225,7 @@ class World:
         self.now += LATER
         self.is_free = True
         self._by_person(resume)
-        self._attempt(*self._prepare("last", 99, "a"))
+        self._attempt("a", *self._prepare("last", 99, "a"))
 
     @contextmanager
     def freely(self):
@@ -235,7 +236,21 @@ class World:
         finally:
             self.is_free = was_free
 
+    @contextmanager
+    def ending_by(self, moment):
+        """Let no request begin that might end after a moment: a process may have hung between its look and its post."""
+        getcurrent().moment = moment
+        try:
+            yield
+        finally:
+            del getcurrent().moment
+
     # Actors
+
+    def _enter(self, number, process, try_number, task):
+        if number:
+            self.schedule.step("enters")
+        self._attempt(task, *self._prepare(process, try_number, task))
 
     def _prepare(self, process, try_number, task):
         """Register an attempt, which takes no step."""
@@ -257,8 +272,9 @@ class World:
         self._stops[process] = stop = StopFlag()
         return store, ledger, stop
 
-    def _attempt(self, store, ledger, stop):
-        table, case = Table(self.people), self.case
+    def _attempt(self, task, store, ledger, stop):
+        # Another task has the same people in another order, so that requests overlap in part.
+        table, case = Table(self.people if task == "a" else self.people[1:] + self.people[:1]), self.case
         on_unknown = "fail" if self.is_free else case.on_unknown
         reconciles = on_unknown == "reconcile"
         reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, self._balance)
@@ -368,17 +384,17 @@ class World:
         if process in self._answered:  # a connection has carried a response, and carries it once more
             faults["doubled"] = ("another's response", "taken, then another's response")
         outcome = self.step("posts", ("taken",), faults)
-        self.posted.update(map(bytes, messages.keys))
+        if self.now + POST_SECONDS > getattr(getcurrent(), "moment", self.now + POST_SECONDS):
+            raise NotSentError("too little time is left")
         if outcome == "refused":
             raise ThrottledError("refused", status=429)
+        self.posted.update((bytes(key), process) for key in messages.keys)
         event = 1 + len({each for _, each in self.taken})
         if outcome.startswith("taken"):
             self.taken += [(bytes(key), event) for key in messages.keys]
             # The service charges, whether or not the process still lives by then.
             seconds = CHARGED_LATE if "charged late" in outcome else 0.0
             self.charges.append((self.now + seconds, PRICE * len(messages)))
-            deadlines = {bytes(each): deadline for each, deadline in self.ledger.rows(DEADLINES)}
-            self.is_misled |= self.now + seconds > deadlines.get(bytes(messages.keys[0]), 0.0)
         if outcome.endswith("lost"):
             raise UnknownOutcomeError("lost")
         if outcome.endswith("another's response"):
@@ -457,12 +473,12 @@ class World:
     def end(self):
         """Return what the end of a run is judged by."""
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
-        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, self.is_misled
+        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone
 
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
-        told = (self.forgotten, self.is_undone, self.is_misled, tuple(stopped), tuple(sorted(self._answered.items())))
+        told = (self.forgotten, self.is_undone, tuple(stopped), tuple(sorted(self._answered.items())))
         return self._dump(), here, told
 
 
@@ -472,6 +488,6 @@ def patched(world):
     with (
         patch.object(sender_module, "WorkerPool", lambda _, work: Pool(world, work)),
         patch.object(sender_module, "POLL_SECONDS", 1000.0),
-        patch.object(sender_module, "ending_by", lambda _: nullcontext()),
+        patch.object(sender_module, "ending_by", world.ending_by),
     ):
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 from support.other_service import served
@@ -15,20 +14,12 @@ def serve():
     with contextlib.ExitStack() as stack:
 
         def start(pages):
-            class Handler(BaseHTTPRequestHandler):
-                def do_GET(self):
-                    policy, body = pages.get(self.path, ("", None))
-                    self.send_response(404 if body is None else 200)
-                    self.send_header("Content-Type", "text/html")
-                    if policy:
-                        self.send_header("Content-Security-Policy", policy)
-                    self.end_headers()
-                    self.wfile.write((body or "").encode())
+            def answer(path, *_):
+                policy, body = pages.get(path, ("", ""))
+                headers = {"Content-Type": "text/html", **({"Content-Security-Policy": policy} if policy else {})}
+                return 200 if path in pages else 404, headers, body.encode()
 
-                def log_message(self, *_):
-                    pass
-
-            return stack.enter_context(served(Handler))
+            return stack.enter_context(served(answer))
 
         yield start
 

@@ -16,8 +16,7 @@ from importlib.util import find_spec
 
 import pytest
 from support.airflow import run_task
-from support.pages import PAGES, ROOT
-from support.reference import page as generated
+from support.pages import PAGES, ROOT, generated
 
 from airflow_provider_sms import exceptions
 from airflow_provider_sms.execution.waits import RESUME_METHOD

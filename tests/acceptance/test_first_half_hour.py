@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import requests
-from support.checkout import block
 from support.faults.rest import RestApi, until
-from support.pages import ROOT, blocks
+from support.pages import ROOT, blocks, shell
 from support.reader import (
     ACTIVATE,
     ENVIRONMENT,
@@ -87,9 +86,9 @@ def test_after_a_restore_nobody_is_texted_again(campaign, home):
     campaign.type(f"cd ~\n{ACTIVATE}\n{SETTINGS}", terminal=OPERATIONS)
     ledger, moved = home / "sms-airflow" / "sms_ledger.db", home / "ledger-before" / "sms_ledger.db"
     before = campaign.texts()
-    campaign.type(block(".backup("), terminal=OPERATIONS)
+    campaign.type(shell(".backup("), terminal=OPERATIONS)
     written = ledger.stat().st_ino
-    campaign.type(block("ledger-before"), terminal=OPERATIONS)
+    campaign.type(shell("ledger-before"), terminal=OPERATIONS)
     assert (moved.stat().st_ino, ledger.stat().st_mode & 0o777) == (written, 0o600)
     (found,) = counts(campaign.type("airflow dags test remind_customers", terminal=OPERATIONS))[-1:]
     assert (found["accepted"], found["already_sent"]) == ("0", "3")
@@ -100,7 +99,7 @@ def test_after_an_install_airflow_has_the_package(campaign):
     """Each command of the page *Deploy*, with the sandbox in the service's place, finds what the package brings."""
     settings = "export AIRFLOW_HOME=~/deployed AIRFLOW__CORE__TEST_CONNECTION=Enabled"
     campaign.type(f"{ACTIVATE}\n{settings}\nairflow db migrate", terminal=DEPLOYED)
-    typed = block("airflow providers get")
+    typed = shell("airflow providers get")
     for of_the_page, of_the_sandbox in (
         ("https://rest.example.com/v1", "http://127.0.0.1:8025/v1"),
         ("THE-TOKEN", "my-token"),

@@ -4,8 +4,7 @@ import configparser
 import json
 import re
 
-from support.pages import ROOT, blocks
-from support.reference import page
+from support.pages import ROOT, blocks, generated
 
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.connection import client_settings
@@ -16,7 +15,7 @@ OPTIONS = get_provider_info()["config"]["sms"]["options"]
 
 def test_the_table_has_every_option():
     """The site lists the options of the provider's metadata, each with its meaning."""
-    assert re.findall(r"^\| `(\w+)` \|", page("options"), re.MULTILINE) == list(OPTIONS)
+    assert re.findall(r"^\| `(\w+)` \|", generated("options"), re.MULTILINE) == list(OPTIONS)
 
 
 def test_the_package_reads_the_options_and_no_others():

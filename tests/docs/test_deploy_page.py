@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import zipfile
 from contextlib import closing
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import psycopg
@@ -18,10 +21,10 @@ import yaml
 from airflow.providers.common.compat.sdk import Connection
 from psycopg.rows import dict_row
 from sqlalchemy import event, text
-from support.checkout import LEDGER, PAGE, bash, block
 from support.cluster import _binaries, running_node, running_pair, until
 from support.machines.services import create_databases
-from support.pages import ROOT, blocks
+from support.pages import DEPLOY as PAGE
+from support.pages import LEDGER, ROOT, blocks, shell
 from support.sending import claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import InputError
@@ -168,14 +171,14 @@ def test_the_dump_of_the_page_takes_the_ledgers_place(server):
         ledger = CampaignLedger(store, "saved", claimant())
         close(ledger, claim(ledger, people(3)))
     dump, restore = (
-        block(words).replace("db1.example.com", str(server.socket.parent)) for words in ("pg_dump", "pg_restore")
+        shell(words).replace("db1.example.com", str(server.socket.parent)) for words in ("pg_dump", "pg_restore")
     )
-    _shell(dump, server)
+    run_shell(dump, server.socket.parent, _binaries())
     (ends,) = server.run("postgres", [END])
     with closing(open_postgres(server.url())) as store:
         ledger = CampaignLedger(store, "in the gap", claimant())
         close(ledger, claim(ledger, people(3)))
-    _shell(restore, server)
+    run_shell(restore, server.socket.parent, _binaries())
     try:
         assert server.run("postgres", [END]) == [ends]
         keys = [each.key for each in people(3)]
@@ -188,8 +191,10 @@ def test_the_dump_of_the_page_takes_the_ledgers_place(server):
         server.run("postgres", back, database="postgres")
 
 
-def _shell(code, server):
-    done = bash(code, server.socket.parent, _binaries())
+def run_shell(code, folder, commands=Path(sys.executable).parent, **variables):
+    """Run a block of the page in a folder, with an environment's Python as ``python``."""
+    names = {**os.environ, **variables, "PATH": f"{commands}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-euc", code], cwd=folder, env=names, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -367,8 +372,7 @@ def test_what_the_dockerfile_copies_is_the_package(tmp_path):
     for name in names:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
-    done = bash(block("pip wheel"), tmp_path, **OFFLINE)
-    assert done.returncode == 0, done.stderr
+    run_shell(shell("pip wheel"), tmp_path, **OFFLINE)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         assert "airflow_provider_sms/get_provider_info.py" in packed.namelist()

@@ -182,7 +182,7 @@ def other(sms_default, monkeypatch):
 
     code = (ROOT / "docs" / "deploy" / "adapter.py").read_text()
     other = OtherService(TOKEN)
-    with served(other.handler) as url, socket.create_server(("127.0.0.1", 0)) as listener:
+    with served(other.answer) as url, socket.create_server(("127.0.0.1", 0)) as listener:
         monkeypatch.setenv("OTHER_SMS_URL", url)
         module = types.ModuleType("adapter")
         monkeypatch.setitem(sys.modules, "adapter", module)

@@ -9,4 +9,4 @@ def ledgers(request, tmp_path):
     """One ledger of this test's own, in each kind of database."""
     if request.param == "sqlite":
         return Ledgers.in_file(tmp_path / "ledger.db")
-    return Ledgers.on_server(request.getfixturevalue("postgres_ledger_url"))
+    return Ledgers(request.getfixturevalue("postgres_ledger_url"))

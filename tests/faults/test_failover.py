@@ -14,6 +14,6 @@ def test_nobody_is_texted_twice_by_a_failover(case, capfd):
 
 def test_a_case_without_its_pooler_is_named(monkeypatch, capfd):
     """What is not played is said, so that nobody takes it for played."""
-    monkeypatch.setattr("support.faults.failover.has_pooler", lambda: False)
+    monkeypatch.setattr("support.faults.failover.pooler", lambda: None)
     figures = run(None, quick=True, cases=[Case(synchronous=True, pooler=True)])
     assert (figures.cases, "not played" in capfd.readouterr().err) == (0, True)

@@ -1,22 +1,23 @@
 from __future__ import annotations
 
 import pytest
+from support.faults.tries import STORES
 from support.orders.cases import SMALL
 from support.orders.drawn import draw_orders
 from support.orders.explore import explore
-from support.orders.ledgers import in_file, on_server
+from support.orders.ledgers import opened
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_in_every_order_the_promise_holds(name):
     """Nobody is texted twice or lost, each record is true, and the counts of every attempt add up."""
-    with in_file() as ledger:
+    with opened("sqlite") as ledger:
         explored = explore(SMALL[name], ledger)
     assert (explored.broken, explored.orders > 10) == ([], True)
 
 
-@pytest.mark.parametrize("opened", [in_file, on_server])
-def test_in_drawn_orders_of_more_attempts_the_promise_holds(opened):
+@pytest.mark.parametrize("store", STORES)
+def test_in_drawn_orders_of_more_attempts_the_promise_holds(store):
     """The same, of up to three attempts with everything that may happen at once."""
-    with opened() as ledger:
+    with opened(store) as ledger:
         assert draw_orders(ledger, 100)

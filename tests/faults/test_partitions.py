@@ -10,7 +10,7 @@ from support.faults.verdict import Figures
 
 def test_processes_of_overlapping_partitions_text_each_person_once(postgres_ledger_url):
     """Four processes at once, each a try of a mapped task: together they text everybody, and nobody twice."""
-    with Arena(Ledgers.on_server(postgres_ledger_url)) as arena:
+    with Arena(Ledgers(postgres_ledger_url)) as arena:
         arena.sandbox.state.set_faults([{"kind": "delay", "seconds": 0.02, "persistent": True}])
         everybody = arena.campaign(700, chunk_size=20)
         parts = [replace(everybody, start=everybody.start + 150 * part, count=250) for part in range(4)]

@@ -1,4 +1,4 @@
-"""Sends on one pre-paid account by a simulator that knows the truth: ``python -m support.accounts 2000``.
+"""Sends on one pre-paid account by a simulator that knows the truth.
 
 Tasks post, lose responses, hold their claims, read the balance and die as the engine has it; what the balance told in
 the end is compared with what the account was charged for.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import random
-import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -240,16 +239,3 @@ class Account:
         task.in_flight, task.is_cautious, task.calm = set(), True, 0
         task.is_reading = True
         self._at(self.now + RETRY_SECONDS, self._ask, task, task.life)
-
-
-def main(settings):
-    """Print what the balance told over many settings; return 1 if any verdict was wrong, else 0."""
-    every = [Account(Setting.at_random(seed), seed).found() for seed in range(settings)]
-    lost, undecided, wrong = map(sum, zip(*every, strict=True))
-    told = f"{lost:,} requests lost, {undecided / lost:.1%} undecided, {wrong:,} decided wrongly"
-    sys.stdout.write(f"{settings:,} accounts: {told}\n")
-    return int(wrong > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))

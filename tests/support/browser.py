@@ -5,7 +5,6 @@ While it runs, Playwright's event loop runs in the calling thread, in which othe
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from contextlib import contextmanager
@@ -40,26 +39,6 @@ class NoBrowserError(Exception):
     """No browser can be started. The message names the missing program or package."""
 
 
-def chromium() -> str:
-    """Return the path of the browser.
-
-    :raises NoBrowserError: when there is no browser, or no Playwright to control it.
-    """
-    try:
-        import playwright.sync_api  # noqa: F401 - whether it is there
-    except ModuleNotFoundError:
-        raise NoBrowserError("the Python package playwright, which controls the browser, is not installed") from None
-    for name in NAMES:
-        if path := shutil.which(name):
-            return path
-    raise NoBrowserError(f"no browser is installed: none of {', '.join(NAMES)} was found")
-
-
-def is_required() -> bool:
-    """Return whether a missing browser must fail the tests."""
-    return bool(os.environ.get(REQUIRED))
-
-
 class Browser:
     """A running browser. Create one by :func:`running_browser`.
 
@@ -82,9 +61,7 @@ class Browser:
         """Open a page in a new profile, and check for errors when it closes.
 
         :param url: URL of the page, which may load files from the same host and port only.
-        :param color_scheme: preferred colours of the reader's system; default ``light``.
-        :param width: width of the window in pixels; default 1400.
-        :param height: height of the window in pixels; default 900.
+        :param width: pixels, as is the height.
         :param expected: patterns (:func:`re.search`) of expected errors.
         :returns: Playwright's page.
         :raises AssertionError: at the end, for any other error: an error in the console or in a script, a
@@ -124,11 +101,25 @@ class Browser:
         )
         context.set_default_timeout(TIMEOUT_SECONDS * 1000)
         page = context.new_page()
-        page.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
-        page.on("pageerror", lambda error: problems.append(f"script: {error}"))
-        page.on("requestfailed", lambda asked: problems.extend(_failure(asked)))
-        page.on("response", lambda answer: problems.extend(_refusal(answer)))
-        page.on("request", lambda asked: problems.extend(_elsewhere(asked, url)))
+
+        def note(problem: str, *, when: bool = True) -> None:
+            if when:
+                problems.append(problem)
+
+        def look(asked: Any) -> None:
+            there, here = urlsplit(asked.url), urlsplit(url)
+            note(f"elsewhere: {asked.url}", when=there.scheme not in ("data", "blob") and there[:2] != here[:2])
+
+        def failed(asked: Any) -> None:
+            # Leaving a page cancels its pending requests.
+            what = f"failed: {asked.method} {asked.url} {asked.failure}"
+            note(what, when=asked.failure != "net::ERR_ABORTED")
+
+        page.on("console", lambda said: note(f"console: {said.text}", when=said.type == "error"))
+        page.on("pageerror", lambda error: note(f"script: {error}"))
+        page.on("requestfailed", failed)
+        page.on("response", lambda answer: note(f"answer: {answer.status} {answer.url}", when=answer.status >= 400))
+        page.on("request", look)
         return page
 
 
@@ -136,28 +127,15 @@ class Browser:
 def running_browser() -> Iterator[Browser]:
     """Run a headless Chromium. Leaving the context ends the browser.
 
-    :raises NoBrowserError: when there is no browser.
+    :raises NoBrowserError: when there is no browser, or no Playwright to control it.
     """
-    path = chromium()
-    from playwright.sync_api import expect, sync_playwright
+    try:
+        from playwright.sync_api import expect, sync_playwright
+    except ModuleNotFoundError:
+        raise NoBrowserError("the Python package playwright, which controls the browser, is not installed") from None
+    if (path := next(filter(None, map(shutil.which, NAMES)), None)) is None:
+        raise NoBrowserError(f"no browser is installed: none of {', '.join(NAMES)} was found")
 
     expect.set_options(timeout=TIMEOUT_SECONDS * 1000)
     with sync_playwright() as driver, driver.chromium.launch(executable_path=path, args=list(FLAGS)) as real:
         yield Browser(real)
-
-
-def _failure(request: Any) -> list[str]:
-    # Leaving a page cancels its pending requests.
-    return (
-        [] if request.failure == "net::ERR_ABORTED" else [f"failed: {request.method} {request.url} {request.failure}"]
-    )
-
-
-def _refusal(response: Any) -> list[str]:
-    return [f"answer: {response.status} {response.url}"] if response.status >= 400 else []
-
-
-def _elsewhere(request: Any, url: str) -> list[str]:
-    asked, here = urlsplit(request.url), urlsplit(url)
-    same = asked.scheme in ("data", "blob") or asked[:2] == here[:2]
-    return [] if same else [f"elsewhere: {request.url}"]

@@ -28,10 +28,9 @@ EXPECTED = (
 """Errors of Airflow's own page, of which this package knows nothing."""
 
 DAGS = """
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 from airflow.providers.common.compat.sdk import DAG
-from airflow_provider_sms.notifications.sms import SmsNotifier
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
 for dag_id, options in {dags!r}.items():
@@ -126,6 +125,7 @@ def running_site(folder, dags, services, run=RUN):
 
 def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", "Pieter", "Lerato"), invalid=0):
     """Write a table of people, with unassigned numbers that begin like South African ones, and return its path."""
+    path.parent.mkdir(exist_ok=True)
     numbers = [str(first + number) for number in range(count)] + ["not a number"] * invalid
     rows = range(len(numbers))
     table = {
@@ -133,6 +133,7 @@ def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", 
         "first_name": [names[row % len(names)] for row in rows],
         "invoice": [f"INV-{1041 + row}" for row in rows],
         "amount": [89.5 + row * 37 % 1900 for row in rows],
+        "city": ["Durban"] * len(numbers),
     }
     pq.write_table(pa.table(table), path)
     return str(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
 from contextlib import contextmanager, suppress
@@ -87,19 +86,6 @@ class Node:
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         return [first, *map(int, children)]
 
-    @contextmanager
-    def frozen(self):
-        """Suspend all processes with their connections open, so that only the machine still acknowledges packets."""
-        pids = self.pids
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            for pid in reversed(pids):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
-
     def url(self, database="postgres", **query):
         """Return the URL of a database on the server."""
         return URL.create(
@@ -151,22 +137,16 @@ def running_node(*, address=None, **settings):
 
 
 @contextmanager
-def running_pair(*, synchronous, **settings):
-    """Run a primary and a standby that has caught up. Leaving the context removes both.
-
-    :param settings: settings of PostgreSQL for both.
-    """
+def running_pair(*, synchronous):
+    """Run a primary and a standby that has caught up. Leaving the context removes both."""
     with _folder() as folder:
-        primary, standby = _new(folder / "primary", settings), Node(folder / "standby")
+        primary, standby = _new(folder / "primary", {}), Node(folder / "standby")
         try:
             primary.start()
             with Forwarder(primary.socket) as link:
                 _make_folder(standby.folder)
-                source = ("-h", primary.folder, "-p", primary.port, "-U", "postgres")
-                _run("pg_basebackup", "-D", standby.data, *source, "-c", "fast", "-X", "stream")
                 way = f"host={link.host} port={link.port} user=postgres application_name=two"
-                _write_settings(standby, {"primary_conninfo": way})
-                _touch(standby.data / "standby.signal")
+                _run("pg_basebackup", "-D", standby.data, "-d", way, "-R", "-c", "fast", "-X", "stream")
                 standby.start()
                 pair = Pair(primary, standby, link)
                 if synchronous:
@@ -192,31 +172,15 @@ def _folder():
 def _new(folder, settings, address=None):
     node = Node(folder, address)
     _make_folder(folder)
-    _run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "-D", node.data)
-    # The standby connects by TCP to the forwarder, which uses the server's socket: a local connection for the server.
-    with (node.data / "pg_hba.conf").open("a") as rules:
-        rules.write("local replication all trust\n")
-        if address:
-            rules.write("host all all samenet trust\n")
-    _write_settings(node, {"wal_level": "replica", "hot_standby": "on", **settings})
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    _run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "-D", node.data, *options)
     return node
-
-
-def _write_settings(node, settings):
-    with (node.data / "postgresql.auto.conf").open("a") as lines:
-        lines.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
 
 def _make_folder(folder):
     folder.mkdir(mode=0o755)
     if (user := _user()) is not None:
         shutil.chown(folder, user)
-
-
-def _touch(path):
-    path.touch()
-    if (user := _user()) is not None:
-        shutil.chown(path, user)
 
 
 def _user():
@@ -278,7 +242,7 @@ def running_pooler(way):
             "pool_mode = transaction\nserver_login_retry = 0.1\nlogfile = /dev/null\n"
         )
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen([_pooler(), "-q", str(settings)], user=_user(), cwd="/", **silent)
+        process = subprocess.Popen([pooler(), "-q", str(settings)], user=_user(), cwd="/", **silent)
         try:
             until((folder / f".s.PGSQL.{PORT}").exists)
             yield folder
@@ -287,10 +251,6 @@ def running_pooler(way):
             process.wait(LONGEST)
 
 
-def has_pooler():
-    """Return whether pgbouncer is installed."""
-    return _pooler() is not None
-
-
-def _pooler():
+def pooler():
+    """Return the path of pgbouncer; None where it is not installed."""
     return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")

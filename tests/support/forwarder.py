@@ -11,54 +11,29 @@ PATIENCE = 30.0
 """Seconds after which a thread counts as stuck."""
 
 
-class Forwarder:
-    """Forwards connections to a server.
+class Relay:
+    """An address on this machine, each of whose connections a thread serves. Leaving the context ends them all."""
 
-    :param target: a socket's path, or host and port.
-    """
-
-    def __init__(self, target):
-        self._target = target
-        self._flowing = threading.Event()
-        self._flowing.set()
+    def __enter__(self):
         self._lock = threading.Lock()
         self._connections = []
         self._threads = []
         self._closed = False
-
-    def __enter__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.host, self.port = self._listener.getsockname()
-        self._run(self._accept)
+        self._accepting = threading.Thread(target=self._accept, name="relay", daemon=True)
+        self._accepting.start()
         return self
 
     def __exit__(self, *_):
         self._closed = True
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(PATIENCE)
+        self._listener.close()
         self.drop()
-        self._flowing.set()
         for thread in self._threads:
             thread.join(PATIENCE)
-        self._listener.close()
-        assert not any(thread.is_alive() for thread in self._threads), "the forwarder did not end"
-
-    def fall_silent(self):
-        """Accept bytes and connections of both sides, but forward nothing."""
-        self._flowing.clear()
-
-    def cut(self):
-        """End all connections, and take new ones, but forward nothing."""
-        self.fall_silent()
-        self.drop()
-
-    def speak(self):
-        """Forward all that was held back."""
-        self._flowing.set()
-
-    def lead_to(self, target):
-        """Forward new connections to another server; existing ones stay."""
-        self._target = target
+        assert not any(thread.is_alive() for thread in self._threads), "the relay did not end"
 
     def drop(self):
         """End all connections."""
@@ -68,44 +43,66 @@ class Forwarder:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
-    def _run(self, work, *arguments):
-        thread = threading.Thread(target=work, args=arguments, name="forwarder", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
     def _accept(self):
         with suppress(OSError):
-            while not self._closed:
+            while True:
                 client, _ = self._listener.accept()
-                self._run(self._serve, client)
+                with self._lock:
+                    self._connections.append(client)
+                self._threads.append(threading.Thread(target=self._serve, args=(client,), name="relay", daemon=True))
+                self._threads[-1].start()
+
+
+class Forwarder(Relay):
+    """Forwards connections to a server.
+
+    :param target: a socket's path, or host and port.
+    """
+
+    def __init__(self, target):
+        self._target = target
+        self._flowing = threading.Event()
+        self._flowing.set()
+
+    def __exit__(self, *error):
+        self.drop()
+        self._flowing.set()
+        super().__exit__(*error)
+
+    def fall_silent(self):
+        """Accept bytes and connections of both sides, but forward nothing."""
+        self._flowing.clear()
+
+    def speak(self):
+        """Forward all that was held back."""
+        self._flowing.set()
+
+    def lead_to(self, target):
+        """Forward new connections to another server; existing ones stay."""
+        self._target = target
 
     def _serve(self, client):
         self._flowing.wait()
-        with client:
-            try:
-                server = self._connect()
-            except OSError:
-                return
-            with server:
-                with self._lock:
-                    if self._closed:
-                        return
-                    self._connections += [client, server]
-                back = threading.Thread(target=self._pump, args=(server, client), name="forwarder", daemon=True)
-                back.start()
-                self._pump(client, server)
-                back.join(PATIENCE)
+        with client, suppress(OSError), self._connect() as server:
+            with self._lock:
+                if self._closed:
+                    return
+                self._connections.append(server)
+            back = threading.Thread(target=self._pump, args=(server, client), name="relay", daemon=True)
+            back.start()
+            self._pump(client, server)
+            back.join(PATIENCE)
 
     def _connect(self):
-        if isinstance(self._target, (str, os.PathLike)):
-            server = socket.socket(socket.AF_UNIX)
-            try:
-                server.connect(str(self._target))
-            except OSError:
-                server.close()
-                raise
-            return server
-        return socket.create_connection(self._target)
+        if not isinstance(self._target, (str, os.PathLike)):
+            return socket.create_connection(self._target)
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(str(self._target))
+        except OSError:
+            server.close()
+            raise
+        return server
 
     def _pump(self, source, sink):
         with suppress(OSError):

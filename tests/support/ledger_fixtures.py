@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -37,15 +38,9 @@ def ledger_place(request, tmp_path):
 @pytest.fixture
 def open_store(ledger_place):
     """Open this test's ledger, as another process would; in each kind of database."""
-    opened = []
-
-    def open_store():
-        opened.append(open_sqlite(ledger_place) if isinstance(ledger_place, Path) else open_postgres(ledger_place))
-        return opened[-1]
-
-    yield open_store
-    for each in opened:
-        each.close()
+    with ExitStack() as opened:
+        open_it = open_sqlite if isinstance(ledger_place, Path) else open_postgres
+        yield lambda **how: opened.enter_context(closing(open_it(ledger_place, **how)))
 
 
 @pytest.fixture
@@ -54,33 +49,16 @@ def store(open_store):
 
 
 @pytest.fixture
-def open_reader(ledger_place):
+def open_reader(open_store):
     """Open this test's ledger, once it is made, as a page does."""
-    opened = []
-
-    def open_reader(read_seconds=10.0):
-        open_it = open_sqlite if isinstance(ledger_place, Path) else open_postgres
-        opened.append(open_it(ledger_place, create=False, read_seconds=read_seconds))
-        return opened[-1]
-
-    yield open_reader
-    for each in opened:
-        each.close()
+    return lambda read_seconds=10.0: open_store(create=False, read_seconds=read_seconds)
 
 
 @pytest.fixture
 def enter(store, clock):
     """Enter the campaign as another try."""
 
-    def enter(
-        try_number=1,
-        *,
-        campaign="c",
-        into=store,
-        clock=clock,
-        claimant_id=None,
-        **changes,
-    ):
+    def enter(try_number=1, *, campaign="c", into=store, clock=clock, claimant_id=None, **changes):
         who = claimant(try_number, **changes)
         return CampaignLedger(into, campaign, who, clock=clock, claimant_id=claimant_id)
 

@@ -11,9 +11,35 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextlib.contextmanager
-def served(handler):
-    """Run a server of the standard library on this machine; its address is the value."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def served(answer):
+    """Run a server on this machine; its address is the value.
+
+    :param answer: returns status, headers and body of the response to a path, headers and a body; None ends the
+        connection without a response.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            response = answer(self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"] or 0)))
+            if response is None:
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
+            status, headers, body = response
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815  # as the library calls it
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -37,40 +63,22 @@ class OtherService:
     def __init__(self, key):
         self.taken = []
         self.behaves = deque()
-        other = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                assert (self.path, self.headers["X-Api-Key"]) == ("/credit", key)
-                self.respond(200, {"credit": other.credit})
-
-            def do_POST(self):
-                message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                assert (self.path, self.headers["X-Api-Key"]) == ("/sms", key)
-                behaviour = other.behaves.popleft() if other.behaves else 201
-                if behaviour not in (201, "lost"):
-                    return self.respond(behaviour, {"error": "no"})
-                other.taken.append((message["to"], message["text"]))
-                if behaviour == "lost":
-                    self.close_connection = True
-                    return self.connection.shutdown(socket.SHUT_RDWR)
-                taken = {"id": f"id-{len(other.taken)}", "price": 1.5, "credit": other.credit, "parts": 1}
-                return self.respond(201, taken)
-
-            def respond(self, status, body):
-                content = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_):
-                pass
-
-        self.handler = Handler
+        self._key = key
 
     @property
     def credit(self):
         return 100 - 1.5 * len(self.taken)
+
+    def answer(self, path, headers, body):
+        """Answer a request; see :func:`served`."""
+        assert (path in ("/sms", "/credit"), headers["X-Api-Key"]) == (True, self._key)
+        status, said = self._send(body) if path == "/sms" else (200, {"credit": self.credit})
+        return None if status == "lost" else (status, {}, json.dumps(said).encode())
+
+    def _send(self, body):
+        behaviour = self.behaves.popleft() if self.behaves else 201
+        if behaviour not in (201, "lost"):
+            return behaviour, {"error": "no"}
+        message = json.loads(body)
+        self.taken.append((message["to"], message["text"]))
+        return behaviour, {"id": f"id-{len(self.taken)}", "price": 1.5, "credit": self.credit, "parts": 1}

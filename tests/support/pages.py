@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+DEPLOY, LEDGER = ROOT / "docs" / "deploy.md", ROOT / "docs" / "ledger.md"
 
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<file>\S+\.py): (?P<mark>\w+) -->\n)?"
@@ -55,12 +58,12 @@ def blocks(page, language=None):
     ]
 
 
-def dags(page):
-    """Return the code of the DAG files on a page, in order."""
-    return [block.code for block in blocks(page) if block.is_dag]
+def shell(words):
+    """Return the only shell block of the pages *Deploy* and *The ledger* that contains some words."""
+    (found,) = (block.code for page in (DEPLOY, LEDGER) for block in blocks(page, "sh") if words in block.code)
+    return found
 
 
-def without_dry_run(code):
-    """Return a DAG file without the line that the pages tell a reader to delete."""
-    assert "dry_run=True" in code
-    return re.sub(r"^.*dry_run.*\n", "", code, flags=re.MULTILINE)
+def generated(name):
+    """Return the text of a page of reference that ``make docs`` writes."""
+    return runpy.run_path(str(ROOT / "docs" / "reference.py"))["PAGES"][name]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 from contextlib import suppress
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import psutil
 
-from support.faults.rest import POLL_SECONDS
+from support.faults.rest import POLL_SECONDS, until
+
+STOP_SECONDS = 8.0
+"""Seconds for programs to stop after a signal. The workers of a killed scheduler of Airflow never stop on their own."""
 
 
 def start(command, folder, output, **more):
@@ -18,8 +22,11 @@ def start(command, folder, output, **more):
     :param output: file to which all that it prints is appended.
     :param more: further arguments of :class:`subprocess.Popen`.
     """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # As in a shell's background: it would be inherited, and only SIGINT ends all processes of some programs.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with output.open("ab") as printed:
-        return subprocess.Popen(
+        program = subprocess.Popen(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -28,11 +35,46 @@ def start(command, folder, output, **more):
             start_new_session=True,
             **more,
         )
+    program.output = output
+    return program
 
 
-def said(output, characters=2000):
-    """Return the last characters that a program has printed."""
-    return output.read_text(errors="replace")[-characters:]
+def said(output):
+    """Return what a program has printed last."""
+    return output.read_text(errors="replace")[-4000:]
+
+
+def await_ready(is_ready, programs, *, seconds, what):
+    """Wait until programs are ready.
+
+    :param is_ready: function that returns whether they are.
+    :raises RuntimeError: one of them has ended.
+    :raises TimeoutError: they are not.
+    """
+
+    def ready():
+        for each in programs:
+            if each.poll() is not None:
+                raise RuntimeError(f"{each.args} ended with status {each.returncode}: {said(each.output)}")
+        return is_ready()
+
+    try:
+        until(ready, seconds=seconds, what=what)
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}; said last: {[said(each.output) for each in programs]}") from None
+
+
+def stop(programs, number, folder):
+    """Stop programs by a signal, the last one first, then kill all that still works in a folder or below it."""
+    for each in reversed(programs):
+        if each.poll() is None:
+            each.send_signal(number)
+    for each in programs:
+        with suppress(subprocess.TimeoutExpired):
+            each.wait(STOP_SECONDS)
+    kill(lambda: processes_below(folder))
+    for each in programs:
+        each.wait()
 
 
 def listens(port):
@@ -53,10 +95,13 @@ def processes_below(folder):
     return found
 
 
-def kill_below(folder):
-    """Kill all processes that work in a folder or below it, and those that they start meanwhile."""
-    while left := processes_below(folder):
-        for process in left:
+def kill(processes):
+    """Kill processes, and those that they start meanwhile.
+
+    :param processes: function that returns those that live.
+    """
+    while left := processes():
+        for each in left:
             with suppress(psutil.Error):
-                process.kill()
+                each.kill()
         psutil.wait_procs(left, timeout=POLL_SECONDS)

@@ -1,8 +1,11 @@
-"""pytest's option ``--shuffle SEED``: files in random order, and the tests of each file in random order."""
+"""pytest's options ``--shuffle SEED``, files in random order, and their tests, too; and ``--beside-a-load``."""
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from itertools import groupby
 
 import pytest
@@ -10,11 +13,20 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--shuffle", metavar="SEED", type=int, help="run in a random order, which the seed determines")
+    parser.addoption("--beside-a-load", action="store_true", help="run while other processes keep every core busy")
 
 
 def pytest_report_header(config):
     seed = config.getoption("shuffle")
     return None if seed is None else f"in random order: --shuffle {seed}"
+
+
+def pytest_configure(config):
+    """Keep every core busy; ``support.leftovers`` ends the load also where this process is killed."""
+    if config.getoption("beside_a_load") and not hasattr(config, "workerinput"):
+        for _ in range(os.cpu_count() or 1):
+            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            config.add_cleanup(lambda busy=busy: (busy.kill(), busy.wait()))
 
 
 @pytest.hookimpl(trylast=True)

@@ -13,19 +13,14 @@ from pathlib import Path
 
 import psutil
 
+from support.faults.rest import until
+from support.processes import kill
+
 INHERITED = ("LANG", "PATH", "TMPDIR", "TZ")
 PATIENCE = 600.0
 """Seconds that a block of commands may take: one of them installs Airflow."""
-POLL_SECONDS = 0.1
 STOP_SECONDS = 60.0
 """Seconds for programs to stop when their terminal is closed."""
-
-
-def hear_interrupts():
-    """Let programs that this process starts end by Ctrl+C."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        # As in a shell's background, SIGINT would be ignored and inherited.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Terminal:
@@ -37,7 +32,6 @@ class Terminal:
     """
 
     def __init__(self, home, folder, **variables):
-        hear_interrupts()
         real = Path.home()
         known = {name: value for name, value in os.environ.items() if name in INHERITED or name.startswith("PIP_")}
         # pip finds its settings and its cache where the developer has them.
@@ -77,11 +71,11 @@ class Terminal:
     def hang_up(self):
         """Close the terminal's window, and return when no program runs any more.
 
-        :raises AssertionError: one of them runs on.
+        :raises TimeoutError: one of them runs on.
         """
         os.killpg(self._process.pid, signal.SIGHUP)
-        left = self._wait(STOP_SECONDS, lambda: [each for each in self.processes() if each.pid != self._process.pid])
-        assert left == [], f"after SIGHUP still running: {left}"
+        ended = lambda: {each.pid for each in self.processes()} <= {self._process.pid}  # noqa: E731
+        until(ended, seconds=STOP_SECONDS, what="no program runs after SIGHUP")
 
     def processes(self):
         """Return the living processes of the shell's session, itself included: tasks of Airflow leave its group."""
@@ -94,26 +88,10 @@ class Terminal:
 
     def close(self):
         """End the shell, and all that runs in it."""
-        self._signal(signal.SIGTERM)
-        self._wait(5.0, self.processes)
-        while self.processes():
-            self._signal(signal.SIGKILL)
-            self._wait(POLL_SECONDS, self.processes)
+        kill(self.processes)
         self._process.wait()
         self._process.stdin.close()
         self._process.stdout.close()
-
-    def _signal(self, number):
-        for each in self.processes():
-            with suppress(psutil.Error):
-                each.send_signal(number)
-
-    def _wait(self, seconds, processes):
-        """Wait until there are no such processes, and return those that are left."""
-        deadline = time.monotonic() + seconds
-        while (left := processes()) and time.monotonic() < deadline:
-            psutil.wait_procs(left, timeout=POLL_SECONDS)
-        return left
 
     def _read(self):
         with suppress(ValueError):  # it was closed

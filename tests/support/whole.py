@@ -8,15 +8,14 @@ import shutil
 import sqlite3
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
+from support.campaign_site import write_people
 from support.faults.airflow import a_ledger
 from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
@@ -109,6 +108,11 @@ class Whole:
     unapproved: dict[str, int] = field(default_factory=dict)
     approved: dict[str, int] = field(default_factory=dict)
 
+    def collect(self, path, headers, body):
+        """Keep what Airflow exports to a server."""
+        self.exported.append(gzip.decompress(body) if headers["Content-Encoding"] == "gzip" else body)
+        return 200, {}, b""
+
     @property
     def alerts(self):
         """Return the recipients and texts of a notifier."""
@@ -123,14 +127,14 @@ def run_all(folder):
     home, report = folder / "airflow", folder / "report.parquet"
     shutil.copytree(EXAMPLES, home / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     _open_all_day(home / "dags" / "example_sms_controls.py")
-    source = people(folder / "people.parquet", "0841", 30)
+    source = write_people(folder / "people.parquet", 30, first=27_841_000_000)
     own = DAGS.format(needed=NEEDED, report=str(report), source=source)
     (home / "dags" / "own.py").write_text(own)
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
         whole = Whole(home, report)
-        url = stack.enter_context(served(_collector(whole.exported)))
+        url = stack.enter_context(served(whole.collect))
         airflow = stack.enter_context(running_airflow(home, {**settings, **SETTINGS, **_exporting_to(url)}))
         _set_up(airflow, sandbox)
         _run(airflow, sandbox, whole, folder)
@@ -143,58 +147,23 @@ def run_all(folder):
 
 def _exporting_to(url):
     """Return the settings by which all processes of an Airflow export their metrics."""
-    where = {"OTEL_ON": "True", "OTEL_HOST": "127.0.0.1", "OTEL_PORT": url.rpartition(":")[2]}
     return {
-        **{f"AIRFLOW__METRICS__{name}": value for name, value in where.items()},
+        "AIRFLOW__METRICS__OTEL_ON": "True",
+        "AIRFLOW__METRICS__OTEL_HOST": "127.0.0.1",
+        "AIRFLOW__METRICS__OTEL_PORT": url.rpartition(":")[2],
         "OTEL_EXPORTER_OTLP_ENDPOINT": url,
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
     }
 
 
-def _collector(bodies):
-    """Return the handler of a server that keeps what is exported to it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            bodies.append(gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    return Handler
-
-
 def _show(airflow, whole, sandbox):
     """Look at every page and run commands, as people do who know one number."""
     known, unknown = sandbox.state.accepted[-1].destination, "27829999999"
-    commands = {
-        "who": ("who", f"+{known}"),
-        "who of nobody": ("who", f"+{unknown}"),
-        "who of no number": ("who", known[:4]),
-    }
-    for name, arguments in commands.items():
-        ran = airflow.ledger_command(*arguments, check=False)
-        whole.shown[f"command {name}"] = ran.stdout + ran.stderr
+    for name, number in {"who": f"+{known}", "who of nobody": f"+{unknown}", "who of no number": known[:4]}.items():
+        whole.shown[f"command {name}"] = airflow.ledger_command("who", number)
     whole.shown["list"] = airflow.page("/")
     for path in sorted({*re.findall(r'href="[^"]*/sms(/campaigns/\d+)"', whole.shown["list"])}):
         whole.shown[path] = airflow.page(path)
-
-
-def people(path, prefix, count):
-    """Write a table of people whose numbers have a prefix, and return its path."""
-    columns = {
-        "destination": [f"{prefix}{number:06}" for number in range(count)],
-        "first_name": [f"Name{number}" for number in range(count)],
-        "amount": [99.5] * count,
-        "city": ["Durban"] * count,
-    }
-    path.parent.mkdir(exist_ok=True)
-    pq.write_table(pa.table(columns), path)
-    return str(path)
 
 
 def _open_all_day(dag):
@@ -216,7 +185,7 @@ def _set_up(airflow, sandbox):
 
 def _run(airflow, sandbox, whole, folder):
     for part in range(2):
-        people(folder / "partitions" / f"part-{part}.parquet", f"083{part}", 250)
+        write_people(folder / "partitions" / f"part-{part}.parquet", 250, first=27_830_000_000 + 250 * part)
     params = {"example_sms_partitions": {"directory": str(folder / "partitions"), "campaign": "spring"}}
     # The last one comes once there is a ledger.
     triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update", "example_sms_maintenance"}

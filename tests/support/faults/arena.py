@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import tempfile
 import time
 import uuid
@@ -18,8 +19,6 @@ from airflow_provider_sms.sandbox.server import running_sandbox
 from airflow_provider_sms.sending import sender, settle
 from support.faults.tries import TOKEN, Campaign, attempt
 from support.faults.verdict import Figures, judge, read_ledger, read_reconciled, read_witness, worst
-
-log = logging.getLogger(__name__)
 
 RICH = 10**9
 """A balance that no campaign exhausts."""
@@ -57,11 +56,7 @@ class Arena:
         self._stack.callback(self._engine.dispose)
         self._ledgers().close()
         config = SandboxConfig(
-            token=TOKEN,
-            balance=RICH,
-            post_paid=not self.reconciles,
-            log=self._witness,
-            keep_alive=self._keep_alive,
+            token=TOKEN, balance=RICH, post_paid=not self.reconciles, log=self._witness, keep_alive=self._keep_alive
         )
         if self.reconciles:
             self._stack.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
@@ -98,11 +93,7 @@ class Arena:
         """
         states = self.states(campaign)
         figures = judge(
-            self.witnessed(self._start),
-            states,
-            campaign.expected,
-            resumed=False,
-            summary=ended and ended.summary,
+            self.witnessed(self._start), states, campaign.expected, resumed=False, summary=ended and ended.summary
         )
         self._looks[campaign.name].append(figures)
 
@@ -140,7 +131,7 @@ class Arena:
             figures += Figures(reconciled=sum(read_reconciled(self._engine, campaign.name)))
             self.figures += figures
             if figures.broken:
-                log.error("The promise was broken: %s on %s: %s", name, self._ledgers.name, figures)
+                sys.stderr.write(f"The promise was broken: {name} on {self._ledgers.name}: {figures}\n")
 
 
 def send_alone(campaign, options):

@@ -38,9 +38,8 @@ class Campaign:
         self._parts = []
         width = people // partitions
         for part in range(partitions):
-            rows = everybody[part * width :][: width if partitions == 1 else width + width // 2]
-            if part == partitions - 1:
-                rows = everybody[part * width :]
+            end = None if part == partitions - 1 else (part + 1) * width + width // 2
+            rows = everybody[part * width : end]
             path = folder / f"{name}-{part}.parquet"
             columns = {"destination": [row[0] for row in rows], "first_name": [row[2] for row in rows]}
             pq.write_table(pa.table(columns), path)

@@ -129,19 +129,8 @@ def fill(folder, *, left):
 def full_disk(folder, left):
     """Return the command that mounts a small disk on a folder, for itself alone, and fills it under a send."""
     mount = f'mount -t tmpfs -o size={ROOM} none "$0" && exec "$@"'
-    return [
-        "unshare",
-        "--mount",
-        "sh",
-        "-c",
-        mount,
-        str(folder),
-        sys.executable,
-        "-m",
-        __name__,
-        str(folder),
-        str(left),
-    ]
+    command = [sys.executable, "-m", __name__, str(folder), str(left)]
+    return ["unshare", "--mount", "sh", "-c", mount, str(folder), *command]
 
 
 def _main(arguments):

@@ -21,7 +21,7 @@ from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
 from airflow_provider_sms.reporting.row_counts import COUNTS
-from support.cluster import has_pooler, running_pair, running_pooler
+from support.cluster import pooler, running_pair, running_pooler
 from support.faults.arena import Arena
 from support.faults.tries import Ledgers, attempt
 from support.faults.verdict import Figures
@@ -122,7 +122,7 @@ def play(case, seed):
         server = {"host": address.host, "port": address.port}
         if case.pooler:
             server = {"query": {"host": str(running.enter_context(running_pooler(address)))}}
-        ledgers = Ledgers.on_server(URL.create(DRIVER, username="postgres", database="postgres", **server))
+        ledgers = Ledgers(URL.create(DRIVER, username="postgres", database="postgres", **server))
         with Arena(ledgers) as arena:
             noticed = _send(arena, Failover(case, pair, address, chance), chance)
         return arena.figures + noticed
@@ -166,7 +166,7 @@ def run(_open_store, quick, *, cases=CASES):
     """
     total = Figures()
     for case in cases:
-        if case.pooler and not has_pooler():
+        if case.pooler and pooler() is None:
             print(f"not played, since there is no pgbouncer: {case}", file=sys.stderr)  # noqa: T201  # it must be known
             continue
         for seed in range(1 if quick else FULL):

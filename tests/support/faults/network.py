@@ -152,17 +152,13 @@ def run(ledgers, quick, *, reconciles=False):
     :param reconciles: whether lost requests are closed by what the balance proves; then it selects these, too.
     """
     with Arena(ledgers, keep_alive=60.0, reconciles=reconciles) as arena:
-        chosen = list(cases(quick=quick or reconciles))
+        few = quick or reconciles
+        chosen = [*itertools.product(mistreatments(), (2,) if few else (1, 2, REQUESTS), (1,) if few else (1, 2))]
         for name, nth, concurrency in chosen[::6] if quick and reconciles else chosen:
             one(arena, name, nth, concurrency)
         for reset in (False, True):
             idle(arena, reset=reset)
     return arena.figures
-
-
-def cases(*, quick):
-    """Yield failures, the requests that meet them, and the concurrency."""
-    return itertools.product(mistreatments(), (2,) if quick else (1, 2, REQUESTS), (1,) if quick else (1, 2))
 
 
 def one(arena, name, nth, concurrency=1):

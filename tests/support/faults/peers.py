@@ -12,11 +12,10 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 from rich.console import Console
@@ -34,10 +33,6 @@ from support.faults.verdict import read_reconciled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOOP, HTTP, OURS = "requests loop", "mapped HttpOperator", "BulkSmsOperator"
-RECONCILING = 'on_unknown="reconcile"'
-WAYS = (LOOP, HTTP, OURS, RECONCILING)
-OWN = (OURS, RECONCILING)
 CHUNK = 100
 RETRIES = 3
 TIMEOUT = 1
@@ -50,15 +45,14 @@ PEOPLE = 3_000
 SEED = 20_261
 SHARE = 0.05
 LATENCY = 0.2
-WIDTH = 140
+"""Seconds of each response where something has to happen in mid-send."""
 BALANCE = 10**5
 """Credits of the account, more than each way costs; a million would be a post-paid account's."""
 
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True)
-class Befallen:
+class Befallen(NamedTuple):
     """The result for the people of a table.
 
     :param twice: people who were texted more than once.
@@ -73,53 +67,21 @@ class Befallen:
     unknown: int
     closed: int = 0
 
-    def __str__(self):
-        return f"{self.twice} / {self.missing} / {self.unknown} / {self.closed}"
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """A fault.
-
-    :param script: returns the sandbox's faults for a number of requests.
-    :param play: sends under the fault.
-    :param latency: seconds of every response.
-    """
-
-    name: str
-    script: Callable[[int], list[dict[str, Any]]] = field(default=lambda _: [])
-    play: Callable[[str, Case], None] = field(default=lambda way, case: send(way, case.job))
-    latency: float = 0.0
-
-
-@dataclass(frozen=True)
-class Case:
-    """One table, sent in one way under one fault.
-
-    :param job: job of :func:`send`.
-    """
-
-    job: dict[str, Any]
-    folder: Path
-    campaign: Campaign
-
 
 # Ways to send
 
 
 def send(way, job):
-    """Run the task once in a real Airflow, with Airflow's retries.
+    """Run the task once in a real Airflow, with Airflow's retries, and return the state of the run.
 
     :param way: one of :data:`WAYS`.
-    :param job: ``table``, ``url``, ``token``, ``campaign`` and ``dies``: a file that marks the task as dead, or
-        None where it does not.
-    :returns: the state of the run.
+    :param job: ``table``, ``url``, ``campaign`` and ``dies``: a file that marks the task as dead, or None where it
+        does not die.
     """
-    make = {LOOP: _loop, HTTP: _mapped_http, OURS: _ours, RECONCILING: partial(_ours, on_unknown="reconcile")}[way]
-    return run_task(lambda: make(**job), retries=RETRIES, only=None).state
+    return run_task(lambda: WAYS[way](**job), retries=RETRIES, only=None).state
 
 
-def _loop(table, url, token, dies, **_):
+def _loop(table, url, dies, **_):
     from airflow.sdk import task
 
     @task
@@ -132,14 +94,14 @@ def _loop(table, url, token, dies, **_):
             retry = Retry(total=RETRIES, connect=RETRIES, read=RETRIES, status_forcelist=AGAIN_AT, allowed_methods=None)
             session.mount("http://", HTTPAdapter(max_retries=retry))
             for number, body in enumerate(_bodies(table), start=1):
-                answer = session.post(f"{url}/bulkmessages", data=body, headers=_headers(token), timeout=TIMEOUT)
+                answer = session.post(f"{url}/bulkmessages", data=body, headers=HEADERS, timeout=TIMEOUT)
                 answer.raise_for_status()
                 _die_once(dies, number)
 
     return text_everybody()
 
 
-def _mapped_http(table, token, dies, **_):
+def _mapped_http(table, dies, **_):
     from airflow.providers.http.operators.http import HttpOperator
 
     def check(response):
@@ -150,7 +112,7 @@ def _mapped_http(table, token, dies, **_):
         task_id="text",
         endpoint="bulkmessages",
         method="POST",
-        headers=_headers(token),
+        headers=HEADERS,
         extra_options={"timeout": TIMEOUT},
         response_check=check,
     ).expand(data=list(_bodies(table)))
@@ -163,17 +125,17 @@ def _ours(table, campaign, on_unknown="fail", **_):
     return BulkSmsOperator(source=table, campaign=campaign, on_unknown=on_unknown, **fixed)
 
 
-def _headers(token):
-    return {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Accept": "application/json"}
+LOOP, HTTP, OURS, RECONCILING = "requests loop", "mapped HttpOperator", "BulkSmsOperator", 'on_unknown="reconcile"'
+WAYS = {LOOP: _loop, HTTP: _mapped_http, OURS: _ours, RECONCILING: partial(_ours, on_unknown="reconcile")}
+OWN = (OURS, RECONCILING)
+HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Accept": "application/json"}
 
 
 def _bodies(table):
     import pyarrow.parquet as pq
 
-    messages = [
-        {"Content": MESSAGE.format(**row), "Destination": row["destination"]}
-        for row in pq.read_table(table).to_pylist()
-    ]
+    rows = pq.read_table(table).to_pylist()
+    messages = [{"Content": MESSAGE.format(**row), "Destination": row["destination"]} for row in rows]
     for start in range(0, len(messages), CHUNK):
         yield json.dumps({"Messages": messages[start : start + CHUNK]})
 
@@ -204,36 +166,51 @@ def _once(**fault):
 def _share(**fault):
     """Let a fixed selection of requests meet a fault."""
 
-    def script(requests):
+    def faults(requests):
         met = set(random.Random(SEED).sample(range(requests), max(1, round(SHARE * requests))))
         return [fault if number in met else {"kind": "none"} for number in range(requests)]
 
-    return script
+    return faults
 
 
-def _dies(way, case):
+def _dies(way, job, campaign):
     """Let the task die in mid-send, and let Airflow retry it; ours dies by SIGKILL, the hardest way."""
     if way not in OWN:
-        send(way, {**case.job, "dies": str(case.folder / "died")})
+        send(way, {**job, "dies": f"{job['table']}.died"})
         return
-    with started(send, [(way, case.job)], load) as (process,):
-        until(case.campaign.taken, seconds=PATIENCE, what="the send is under way")
+    with started(send, [(way, job)], load) as (process,):
+        until(campaign.taken, seconds=PATIENCE, what="the send is under way")
         if process.ended:
             raise RuntimeError("the task was over before it could die")
-    send(way, case.job)
+    send(way, job)
 
 
-def _again(way, case):
+def _again(way, job, _):
     """Clear the task after its success."""
-    send(way, case.job)
-    send(way, case.job)
+    send(way, job)
+    send(way, job)
 
 
-def _two_copies(way, case):
+def _two_copies(way, job, _):
     """Let two live copies of the task run."""
-    with started(send, [(way, case.job)] * 2, load) as copies:
+    with started(send, [(way, job)] * 2, load) as copies:
         if any(copy.result() != "success" for copy in copies):
             raise RuntimeError("a copy of the task failed")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A fault.
+
+    :param faults: returns the sandbox's faults for a number of requests.
+    :param play: sends a job of a campaign in one way.
+    :param latency: seconds of every response.
+    """
+
+    name: str
+    faults: Callable[[int], list[dict[str, Any]]] = lambda _: []
+    play: Callable[[str, dict[str, Any], Campaign], Any] = lambda way, job, _: send(way, job)
+    latency: float = 0.0
 
 
 TROUBLES = {
@@ -258,16 +235,10 @@ def befall(trouble, way, people=PEOPLE):
     try:
         with running_sandbox(config) as service:
             campaign = Campaign(f"peers-{next(_numbers)}", 0, people, 1, folder, witness, ledger)
-            service.state.set_faults(trouble.script(people // CHUNK))
-            job = {
-                "table": campaign.tables[0],
-                "url": service.base_url,
-                "token": TOKEN,
-                "campaign": campaign.name,
-                "dies": None,
-            }
+            service.state.set_faults(trouble.faults(people // CHUNK))
+            job = {"table": campaign.tables[0], "url": service.base_url, "campaign": campaign.name, "dies": None}
             with patch.dict(os.environ, _connections(service.base_url, folder)):
-                trouble.play(way, Case(job, folder, campaign))
+                trouble.play(way, job, campaign)
         return _judge(way, campaign)
     finally:
         ledger.dispose()
@@ -300,76 +271,33 @@ def _judge(way, campaign):
     )
 
 
-def table_of(results):
-    """Return the results as a table.
-
-    :param results: results by fault and way.
-    """
-    title = "people texted twice or more / never texted and not named / named as unknown / closed by the balance"
-    table = Table("fault", title=title)
-    for way in WAYS:
-        table.add_column(way, justify="right")
-    for trouble, by_way in results.items():
-        cells = (by_way[way] for way in WAYS)
-        table.add_row(trouble, *map(str, cells))
-    return table
-
-
-def compare(troubles, people=PEOPLE, announce=lambda *_: None):
-    """Send under each fault in each way; return the results by fault and way."""
-    results = {}
-    for trouble in troubles:
-        results[trouble.name] = {}
-        for way in WAYS:
-            results[trouble.name][way] = befall(trouble, way, people)
-            announce(trouble, way)
-    return results
-
-
-@contextmanager
-def an_airflow():
-    """Create an Airflow for this process, before any of its modules is imported."""
-    home = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-peers-"))
+def main():
+    """Print the results of each fault; return 1 if our operator texted a person twice or lost one, else 0."""
+    parser = argparse.ArgumentParser(prog="python -m support.faults.peers", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=TROUBLES, metavar="FAULT", default=list(TROUBLES))
+    chosen = parser.parse_args().only
+    # Before any module of Airflow is imported, an Airflow of this process's own.
     for name in [name for name in os.environ if name.startswith(("AIRFLOW", "_AIRFLOW"))]:
         del os.environ[name]
-    os.environ.update(
-        AIRFLOW_HOME=str(home),
-        AIRFLOW__CORE__LOAD_EXAMPLES="False",
-        AIRFLOW__CORE__DAGS_FOLDER=str(home / "dags"),
-        AIRFLOW__LOGGING__LOGGING_LEVEL="CRITICAL",
-    )
-    (home / "dags").mkdir()
+    os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "CRITICAL"
+    from support import airflow_home
+
+    # A process that receives SIGTERM still ends its children.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    table, broken = Table("fault", *WAYS, title=" / ".join(Befallen._fields)), 0
     try:
         from airflow.utils.db import initdb
 
         initdb()
-        yield home
+        for name in chosen:
+            by_way = {way: befall(TROUBLES[name], way) for way in WAYS}
+            table.add_row(TROUBLES[name].name, *(" / ".join(map(str, each)) for each in by_way.values()))
+            broken += sum(by_way[way].twice + by_way[way].missing for way in OWN)
     finally:
-        shutil.rmtree(home)
-
-
-def main(arguments=None):
-    """Print the results of each fault; return 1 if our operator texted a person twice or lost one, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m support.faults.peers", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=TROUBLES, metavar="FAULT", default=list(TROUBLES))
-    parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each case (default: {PEOPLE})")
-    given = parser.parse_args(arguments)
-    # A process that receives SIGTERM still ends its children.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    console = Console(width=max(WIDTH, Console().width))
-    with an_airflow():
-        results = compare(
-            [TROUBLES[name] for name in given.only],
-            given.people,
-            lambda trouble, way: console.print(f"{trouble.name}: {way}", style="dim"),
-        )
-    console.print(table_of(results))
-    ours = [by_way[way] for by_way in results.values() for way in OWN]
-    return 1 if any(each.twice or each.missing for each in ours) else 0
+        airflow_home.pytest_unconfigure()
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    return int(broken > 0)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("interrupted; what was started has ended")
+    sys.exit(main())

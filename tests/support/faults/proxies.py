@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,15 +31,16 @@ from airflow_provider_sms.sending.outcomes import Backoff
 from support.faults.arena import Arena
 from support.faults.network import REQUESTS, mistreatments
 from support.faults.proxy import Exchange, Proxy
-from support.faults.rest import until
+from support.faults.rest import PATIENCE
 from support.faults.standalone import free_port
 from support.faults.tries import attempt, new_ledger
-from support.processes import listens, said, start
+from support.processes import await_ready, listens, start, stop
 
-READY_SECONDS = 30.0
 PATIENCE_MS = 500
 """Milliseconds that a proxy waits for the service, instead of the packages' 50 or 60 seconds."""
-NGINX = """\
+NGINX = (
+    "nginx -p {folder} -c config -e error.log",
+    """\
 {user}
 worker_processes 1;
 daemon off;
@@ -66,10 +67,13 @@ http {{
         }}
     }}
 }}
-"""
+""",
+)
 NGINX_KEPT = 'proxy_http_version 1.1; proxy_set_header Connection "";'
 NGINX_AGAIN = "proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504"
-HAPROXY = """\
+HAPROXY = (
+    "haproxy -W -db -f config",
+    """\
 defaults
     mode http
     timeout connect {patience}
@@ -81,8 +85,15 @@ frontend clients
 backend service
     {more}
     server one 127.0.0.1:{origin}
-"""
-VARNISH = """\
+""",
+)
+VARNISHD = (
+    "varnishd -F -j none -n {folder}/work -f {folder}/config -a 127.0.0.1:{port} -s malloc,8m -l 1m "
+    "-p backend_remote_error_holddown=0.01"
+)
+VARNISH = (
+    VARNISHD,
+    """\
 vcl 4.1;
 import std;
 backend default {{
@@ -93,10 +104,7 @@ backend default {{
     .between_bytes_timeout = {patience}ms;
 }}
 {more}
-"""
-VARNISH_COMMAND = (
-    *("-F", "-j", "none", "-n", "{folder}/work", "-f", "{folder}/config", "-a", "127.0.0.1:{port}"),
-    *("-s", "malloc,8m", "-l", "1m", "-p", "backend_remote_error_holddown=0.01"),
+""",
 )
 
 
@@ -109,38 +117,22 @@ class Setup(NamedTuple):
     """
 
     name: str
-    command: tuple[str, ...]
+    command: str
     config: str
     more: str = ""
     repeats: bool = False
 
 
-NGINX_COMMAND = ("nginx", "-p", "{folder}", "-c", "config", "-e", "error.log")
-HAPROXY_COMMAND = ("haproxy", "-W", "-db", "-f", "config")
 SETUPS = (
-    Setup("nginx, as installed", NGINX_COMMAND, NGINX),
-    Setup("nginx, keepalive", NGINX_COMMAND, NGINX, NGINX_KEPT),
-    Setup("nginx, proxy_next_upstream", NGINX_COMMAND, NGINX, f"{NGINX_KEPT} {NGINX_AGAIN};"),
-    Setup(
-        "nginx, with non_idempotent", NGINX_COMMAND, NGINX, f"{NGINX_KEPT} {NGINX_AGAIN} non_idempotent;", repeats=True
-    ),
-    Setup("HAProxy, as installed", HAPROXY_COMMAND, HAPROXY),
-    Setup("HAProxy, http-reuse always", HAPROXY_COMMAND, HAPROXY, "http-reuse always"),
-    Setup(
-        "HAProxy, retry-on all-retryable-errors",
-        HAPROXY_COMMAND,
-        HAPROXY,
-        "retry-on all-retryable-errors",
-        repeats=True,
-    ),
-    Setup("Varnish, as installed", ("varnishd", *VARNISH_COMMAND), VARNISH),
-    Setup(
-        "Varnish, std.cache_req_body",
-        ("varnishd", *VARNISH_COMMAND),
-        VARNISH,
-        "sub vcl_recv { std.cache_req_body(1MB); }",
-        repeats=True,
-    ),
+    Setup("nginx, as installed", *NGINX),
+    Setup("nginx, keepalive", *NGINX, NGINX_KEPT),
+    Setup("nginx, proxy_next_upstream", *NGINX, f"{NGINX_KEPT} {NGINX_AGAIN};"),
+    Setup("nginx, with non_idempotent", *NGINX, f"{NGINX_KEPT} {NGINX_AGAIN} non_idempotent;", repeats=True),
+    Setup("HAProxy, as installed", *HAPROXY),
+    Setup("HAProxy, http-reuse always", *HAPROXY, "http-reuse always"),
+    Setup("HAProxy, retry-on all-retryable-errors", *HAPROXY, "retry-on all-retryable-errors", repeats=True),
+    Setup("Varnish, as installed", *VARNISH),
+    Setup("Varnish, std.cache_req_body", *VARNISH, "sub vcl_recv { std.cache_req_body(1MB); }", repeats=True),
 )
 
 
@@ -226,29 +218,20 @@ def running(setup, base_url):
         values = {"folder": folder, "origin": host.rpartition(":")[2], "port": port, "patience": PATIENCE_MS}
         user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""  # the package's could not enter the folder
         (folder / "config").write_text(setup.config.format(**values, user=user, more=setup.more))
-        command = [part.format(**values) for part in setup.command]
-        process = start(command, folder, folder / "output")
-
-        def is_ready():
-            if process.poll() is not None:
-                raise RuntimeError(f"a proxy did not start: {said(folder / 'output')}")
-            return bool(listens(port))
-
+        process = start(setup.command.format(**values).split(), folder, folder / "output")
         try:
-            until(is_ready, seconds=READY_SECONDS, what="the proxy listens", every=0.01)
+            await_ready(lambda: listens(port), [process], seconds=PATIENCE, what="the proxy listens")
             yield f"http://127.0.0.1:{port}/{path}"
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            stop([process], signal.SIGTERM, folder)
 
 
 def main():
     """Print what came of each setup; return 1 if we texted anybody twice, or said a thing that is not so, else 0."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the proxy that runs ends with it
     os.environ["PATH"] += ":/usr/sbin"
-    if absent := {setup.command[0] for setup in SETUPS if shutil.which(setup.command[0]) is None}:
-        sys.exit(f"not installed: {', '.join(sorted(absent))}; apt-get install nginx-light haproxy varnish")
+    if not all(map(shutil.which, ("nginx", "haproxy", "varnishd"))):
+        sys.exit("not installed: one of them; apt-get install nginx-light haproxy varnish")
     logging.getLogger("airflow_provider_sms").setLevel(logging.CRITICAL)
     table, broken = Table("proxy", "cases", "twice by us", "repeated by the proxy", "unknown"), 0
     for setup in SETUPS:

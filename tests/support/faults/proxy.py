@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
-import threading
 from contextlib import suppress
 from urllib.parse import urlsplit
+
+from support.forwarder import PATIENCE, Relay
 
 PLACES = ("nothing", "line", "headers", "boundary", "body", "last byte", "end")
 """How much of a request or a response passes before the cut: up to within the first line, the headers, the empty line
@@ -15,9 +16,6 @@ after them, the body, all but a byte, all."""
 _END_OF_HEAD = b"\r\n\r\n"
 LINGER_NOT = struct.pack("ii", 1, 0)
 """Closing sends RST at once, socket(7)."""
-
-PATIENCE = 30.0
-"""Seconds after which a side counts as stuck."""
 
 
 def length_to(place, whole):
@@ -82,7 +80,7 @@ def _some(connection):
     return piece
 
 
-class Proxy:
+class Proxy(Relay):
     """Forwards all exchanges, but for those that it mistreats.
 
     :param base_url: base URL of the service.
@@ -97,42 +95,23 @@ class Proxy:
         self._nth = nth
         self._seen = 0
         self._mistreat = mistreat
-        self._lock = threading.Lock()
-        self._serving = []
         self.struck = False
 
-    def __enter__(self):
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}{self._path}"
-        self._accepting = threading.Thread(target=self._accept, name="faults-proxy", daemon=True)
-        self._accepting.start()
-        return self
-
-    def __exit__(self, *_):
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._accepting.join(PATIENCE)
-        self._listener.close()
-        serving = [thread for _, thread in self._serving]
-        self.drop_idle(reset=False)
-        assert not any(thread.is_alive() for thread in serving), "the proxy did not end"
+    @property
+    def base_url(self):
+        """Base URL of the service behind this proxy."""
+        return f"http://{self.host}:{self.port}{self._path}"
 
     def drop_idle(self, *, reset):
         """Close every idle connection with RST or FIN, and return once they are closed."""
-        for client, thread in self._serving:
+        for client in self._connections:
             with suppress(OSError):
                 if reset:
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
                 client.shutdown(socket.SHUT_RD)  # which sends nothing, and wakes whoever reads
+        for thread in self._threads:
             thread.join(PATIENCE)
-        self._serving.clear()
-
-    def _accept(self):
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                thread = threading.Thread(target=self._serve, args=(client,), name="faults-proxy", daemon=True)
-                self._serving.append((client, thread))
-                thread.start()
+        self._connections.clear()
 
     def _serve(self, client):
         with client, suppress(OSError), socket.create_connection(self._service, PATIENCE) as service:
@@ -140,14 +119,8 @@ class Proxy:
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 each.settimeout(PATIENCE)
             while client.recv(1, socket.MSG_PEEK):
-                self._exchange(Exchange(client, service))
-
-    def _exchange(self, exchange):
-        with self._lock:
-            self._seen += 1
-            mine = self._nth in (None, self._seen)
-        if mine:
-            self.struck = True
-            self._mistreat(exchange)
-        else:
-            exchange.pass_on()
+                with self._lock:
+                    self._seen += 1
+                    mine = self._nth in (None, self._seen)
+                    self.struck |= mine
+                (self._mistreat if mine else Exchange.pass_on)(Exchange(client, service))

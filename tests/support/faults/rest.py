@@ -42,14 +42,12 @@ class RestApi:
     """The API of a running Airflow.
 
     :param url: URL of the web server.
-    :param home: the Airflow's AIRFLOW_HOME.
-    :param user: the user to sign in; None means the first one.
+    :param home: the Airflow's AIRFLOW_HOME, whose first user signs in.
     """
 
-    def __init__(self, url, home, user=None):
+    def __init__(self, url, home):
         self.url = url
         self.home = home
-        self._user = user
         self._session = requests.Session()
         self._session.trust_env = False
         # Where much happens at once, Airflow's SQLite database is locked for longer than its API waits for it.
@@ -85,20 +83,20 @@ class RestApi:
         return self._ask("GET", f"{self.url}/sms{path}").text
 
     def _ask(self, method, url, **what):
-        self._session.auth = self._session.auth or self._authentication()
+        if "Authorization" not in self._session.headers:
+            self._session.headers["Authorization"] = f"Bearer {self._token()}"
         return self._session.request(method, url, timeout=ANSWER_SECONDS, **what)
 
-    def _authentication(self):
+    def _token(self):
         people = self.home / "simple_auth_manager_passwords.json.generated"
         if people.is_file():
-            passwords = json.loads(people.read_text())
-            name = self._user or next(iter(passwords))
-            known = {"username": name, "password": passwords[name]}
+            name, password = next(iter(json.loads(people.read_text()).items()))
+            known = {"username": name, "password": password}
             answer = self._session.post(f"{self.url}/auth/token", json=known, timeout=ANSWER_SECONDS)
         else:
             answer = self._session.get(f"{self.url}/auth/token", timeout=ANSWER_SECONDS)
         answer.raise_for_status()
-        return _Bearer(answer.json()["access_token"])
+        return answer.json()["access_token"]
 
     def has(self, dag_id):
         """Whether the DAG has been read."""
@@ -140,14 +138,11 @@ class RestApi:
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         self.call("PATCH", path, new_state=state)
 
-    def answer(self, dag_id, run_id, task_id, option, *, map_index=-1, **fields):
-        """Answer what a task asks, as a person does in the required actions; it may be answered already.
-
-        :param fields: of the form.
-        """
-        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/{map_index}/hitlDetails"
+    def answer(self, dag_id, run_id, task_id, option):
+        """Answer what a task asks, as a person does in the required actions; it may be answered already."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
         try:
-            self.call("PATCH", path, chosen_options=[option], params_input=fields)
+            self.call("PATCH", path, chosen_options=[option], params_input={})
         except requests.HTTPError as error:
             if error.response.status_code != HTTPStatus.CONFLICT:
                 raise
@@ -162,12 +157,3 @@ class RestApi:
         """Return what the last try of a task instance has pushed."""
         entry = f"{task_id}/xcomEntries/{key}?map_index={map_index}&stringify=false"
         return self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{entry}")["value"]
-
-
-class _Bearer(requests.auth.AuthBase):
-    def __init__(self, token):
-        self._token = token
-
-    def __call__(self, request):
-        request.headers["Authorization"] = f"Bearer {self._token}"
-        return request

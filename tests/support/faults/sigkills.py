@@ -8,12 +8,12 @@ import time
 
 from support.faults.arena import Arena, send_alone
 from support.faults.processes import started
+from support.faults.rest import PATIENCE, until
 
 FULL = 200
 QUICK = 5
 LONGEST = 0.15
 """Seconds after which a process is killed at the latest: about the duration of the whole send."""
-PATIENCE = 60.0
 LATER = 1000.0
 """Seconds after which every claim of the process before has lapsed."""
 
@@ -51,11 +51,11 @@ def _is_killed(arena, campaign, chance, **options):
     requests = chance.randint(0, campaign.count // campaign.chunk_size) if by_requests else 0
     moment = chance.uniform(0.0, 0.005 if by_requests else LONGEST)
     requests += len(arena.sandbox.state.requests)
-    until = time.monotonic() + PATIENCE
+
+    def sent():
+        return process.ended or len(arena.sandbox.state.requests) >= requests
+
     with started(send_alone, [(campaign, options)]) as (process,):
-        while not process.ended and len(arena.sandbox.state.requests) < requests:
-            if time.monotonic() > until:
-                raise TimeoutError("the process neither sends nor ends")
-            time.sleep(0.0005)
+        until(sent, seconds=PATIENCE, what="the process sends or ends", every=0.0005)
         time.sleep(moment)
         return not process.ended

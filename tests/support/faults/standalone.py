@@ -16,15 +16,10 @@ import requests
 
 import airflow_provider_sms
 from support.faults.rest import PATIENCE, READY_SECONDS, RestApi, until
-from support.processes import kill_below, processes_below, said, start
-from support.terminal import hear_interrupts
+from support.processes import await_ready, processes_below, said, start, stop
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
-OUTPUT_CHARACTERS = 4000
-"""Characters of the output of an Airflow that does not start, for the error."""
-STOP_SECONDS = 8.0
-"""Seconds for processes to stop after a signal. The workers of a killed scheduler never stop on their own."""
 
 PROMPT = {
     # A killed scheduler is detected within seconds, so that its tasks are taken over while they run.
@@ -73,10 +68,7 @@ class Standalone(RestApi):
     def start(self):
         """Start Airflow, and wait until the API responds and a scheduler is alive."""
         self._run("standalone")
-        try:
-            until(self._scheduler_lives, seconds=READY_SECONDS, what="Airflow's scheduler lives")
-        except TimeoutError as error:
-            raise TimeoutError(f"{error}; Airflow said last:\n{self._said_last()}") from None
+        await_ready(self._scheduler_lives, self._processes, seconds=READY_SECONDS, what="Airflow's scheduler lives")
 
     def await_end(self, dag_id, run_id):
         """Wait until a run has ended, and return its state; one that does not end tells all that is known of it."""
@@ -85,43 +77,29 @@ class Standalone(RestApi):
         except TimeoutError as error:
             health = {part: each["status"] for part, each in self.health().items()}
             tasks = {each["task_id"]: each["state"] for each in self.instances(dag_id, run_id)}
-            known = f"{error}; health {health}, tasks {tasks}; Airflow said last:\n{self._said_last()}"
-            raise TimeoutError(known) from None
-
-    def _said_last(self):
-        return said(self.home / "standalone-0.out", OUTPUT_CHARACTERS)
+            last = said(self.home / "standalone-0.out")
+            raise TimeoutError(f"{error}; health {health}, tasks {tasks}; said last:\n{last}") from None
 
     def _run(self, command, settings=None):
-        hear_interrupts()  # only SIGINT ends all processes
         output, program = self.home / f"{command}-{len(self._processes)}.out", self.home / "bin" / "airflow"
         environment = {**self._environment, **(settings or {})}
         self._processes.append(start(["airflow", command], self.home, output, executable=str(program), env=environment))
 
     def _scheduler_lives(self):
-        for process in self._processes:
-            if process.poll() is not None:
-                raise RuntimeError(f"{process.args[1]} ended with status {process.returncode}")
         with suppress(requests.ConnectionError):
             return self.health()["scheduler"]["status"] == "healthy"
         return False
 
-    def ledger_command(self, *arguments, check=True):
-        """Run a ledger command in a separate process, like a person on this machine.
+    def ledger_command(self, *arguments):
+        """Return what a ledger command prints in a separate process, like that of a person on this machine.
 
         It is a command of Airflow, or the console script where Airflow has no commands of providers.
-
-        :param check: whether an exit status other than 0 is an error.
         """
         script = "from airflow_provider_sms.cli.main import main; main()"
         ours = ["-m", "airflow", "sms"] if HAS_COMMANDS_OF_PROVIDERS else ["-c", script]
-        return subprocess.run(
-            [sys.executable, *ours, *arguments],
-            env=self._environment,
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            check=check,
-        )
+        printed = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        command = [sys.executable, *ours, *arguments]
+        return subprocess.run(command, env=self._environment, cwd=self.home, check=False, **printed).stdout
 
     # Processes
 
@@ -158,15 +136,7 @@ class Standalone(RestApi):
 
     def stop(self):
         """Stop all processes in order, then kill any that remain."""
-        for process in reversed(self._processes):
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-        for process in self._processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_SECONDS)
-        kill_below(self.home)
-        for process in self._processes:
-            process.wait()
+        stop(self._processes, signal.SIGINT, self.home)
         self.close()
 
 

@@ -31,15 +31,7 @@ def run(ledgers, quick, *, reconciles=False):
     return arena.figures
 
 
-def sweep(
-    arena,
-    manner,
-    steps,
-    *,
-    lasting,
-    concurrency,
-    only=None,
-):
+def sweep(arena, manner, steps, *, lasting, concurrency, only=None):
     """Break one operation after the other, each in a campaign of its own, until there is none so late.
 
     :param steps: the operations to break.

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import LedgerError, ServiceError, SmsError
 from airflow_provider_sms.execution.progress import Progress
@@ -31,6 +31,7 @@ from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.settings import Settings
 from airflow_provider_sms.stop_flag import StopFlag
 from support.engine import Table
+from support.memory import in_memory
 from support.postgres import new_database, running_postgres
 from support.sending import claimant, people
 
@@ -56,11 +57,6 @@ class Ledgers:
         """Return a ledger in a SQLite file."""
         return cls(URL.create("sqlite", database=str(path)))
 
-    @classmethod
-    def on_server(cls, url):
-        """Return a ledger in a PostgreSQL database."""
-        return cls(make_url(url))
-
     @property
     def name(self):
         """The kind of database."""
@@ -74,11 +70,11 @@ class Ledgers:
 def new_ledger(store):
     """Yield an empty ledger of a kind. Leaving the context removes it."""
     if store == "sqlite":
-        with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-ledger-") as folder:
+        with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-ledger-", dir=in_memory()) as folder:
             yield Ledgers.in_file(Path(folder) / "ledger.db")
     else:
         with running_postgres() as server:
-            yield Ledgers.on_server(new_database(server))
+            yield Ledgers(new_database(server))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,22 +176,14 @@ def attempt(
         return around(lambda: client.send_bulk(messages, send_options=send_options()))
 
     try:
-        with (
-            SmsClient(settings, pool_size=concurrency) as client,
-            closing(campaign.ledgers()) as store,
-        ):
+        with SmsClient(settings, pool_size=concurrency) as client, closing(campaign.ledgers()) as store:
             store.clock = clock = lambda: campaign.now() + ahead()
             who = claimant(number, map_index=map_index)
             claimant_id = register(store, who)
             context = {"ti": SimpleNamespace(dag_id="dag", task_id="task")}
             notes = Progress(context, "sms_default", store, claimant_id, campaign.name)
             ledger = CampaignLedger(
-                store,
-                campaign.name,
-                who,
-                clock=clock,
-                claimant_id=claimant_id,
-                account=campaign.billed,
+                store, campaign.name, who, clock=clock, claimant_id=claimant_id, account=campaign.billed
             )
             notes.note("checking")
             reconciliation = Reconciliation(store, campaign.name, campaign.billed.key, client.get_balance)

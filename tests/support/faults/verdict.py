@@ -24,7 +24,6 @@ _STATES = text(
     "JOIN sms_request r ON r.id = m.request_id WHERE c.name = :name"
 )
 
-
 _RECONCILED = text(
     "SELECT r.submitted FROM sms_campaign c JOIN sms_request r ON r.campaign_id = c.id "
     "WHERE c.name = :name AND r.decided_by = 'balance'"
@@ -93,14 +92,7 @@ def read_reconciled(engine, campaign):
         return list(connection.execute(_RECONCILED, {"name": campaign}).scalars())
 
 
-def judge(
-    witness,
-    ledger,
-    expected,
-    *,
-    resumed=True,
-    summary=None,
-):
+def judge(witness, ledger, expected, *, resumed=True, summary=None):
     """Judge one case.
 
     :param witness: as :func:`read_witness` gives it; people who are not expected are passed over.

@@ -12,16 +12,15 @@ import os
 import signal
 import sys
 from contextlib import ExitStack, contextmanager, suppress
-from subprocess import TimeoutExpired
 
 import psutil
 import requests
 
-from support.faults.rest import READY_SECONDS, RestApi, until
-from support.faults.standalone import STOP_SECONDS, environment, free_port
+from support.faults.rest import READY_SECONDS, RestApi
+from support.faults.standalone import environment, free_port
 from support.forwarder import Forwarder
 from support.machines.services import HOST, LEDGER, METADATA, TOKEN, deployed_settings, init_command, running_services
-from support.processes import kill_below, said, start
+from support.processes import await_ready, kill, processes_below, said, start, stop
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 WORKERS = ("worker-1", "worker-2")
@@ -87,12 +86,8 @@ class Worker:
 
     def await_ready(self):
         """Return once the worker takes tasks."""
-        until(self._is_ready, seconds=READY_SECONDS, what=f"{self.name} takes tasks")
-
-    def _is_ready(self):
-        if self._process.poll() is not None:
-            raise RuntimeError(f"{self.name} ended with status {self._process.returncode}: {said(self._output)}")
-        return " ready." in self._output.read_text(errors="replace")
+        is_ready = lambda: " ready." in self._output.read_text(errors="replace")  # noqa: E731
+        await_ready(is_ready, [self._process], seconds=READY_SECONDS, what=f"{self.name} takes tasks")
 
     def tasks(self):
         """Return the living processes of its tasks: the children of those in its pool."""
@@ -103,7 +98,7 @@ class Worker:
 
     def kill(self):
         """Kill all its processes, those of its tasks too, as a machine does that loses its power."""
-        kill_below(self._folder)
+        kill(lambda: processes_below(self._folder))
         if self._process is not None:
             self._process.wait()
 
@@ -162,7 +157,7 @@ class Engine(RestApi):
             raise RuntimeError(f"init: {said(self._middle / 'init.out')}")
         for component in COMPONENTS:
             self._processes.append(self._start(component))
-        until(self._is_healthy, seconds=READY_SECONDS, what="all components live")
+        await_ready(self._is_healthy, self._processes, seconds=READY_SECONDS, what="all components live")
 
     def revive(self):
         """Start components again that have ended by themselves, as what runs them in production does."""
@@ -179,9 +174,6 @@ class Engine(RestApi):
             worker.await_ready()
 
     def _is_healthy(self):
-        for component, process in zip(COMPONENTS, self._processes, strict=True):
-            if process.poll() is not None:
-                raise RuntimeError(f"{component} ended with status {process.returncode}")
         with suppress(requests.ConnectionError, requests.HTTPError):
             health = self.health()
             return all(health[name]["status"] == "healthy" for name in ("scheduler", "dag_processor", "triggerer"))
@@ -197,16 +189,9 @@ class Engine(RestApi):
 
     def stop(self):
         """End all processes in order, then kill any that remain."""
-        for process in self._processes:
-            process.send_signal(signal.SIGTERM)
         for worker in self.workers.values():
             worker.kill()
-        for process in self._processes:
-            with suppress(TimeoutExpired):
-                process.wait(STOP_SECONDS)
-        kill_below(self._middle)
-        for process in self._processes:
-            process.wait()
+        stop(self._processes, signal.SIGTERM, self._middle)
         self.close()
 
 

@@ -10,12 +10,12 @@ import itertools
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 
 import requests
 from sqlalchemy import inspect
 
 from airflow_provider_sms.ledger.model import UNKNOWN
+from support.faults.airflow import DAGS
 from support.faults.campaigns import MESSAGE, Campaign
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.verdict import judge
@@ -34,43 +34,10 @@ STUCK_SECONDS = 900.0
 LAPSE_SECONDS = 120.0
 """Seconds in which every claim lapses."""
 
-# Retries last longer than whatever befalls the tasks.
-DAG = """
-from datetime import timedelta
-
-from airflow.providers.common.compat.sdk import DAG
-from airflow_provider_sms.operators.sms import BulkSmsOperator
-
-with DAG({dag_id!r}, schedule=None, default_args={{"retries": 3, "retry_delay": timedelta(seconds=30)}}):
-    BulkSmsOperator.partial(
-        task_id="send", message={message!r}, campaign={dag_id!r}, chunk_size={chunk}, concurrency={requests}
-    ).expand(source={sources!r})
-"""
-
 ENDED_BY = re.compile(r'"exc_value": ?"([^"]*)"')
 """The words of an exception in a task's log, which is lines of JSON."""
 
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Result:
-    """What became of a send.
-
-    :param twice: messages that people got beyond the first.
-    :param lost: people who were neither texted nor called unknown, or wrongly called texted.
-    :param unknown: people who were called unknown.
-    :param unexcused: tasks that did not succeed, though nobody in their table was unknown.
-    :param attempts: how many each task had.
-    :param seconds: from the disturbance until no task had a process any more.
-    """
-
-    twice: int
-    lost: int
-    unknown: int
-    unexcused: int
-    attempts: tuple[int, ...]
-    seconds: int
 
 
 class Send:
@@ -88,8 +55,10 @@ class Send:
 
     def start(self):
         """Start the run, and return once every worker has requests in flight and some people have been texted."""
-        options = {"message": MESSAGE, "chunk": CHUNK, "requests": REQUESTS}
-        dag = DAG.format(dag_id=self.name, sources=self._campaign.tables, **options)
+        # Retries last longer than whatever befalls the tasks.
+        options = {"concurrency": REQUESTS, "retries": 3, "retry_delay": 30}
+        dags = {self.name: (self._campaign.tables, options)}
+        dag = DAGS.format(dags=dags, message=MESSAGE, chunk=CHUNK)
         (self._engine.folder / "dags" / f"{self.name}.py").write_text(dag)
         self._engine.trigger(self.name, RUN)
         until(self._is_under_way, seconds=RUN_SECONDS, what="every worker sends", every=0.5)
@@ -127,26 +96,27 @@ class Send:
         return f"SELECT {what} FROM {joined} WHERE k.dag_id = '{self.name}' AND r.state = '{state}'"
 
     def await_end(self):
-        """Return what became of the send, and print it, once the run has ended and no process sends any more.
+        """Return the figures of the send, and print them, once the run has ended and no process sends any more.
 
         :raises TimeoutError: a task is stuck.
         """
         until(self._is_quiet, seconds=STUCK_SECONDS, what="the run has ended", every=1.0)
-        seconds = time.time() - self.began
         # A process that was killed leaves its claims open until their deadline.
         until(self._has_no_claim, seconds=LAPSE_SECONDS, what="no claim is open", every=1.0)
         figures = judge(self._campaign.taken(), self._campaign.states(), self._campaign.expected)
+        print(f"{self.name}: {figures}")  # noqa: T201  # make several-machines shows it
+        return figures
+
+    def attempts(self):
+        """Return how many attempts each task had."""
+        return [each["try_number"] for each in self._engine.instances(self.name, RUN)]
+
+    def unexcused(self):
+        """Return how many tasks did not succeed, though nobody in their table is unknown."""
+        states = self._campaign.states()
         instances = self._engine.instances(self.name, RUN)
-        result = Result(
-            twice=figures.duplicates,
-            lost=figures.lost + figures.wrongly_accepted + figures.wrongly_not_sent,
-            unknown=figures.unknown,
-            unexcused=unexcused(instances, self._campaign),
-            attempts=tuple(sorted(each["try_number"] for each in instances)),
-            seconds=round(seconds),
-        )
-        print(f"{self.name}: {result}")  # noqa: T201  # make several-machines shows it
-        return result
+        failed = [each["map_index"] for each in instances if each["state"] != "success"]
+        return sum(all(states.get(key) != UNKNOWN for key in self._campaign.keys_of(index)) for index in failed)
 
     def _is_quiet(self):
         self._engine.revive()
@@ -173,13 +143,3 @@ def start_send(engine, name):
     engine.renew_workers()
     send.start()
     return send
-
-
-def unexcused(instances, campaign):
-    """Return how many tasks did not succeed, though nobody in their table is unknown.
-
-    :param instances: as Airflow lists them; each has the table of its map index.
-    """
-    states = campaign.states()
-    failed = [each["map_index"] for each in instances if each["state"] != "success"]
-    return sum(all(states.get(key) != UNKNOWN for key in campaign.keys_of(index)) for index in failed)

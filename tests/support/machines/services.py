@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -14,11 +15,11 @@ from sqlalchemy.engine import URL
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.cluster import LONGEST, _binaries, running_node
-from support.faults.rest import PATIENCE, until
+from support.faults.rest import PATIENCE
 from support.faults.standalone import free_port
 from support.pages import ROOT
 from support.postgres import DRIVER
-from support.processes import listens, start
+from support.processes import await_ready, listens, start, stop
 
 HOST = "127.0.0.1"
 TOKEN = "sandbox-token-4567"
@@ -51,23 +52,19 @@ def running_services(folder):
         witness = folder / "witness.jsonl"
         sandbox = SandboxConfig(token=TOKEN, post_paid=True, latency=LATENCY, log=witness)
         messaging = running.enter_context(running_sandbox(sandbox)).base_url
-        broker = running.enter_context(_running_broker(folder / "broker"))
+        broker = _start_broker(folder / "broker", running)
         yield SimpleNamespace(database=database, broker=broker, messaging=messaging, witness=witness, ledger=ledger)
 
 
-@contextmanager
-def _running_broker(folder):
-    """Run Redis, and yield its URL."""
+def _start_broker(folder, running):
+    """Start Redis, and return its URL."""
     folder.mkdir()
     port = free_port()
     places = ("--bind", HOST, "--port", str(port), "--dir", str(folder))
     process = start(["redis-server", *places, "--save", "", "--appendonly", "yes"], folder, folder / "redis.out")
-    try:
-        until(lambda: listens(port), seconds=PATIENCE, what="Redis accepts connections")
-        yield f"redis://{HOST}:{port}/0"
-    finally:
-        process.kill()
-        process.wait()
+    running.callback(stop, [process], signal.SIGTERM, folder)
+    await_ready(lambda: listens(port), [process], seconds=PATIENCE, what="Redis accepts connections")
+    return f"redis://{HOST}:{port}/0"
 
 
 def create_databases(node, **settings):

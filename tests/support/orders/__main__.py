@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from support.faults.mutants import copied
 from support.faults.mutations import MUTATIONS
+from support.faults.tries import STORES
 from support.orders.cases import DEFECTS, LARGE, SMALL
 from support.orders.drawn import SOMETIMES, draw_orders
 from support.orders.explore import explore
-from support.orders.ledgers import in_file, on_server
+from support.orders.ledgers import opened
 
 CASES = {**SMALL, **LARGE}
 
@@ -44,7 +45,7 @@ def main():
 
 def _explore(cases, most, *, until_broken):
     is_broken = False
-    with in_file() as ledger:
+    with opened("sqlite") as ledger:
         for name, case in cases.items():
             if not (is_broken and until_broken):
                 began = time.monotonic()
@@ -52,22 +53,22 @@ def _explore(cases, most, *, until_broken):
                 is_broken |= bool(found.broken)
                 _say(f"{name}: {found.orders} orders, {found.states} states, {time.monotonic() - began:.0f} s")
                 for wrong, steps in found.broken[:1]:
-                    _say("\n".join((f"BROKEN: {'; '.join(wrong)}", *(f"    {step}" for step in steps))))
+                    _say("\n".join((f"BROKEN: {'; '.join(wrong)} ({name})", *(f"    {step}" for step in steps))))
     return int(is_broken)
 
 
 def _draw(count):
     never = set(SOMETIMES)
-    for name, opened in (("SQLite", in_file), ("PostgreSQL", on_server)):
-        with opened() as ledger:
+    for store in STORES:
+        with opened(store) as ledger:
             began = time.monotonic()
             try:
                 rare = draw_orders(ledger, count)
             except AssertionError as error:
-                _say("\n".join((f"drawn on {name}", f"BROKEN: {error}", *getattr(error, "__notes__", ()))))
+                _say("\n".join((f"drawn on {store}", f"BROKEN: {error}", *getattr(error, "__notes__", ()))))
                 return 1
             never -= set(rare)
-            _say(f"{count} orders on {name}, none of them wrong, {time.monotonic() - began:.0f} s")
+            _say(f"{count} orders on {store}, none of them wrong, {time.monotonic() - began:.0f} s")
             for each, how_often in rare.most_common():
                 _say(f"{how_often:>7} {each}")
     for each in sorted(never):

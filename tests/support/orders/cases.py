@@ -54,7 +54,6 @@ DEFECTS = (
     "claims and outcomes are not durable: their transaction is rolled back",
     "a claim that was left behind counts as not sent",
     "SQLite: a claim takes the row that is there",
-    "SQLite: a claim replaces the row that is there",
     "an unknown outcome releases its messages",
     "claims lapse at once, whatever their deadline",
     "a late answer does not correct an unknown",

@@ -27,13 +27,11 @@ class Explored:
     :param orders: runs that were played to their end.
     :param states: different states in which there was a choice.
     :param broken: what was wrong, with the steps that led there, of the first runs that were wrong.
-    :param rare: in how many runs that happened which seldom does.
     """
 
     orders: int = 0
     states: int = 0
     broken: list[tuple[Sequence[str], Sequence[str]]] = field(default_factory=list)
-    rare: Counter[str] = field(default_factory=Counter)
 
 
 class EveryOrder:
@@ -88,7 +86,6 @@ def explore(case, ledger, most=None):
                 pass
             else:
                 explored.orders += 1
-                explored.rare.update(world.rare)
                 if (end := repr(world.end())) not in ends:
                     ends[end] = judge(world)
                 if ends[end]:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-import tempfile
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 
-import psycopg
+from sqlalchemy import create_engine
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.backend import Patience
-from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.sqlite import open_sqlite
-from support.memory import in_memory
-from support.postgres import running_postgres, temporary_database
+from support.faults.tries import new_ledger
 
 PATIENCE = 90.0
 """Seconds after its claim in which the outcome of a request is expected: more than one jump of the clock."""
@@ -31,11 +25,13 @@ class _UndoneError(Exception):
 class Ledger:
     """A ledger, and a connection to it that is not the product's own."""
 
-    def __init__(self, open_store, connect):
-        self._open = open_store
-        self._stores = [open_store()]
+    def __init__(self, ledgers):
+        self._open = ledgers
+        self._stores = [ledgers()]
         self._used = 0
-        self._raw = connect()
+        engine = create_engine(ledgers.url, isolation_level="AUTOCOMMIT")
+        self._pooled = engine.raw_connection()
+        self._raw = self._pooled.driver_connection
 
     def rows(self, query):
         """Return what the ledger holds."""
@@ -81,18 +77,7 @@ class Ledger:
 
 
 @contextmanager
-def in_file():
-    """Yield a ledger in a SQLite file of its own."""
-    with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-orders-", dir=in_memory()) as name:
-        path = Path(name) / "ledger.db"
-        with closing(Ledger(lambda: open_sqlite(path), lambda: sqlite3.connect(path, isolation_level=None))) as ledger:
-            yield ledger
-
-
-@contextmanager
-def on_server():
-    """Yield a ledger in a PostgreSQL database of its own."""
-    with running_postgres() as server, temporary_database(server) as url:
-        plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
-        with closing(Ledger(lambda: open_postgres(url), lambda: psycopg.connect(plain, autocommit=True))) as ledger:
-            yield ledger
+def opened(store):
+    """Yield a ledger of its own, of a kind."""
+    with new_ledger(store) as ledgers, closing(Ledger(ledgers)) as ledger:
+        yield ledger

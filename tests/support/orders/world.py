@@ -466,7 +466,7 @@ class World:
         return tuple(tuple(self.ledger.rows(each)) for each in STATE)
 
     def _observed(self, label):
-        if label in ("posts", "is answered", "is charged"):
+        if label in ("posts", "is answered"):
             return self.now, len(self.taken)
         return self.now, self._dump(), self._credit()
 

@@ -2,27 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 from support.other_service import served
-
-
-@pytest.fixture(scope="module")
-def serve():
-    """Serve each given body under its path, on a port of its own."""
-    with contextlib.ExitStack() as stack:
-
-        def start(pages):
-            def answer(path, *_):
-                policy, body = pages.get(path, ("", ""))
-                headers = {"Content-Type": "text/html", **({"Content-Security-Policy": policy} if policy else {})}
-                return 200 if path in pages else 404, headers, body.encode()
-
-            return stack.enter_context(served(answer))
-
-        yield start
-
 
 ICON = "<link rel=icon href=data:,>"
 WRONG = {
@@ -36,11 +17,16 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_page_that_does_wrong_fails_its_test(browser, serve, what):
+def test_a_page_that_does_wrong_fails_its_test(browser, what):
     """Errors, breaches of the policy, failed answers and requests to elsewhere do not go unseen."""
     policy, body, problem = WRONG[what]
-    root = serve({"/": (policy and f"{policy}; img-src data:", ICON + body)})
-    with pytest.raises(AssertionError, match=problem), browser.page(root + "/"):
-        pass
-    with browser.page(root + "/", expected=[problem, "console: Failed to load resource", "^failed: "]):
-        pass
+
+    def answer(path, *_):
+        headers = {"Content-Type": "text/html", "Content-Security-Policy": policy and f"{policy}; img-src data:"}
+        return (200, headers, f"{ICON}{body}".encode()) if path == "/" else (404, {}, b"")
+
+    with served(answer) as root:
+        with pytest.raises(AssertionError, match=problem), browser.page(root + "/"):
+            pass
+        with browser.page(root + "/", expected=[problem, "console: Failed to load resource", "^failed: "]):
+            pass

@@ -256,32 +256,13 @@ def test_templated_fields_stay(kind):
     assert " ".join(kind.template_fields) == TEMPLATED[kind]
 
 
-ERRORS = [
-    "SmsError",
-    "InputError",
-    "SourceError",
-    "SourceUnavailableError",
-    "NoConnectionError",
-    "ColumnError",
-    "TemplateError",
-    "InvalidRowsError",
-    "LimitError",
-    "ServiceError",
-    "NotSentError",
-    "ThrottledError",
-    "AuthenticationError",
-    "RefusedError",
-    "UnknownOutcomeError",
-    "LedgerError",
-    "LedgerVersionError",
-    "LedgerLostError",
-    "LedgerAwayError",
-    "LedgerBusyError",
-    "CreditError",
-    "TooManyErrorsError",
-    "OutageError",
-    "StoppedError",
-]
+ERRORS = (
+    "SmsError", "InputError", "SourceError", "SourceUnavailableError", "NoConnectionError", "ColumnError",
+    "TemplateError", "InvalidRowsError", "LimitError", "ServiceError", "NotSentError", "ThrottledError",
+    "AuthenticationError", "RefusedError", "UnknownOutcomeError", "LedgerError", "LedgerVersionError",
+    "LedgerLostError", "LedgerAwayError", "LedgerBusyError", "CreditError", "TooManyErrorsError",
+    "OutageError", "StoppedError",
+)  # fmt: skip
 DOCUMENTED = [
     "operators.sms.BulkSmsOperator",
     "operators.sms.GroupSmsOperator",

@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import psutil
 import pytest
+from support.faults.rest import until
 
 STARTS_A_DAEMON = """
 import os, subprocess, sys
@@ -44,11 +44,8 @@ def test_what_tests_started_ends_with_them(number):
     )
     assert ran.returncode == -number
     left = int(ran.stdout)
-    latest = time.monotonic() + 30
     try:
-        while runs(left):
-            assert time.monotonic() < latest, "it still runs"
-            time.sleep(0.05)
+        until(lambda: not runs(left), seconds=30, what="it has ended")
     finally:
         with suppress(ProcessLookupError):
             os.kill(left, signal.SIGKILL)

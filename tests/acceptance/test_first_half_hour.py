@@ -12,18 +12,7 @@ import pytest
 import requests
 from support.faults.rest import RestApi, until
 from support.pages import ROOT, blocks, shell
-from support.reader import (
-    ACTIVATE,
-    ENVIRONMENT,
-    INSTALL,
-    PASTE,
-    QUICKSTART,
-    README,
-    SETTINGS,
-    Reader,
-    counts,
-    dag_of,
-)
+from support.reader import ACTIVATE, ENVIRONMENT, INSTALL, PASTE, QUICKSTART, README, SETTINGS, Reader, counts, dag_of
 from support.terminal import PATIENCE, Terminal
 
 DAG, TASK = "remind_customers", "text_them"

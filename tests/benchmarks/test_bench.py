@@ -2,26 +2,15 @@ from __future__ import annotations
 
 import time
 
-import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import __main__ as command
 from benchmarks.bare import bodies_of, post_all
 from benchmarks.bench import Ran, WrongError, check
-from benchmarks.data import FIRST_NUMBER, table_of_people
+from benchmarks.data import table_of_people
 from benchmarks.figures import Figure, ratio
 from benchmarks.service import Counters, reset
 from demo.processes import answering
-
-
-def test_a_table_has_everybody_once_and_in_no_order(tmp_path):
-    """The same number of rows yields the same table, whose numbers cover their whole range."""
-    table = pq.read_table(table_of_people(tmp_path / "one", 1_000))
-    numbers = [int(number) for number in table["destination"].to_pylist()]
-
-    assert list(range(FIRST_NUMBER, FIRST_NUMBER + 1_000)) == sorted(numbers) != numbers
-    assert table.equals(pq.read_table(table_of_people(tmp_path / "other", 1_000)))
-    assert table.num_columns == 8
 
 
 def test_the_stand_in_counts_and_is_never_early(tmp_path):

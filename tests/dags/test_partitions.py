@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 
 import pendulum
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import ParamValidationError
+from support import tables
+from support.postgres import connection_of
 
 DAG_ID, TASK_ID = "example_sms_partitions", "text_partition"
 
@@ -16,25 +15,15 @@ DAG_ID, TASK_ID = "example_sms_partitions", "text_partition"
 @pytest.fixture
 def run_partitions(run_example, postgres_url, monkeypatch):
     """Run the example, with a ledger of this test's own on a server."""
-    connection = {
-        "conn_type": "postgres",
-        "host": postgres_url.query["host"],
-        "login": postgres_url.username,
-        "schema": postgres_url.database,
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(connection))
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", connection_of(postgres_url))
     return lambda **params: run_example(DAG_ID, pendulum.now("UTC"), **params)
 
 
-def write(path, numbers, city="Durban"):
-    path.parent.mkdir(exist_ok=True)
-    columns = {
-        "destination": [f"082{number:07}" for number in numbers],
-        "first_name": [f"Name{number}" for number in numbers],
-        "amount": [99.5] * len(numbers),
-        "city": [city] * len(numbers),
-    }
-    pq.write_table(pa.table(columns), path)
+def write(path, numbers):
+    destinations = [f"082{number:07}" for number in numbers]
+    names = [f"Name{number}" for number in numbers]
+    amounts, cities = [99.5] * len(names), ["Durban"] * len(names)
+    tables.write(path, destination=destinations, first_name=names, amount=amounts, city=cities)
 
 
 def counts(ran, *names):

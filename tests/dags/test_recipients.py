@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,10 +12,7 @@ DATA = Path(__file__).parents[2] / "dags" / "data"
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("make_recipients", DATA / "make_recipients.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(DATA / "make_recipients.py")))
 
 
 def test_the_file_holds_what_the_program_makes(generator):

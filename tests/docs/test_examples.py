@@ -5,6 +5,7 @@ import io
 import re
 import runpy
 import tokenize
+from operator import attrgetter
 from textwrap import dedent
 
 import pytest
@@ -14,10 +15,7 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 OF_EXAMPLES = [block for block in BLOCKS if block.example]
 assert OF_EXAMPLES
 DAGS = [block for block in BLOCKS if block.is_dag]
-
-
-def _where(block):
-    return block.where
+WHERE = attrgetter("where")
 
 
 def _said(code):
@@ -26,7 +24,7 @@ def _said(code):
     return ast.dump(ast.parse(code)), [token.string for token in tokens if token.type == tokenize.COMMENT]
 
 
-@pytest.mark.parametrize("block", OF_EXAMPLES, ids=_where)
+@pytest.mark.parametrize("block", OF_EXAMPLES, ids=WHERE)
 def test_a_part_of_an_example_stands_on_its_page_as_it_is(block: Block):
     """Code under a comment that names an example's part is that part."""
     file, mark = block.example
@@ -36,7 +34,7 @@ def test_a_part_of_an_example_stands_on_its_page_as_it_is(block: Block):
     assert _said(dedent(part)) == _said(block.code)
 
 
-@pytest.mark.parametrize("block", DAGS, ids=_where)
+@pytest.mark.parametrize("block", DAGS, ids=WHERE)
 def test_a_dag_of_a_page_is_one(block: Block, airflow_home, tmp_path):
     """Every DAG that stands in the documentation loads: its imports exist, and its operators know their arguments."""
     path = tmp_path / "dag.py"

@@ -46,17 +46,14 @@ class Http:
     body: object = None
 
 
-def shown():
-    """Return the page's requests and responses, in order."""
-    found = []
-    for block in blocks(PAGE, "http"):
-        head, _, body = block.code.partition("\n\n")
-        first, *lines = head.strip().splitlines()
-        found.append(Http(first, dict(line.split(": ", 1) for line in lines), json.loads(body) if body else None))
-    return found
+def read(text):
+    """Return a request or a response, as it is written."""
+    head, _, body = text.partition("\n\n")
+    first, *lines = head.strip().splitlines()
+    return Http(first, dict(line.split(": ", 1) for line in lines), json.loads(body) if body else None)
 
 
-HEADERS, BULK, SENT = shown()
+HEADERS, BULK, SENT = (read(block.code) for block in blocks(PAGE, "http"))
 
 
 def rows(header):
@@ -76,21 +73,13 @@ def exchanges():
 (GROUP, GROUP_BODY, _), (BALANCE, _, STATED), (TOKEN_ASKED, CREDENTIALS, TOKEN_GIVEN) = exchanges()
 
 
-def read(whole):
-    """Return a request or a response as it was on the wire."""
-    head, _, body = whole.decode().partition("\r\n\r\n")
-    first, *lines = head.split("\r\n")
-    return Http(first, dict(line.split(": ", 1) for line in lines), json.loads(body) if body else None)
-
-
 @pytest.fixture
 def wire(sms_default):
     """What passes between a client and a sandbox: pairs of request and response; ``sms_default`` leads there."""
     passed = []
 
     def keep(exchange):
-        request, answer = exchange.pass_on()
-        passed.append((read(request), read(answer)))
+        passed.append(tuple(read(each.decode().replace("\r\n", "\n")) for each in exchange.pass_on()))
 
     config = SandboxConfig(token=TOKEN, client_id=CLIENT, client_secret=SECRET, balance=1000)
     with running_sandbox(config) as sandbox, Proxy(sandbox.base_url, None, keep) as proxy:
@@ -149,10 +138,7 @@ FIELDS = rows("| Field | Must be there |")
 def test_a_field_is_needed_as_the_page_says(name, required):
     """Without a field that must be there the outcome is unknown; without another one the response is read."""
     assert {row[0].strip("`") for row in FIELDS} == SENT.body.keys()
-    for body in (
-        {key: value for key, value in SENT.body.items() if key != name},
-        {**SENT.body, name: None},
-    ):
+    for body in ({key: value for key, value in SENT.body.items() if key != name}, {**SENT.body, name: None}):
         content = json.dumps(body).encode()
         if required == "yes":
             with pytest.raises(UnknownOutcomeError, match=f"(?i): {name}: "):

@@ -2,17 +2,7 @@ from __future__ import annotations
 
 import pytest
 from support.faults import peers
-from support.faults.peers import (
-    CHUNK,
-    HTTP,
-    LOOP,
-    OURS,
-    RECONCILING,
-    TROUBLES,
-    WAYS,
-    Befallen,
-    befall,
-)
+from support.faults.peers import CHUNK, HTTP, LOOP, OURS, RECONCILING, TROUBLES, WAYS, Befallen, befall
 
 PEOPLE = 6 * CHUNK
 

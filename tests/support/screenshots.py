@@ -97,7 +97,7 @@ def _take_sandbox(browser):
         messages.append({"Content": text, "Destination": f"2782{place:07}"})
     with running_sandbox(SandboxConfig(token="made-up-token", balance=5000)) as sandbox:
         for some in (messages[:4], messages[4:]):
-            headers = {"Authorization": "Bearer made-up-token"}
+            headers = {"Authorization": "Bearer made-up-token", "Accept": "application/json"}
             url = f"{sandbox.base_url}/bulkmessages"
             requests.post(url, json={"Messages": some}, headers=headers, timeout=60).raise_for_status()
         sandbox.state.set_faults([LOST, {"kind": "status", "status": 429, "retry_after": "2", "times": 3}])

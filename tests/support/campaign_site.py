@@ -16,7 +16,7 @@ from support.faults.airflow import TOKEN, a_ledger
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.standalone import running_airflow
 
-RUN, TASK = "once", "send"
+RUN, TASK = "morning", "send"
 USERS = {"ann": "admin", "ed": "user", "vic": "viewer"}
 """Users by role, the admin first; each password is the user's name."""
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="pwned"</script>"\'&amp;'
@@ -54,12 +54,10 @@ class CampaignSite:
 
     :param airflow: Airflow's API, with the admin's rights.
     :param services: memory of each sandbox, by connection.
-    :param run: id of each DAG's only run.
     """
 
     airflow: Any
     services: dict[str, Any] = field(default_factory=dict)
-    run: str = RUN
 
     @property
     def url(self):
@@ -67,10 +65,10 @@ class CampaignSite:
 
     def send(self, dag_id):
         """Start a campaign's DAG run."""
-        self.airflow.trigger(dag_id, self.run)
+        self.airflow.trigger(dag_id, RUN)
 
     def state(self, dag_id):
-        (instance,) = self.airflow.instances(dag_id, self.run)
+        (instance,) = self.airflow.instances(dag_id, RUN)
         return instance["state"]
 
     def await_state(self, dag_id, *states):
@@ -98,13 +96,12 @@ class CampaignSite:
 
 
 @contextmanager
-def running_site(folder, dags, services, run=RUN):
+def running_site(folder, dags, services):
     """Run the site. Leaving the context ends all of its processes.
 
     :param folder: an empty one.
     :param dags: arguments of the operator, by DAG.
     :param services: settings of each sandbox, by connection.
-    :param run: id of each DAG's only run.
     """
     home = folder / "airflow"
     (home / "dags").mkdir(parents=True)
@@ -120,7 +117,7 @@ def running_site(folder, dags, services, run=RUN):
             connection = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": {"timeout": 5}}
             settings[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
         airflow = stack.enter_context(running_airflow(home, settings))
-        yield CampaignSite(airflow, memories, run)
+        yield CampaignSite(airflow, memories)
 
 
 def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", "Pieter", "Lerato"), invalid=0):

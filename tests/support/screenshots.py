@@ -60,7 +60,7 @@ def _take_campaigns(browser, folder):
         name: {**options, "source": write_people(folder / f"{name}.parquet", **options["source"])}
         for name, options in DAGS.items()
     }
-    with running_site(folder, dags, SERVICES, run="morning") as site:
+    with running_site(folder, dags, SERVICES) as site:
         site.services["sms_reminders"].set_faults([{"kind": "none", "times": 3}, LOST, {"kind": "none"}, LOST])
         for dag_id in ("appointment_reminders", "send_statements", "remind_customers"):
             site.send(dag_id)

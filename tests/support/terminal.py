@@ -74,7 +74,10 @@ class Terminal:
         :raises TimeoutError: one of them runs on.
         """
         os.killpg(self._process.pid, signal.SIGHUP)
-        ended = lambda: {each.pid for each in self.processes()} <= {self._process.pid}  # noqa: E731
+
+        def ended():
+            return {each.pid for each in self.processes()} <= {self._process.pid}
+
         until(ended, seconds=STOP_SECONDS, what="no program runs after SIGHUP")
 
     def processes(self):

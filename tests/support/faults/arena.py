@@ -103,7 +103,6 @@ class Arena:
         if ended.error is not None:
             raise ended.error
         self._cases.append((name, campaign, ended.summary))
-        return ended
 
     def witnessed(self, start=0):
         """Return how often each person was sent each text.

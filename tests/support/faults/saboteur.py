@@ -122,21 +122,26 @@ def _connecting(saboteur, original):
     def connect(dialect, *args, **kwargs):
         if dialect.name == "sqlite":
             kwargs["factory"] = PragmaConnection
-        made = []
-
-        def work():
-            made.append(original(dialect, *args, **kwargs))
-            return made[0]
-
-        try:
-            error = dialect.dbapi.OperationalError("broken on purpose")
-            return saboteur.do("ledger connect", work, lambda: None, error)
-        except Exception:
-            for connection in made:
-                connection.close()
-            raise
+        error = dialect.dbapi.OperationalError("broken on purpose")
+        return _made(saboteur, "ledger connect", lambda: original(dialect, *args, **kwargs), error)
 
     return connect
+
+
+def _made(saboteur, operation, make, error):
+    """Return a connection; one that was made and is reported as failed is closed."""
+    made = []
+
+    def work():
+        made.append(make())
+        return made[0]
+
+    try:
+        return saboteur.do(operation, work, lambda: None, error)
+    except Exception:
+        for connection in made:
+            connection.close()
+        raise
 
 
 class _Socket(socket.socket):
@@ -158,19 +163,12 @@ class _Socket(socket.socket):
 
 
 def _connect(saboteur, original, *args, **kwargs):
-    def work():
+    def make():
         plain = original(*args, **kwargs)
         timeout = plain.gettimeout()
-        made.append(_Socket(plain.family, plain.type, plain.proto, fileno=plain.detach()))
-        made[0].saboteur = saboteur
-        made[0].settimeout(timeout)
-        return made[0]
+        made = _Socket(plain.family, plain.type, plain.proto, fileno=plain.detach())
+        made.saboteur = saboteur
+        made.settimeout(timeout)
+        return made
 
-    made = []
-    try:
-        connected = saboteur.do("http connect", work, lambda: None, ConnectionRefusedError(111, "on purpose"))
-    except Exception:
-        for connection in made:
-            connection.close()
-        raise
-    return connected
+    return _made(saboteur, "http connect", make, ConnectionRefusedError(111, "on purpose"))

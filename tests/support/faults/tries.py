@@ -86,7 +86,6 @@ class Campaign:
     :param chunk_size: people a request.
     :param reconciles_since: since when the clock runs :data:`PACE` times as fast, seconds since the epoch, of a
         campaign whose lost requests are closed by what the balance proves; None leaves them unknown.
-    :param account: what identifies the account that is charged; None means an account of this campaign's own.
     """
 
     ledgers: Ledgers
@@ -96,7 +95,6 @@ class Campaign:
     count: int
     chunk_size: int = 4
     reconciles_since: float | None = None
-    account: str | None = None
 
     def now(self):
         """Return the time by the campaign's clock, seconds since the epoch."""
@@ -105,8 +103,8 @@ class Campaign:
 
     @property
     def billed(self):
-        """The account that is charged, by which an SMS part costs one credit."""
-        key = blake2b((self.account or self.name).encode(), digest_size=16).hexdigest()
+        """An account of this campaign's own, by which an SMS part costs one credit."""
+        key = blake2b(self.name.encode(), digest_size=16).hexdigest()
         return Account(key, Prices().total)
 
     @property

@@ -86,7 +86,10 @@ class Worker:
 
     def await_ready(self):
         """Return once the worker takes tasks."""
-        is_ready = lambda: " ready." in self._output.read_text(errors="replace")  # noqa: E731
+
+        def is_ready():
+            return " ready." in self._output.read_text(errors="replace")
+
         await_ready(is_ready, [self._process], seconds=READY_SECONDS, what=f"{self.name} takes tasks")
 
     def tasks(self):

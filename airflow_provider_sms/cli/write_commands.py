@@ -118,10 +118,11 @@ def purge(args: Namespace, store: LedgerBackend) -> None:
     before = store.clock() - args.older_than * _DAY
     found = old_campaigns(store, before, include_waiting=args.include_waiting)
     going = [old for old in found if old.keep is None]
+    campaigns, messages = counted(len(going), "campaign"), counted(sum(old.messages for old in going), "message")
     print_message(
         *kept_words(found),
-        f"To be forgotten: attempts and balances from before {iso(before)}, and {counted(len(going), 'campaign')} with "
-        f"{counted(sum(old.messages for old in going), 'message')}, without activity since then",
+        f"To be forgotten: balances, and attempts of no campaign, from before {iso(before)}, and {campaigns} with "
+        f"{messages}, without activity since then",
         *([join_some([old.name for old in going])] if going else []),
         "A forgotten campaign protects nobody: a task that runs again under its name texts everybody again.",
     )

@@ -55,7 +55,7 @@ def wait_before(run: Run, plan: Plan) -> Balance | None:
 
 
 def wait(run: Run, reason: StopReason) -> NoReturn:
-    """Release the worker slot until a send may go on: at a moment, or once there is credit, whatever fails until then.
+    """Release the worker slot until a send may go on: at a moment, or once there is credit.
 
     The balance is read at once, then every 30 seconds.
     """

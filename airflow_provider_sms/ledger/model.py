@@ -22,7 +22,7 @@ class _Stored(str, Enum):
 
 
 class RequestState(_Stored):
-    """The state of a request, in ``sms_request.state``: from claimed to one of the others, and from unknown on.
+    """The state of a request, in ``sms_request.state``. :mod:`~airflow_provider_sms.ledger.claims` draws its changes.
 
     Past its deadline a claim counts as unknown, whether that is written or not: see
     :func:`~airflow_provider_sms.ledger.transitions.state_at`.
@@ -31,7 +31,7 @@ class RequestState(_Stored):
     CLAIMED = "claimed"
     """Its process may post it, and may still live."""
     ACCEPTED = "accepted"
-    """The service took it, or a person said so."""
+    """The service took it, or a person or the balance said so."""
     UNKNOWN = "unknown"
     """It may have been sent, and nobody posts its messages again unless somebody decides so."""
     NOT_SENT = "not_sent"

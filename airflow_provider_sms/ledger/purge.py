@@ -130,7 +130,7 @@ def purge(
     *,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Purged:
-    """Forget those old campaigns that are not to be kept, and the attempts and balances of before a moment.
+    """Forget those old campaigns that are not to be kept, with their attempts, and the balances of before a moment.
 
     :param should_stop: asked before each transaction; the next purge forgets what is left.
     """

@@ -21,7 +21,7 @@
 response that is lost alone ends the send. With ``on_unknown="reconcile"`` it ends the pass, and
 :mod:`~airflow_provider_sms.sending.settle` may close the request by the balance. A wait holds back all requests. *Too
 often* is ten POSTs of a request, or thirty if the service takes others meanwhile
-(:class:`Backoff`); a 503 ends the send at its third POST. A response is
+(:class:`Backoff`); the third 503 of a request ends the send. A response is
 *contradictory* if another request had it, or if it takes nothing and charges for it. The ledger's ``lapse`` writes the
 last row, for a process that died.
 """

@@ -47,3 +47,8 @@ def test_a_request_that_was_lost_is_repeated_by_others(in_airflow):
     loop = in_airflow("unread", LOOP)
 
     assert (loop.twice, loop.missing) == (0, 0)
+
+
+def test_a_trigger_that_posts_posts_again_when_its_triggerer_restarts(in_airflow):
+    """A deferrable operator of another kind texts the people of a request twice."""
+    assert in_airflow("restarts", HTTP) == Befallen(twice=CHUNK, missing=0, unknown=0)

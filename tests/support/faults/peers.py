@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import json
 import os
@@ -108,14 +109,12 @@ def _mapped_http(table, dies, **_):
         _die_once(dies, DIES_AT)
         return response.json()["Messages"] > 0
 
-    return HttpOperator.partial(
-        task_id="text",
-        endpoint="bulkmessages",
-        method="POST",
-        headers=HEADERS,
-        extra_options={"timeout": TIMEOUT},
-        response_check=check,
-    ).expand(data=list(_bodies(table)))
+    return HttpOperator.partial(**_http(), response_check=check).expand(data=list(_bodies(table)))
+
+
+def _http():
+    options = {"method": "POST", "headers": HEADERS, "extra_options": {"timeout": TIMEOUT}}
+    return {"task_id": "text", "endpoint": "bulkmessages", **options}
 
 
 def _ours(table, campaign, on_unknown="fail", **_):
@@ -198,6 +197,39 @@ def _two_copies(way, job, _):
             raise RuntimeError("a copy of the task failed")
 
 
+def _restarts(way, job, campaign):
+    """Let the triggerer die with a request under way, and another one run the trigger, as a triggerer's restart does.
+
+    Only a deferrable ``HttpOperator`` sends there.
+    """
+    if way != HTTP:
+        send(way, job)
+        return
+    for number, body in enumerate(_bodies(job["table"]), start=1):
+        trigger = _deferred(body)
+        if number == DIES_AT:
+            before = campaign.taken().total()
+            with started(_trigger, [trigger], load):
+                until(lambda: campaign.taken().total() > before, seconds=PATIENCE, what="a request is under way")  # noqa: B023
+        _trigger(*trigger)
+
+
+def _deferred(body):
+    from airflow.providers.http.operators.http import HttpOperator
+    from airflow.sdk.exceptions import TaskDeferred
+
+    try:
+        HttpOperator(**_http(), data=body, deferrable=True).execute({})
+    except TaskDeferred as deferred:
+        return deferred.trigger.serialize()
+
+
+def _trigger(path, arguments):
+    from airflow.sdk.module_loading import import_string
+
+    asyncio.run(anext(aiter(import_string(path)(**arguments).run())))
+
+
 @dataclass(frozen=True)
 class Trouble:
     """A fault.
@@ -221,6 +253,7 @@ TROUBLES = {
     "500": Trouble("500 after it was taken, once", _once(kind="status", status=500, accepted=True)),
     "truncated": Trouble("response breaks off, once", _once(kind="truncated")),
     "dies": Trouble("task dies in mid-send, retried", play=_dies, latency=LATENCY),
+    "restarts": Trouble("triggerer restarts in mid-send", play=_restarts, latency=LATENCY),
     "again": Trouble("task cleared and run again", play=_again),
     "copies": Trouble("two live copies of the task", play=_two_copies, latency=LATENCY),
 }

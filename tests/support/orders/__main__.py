@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from support.faults.mutants import copied
 from support.faults.mutations import MUTATIONS
 from support.faults.tries import STORES
-from support.orders.cases import DEFECTS, LARGE, SMALL
+from support.orders.cases import DEFECTS, DRAWN, LARGE, LARGER, SMALL
 from support.orders.drawn import SOMETIMES, draw_orders
 from support.orders.explore import explore
 from support.orders.ledgers import opened
@@ -77,7 +77,8 @@ def _draw(count):
 
 
 def _defects(only):
-    chosen = [each for each in MUTATIONS if each.name in DEFECTS and only in each.name]
+    named = {*DEFECTS, *LARGER, *DRAWN}
+    chosen = [each for each in MUTATIONS if each.name in named and only in each.name]
     missed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for mutation, words in zip(chosen, pool.map(_hunt, chosen), strict=True):
@@ -89,16 +90,16 @@ def _defects(only):
 
 def _hunt(mutation):
     """Return which case finds a defect, and how; None where none does."""
+    options = ["--small"] if mutation.name in DEFECTS else ["--only", LARGER.get(mutation.name, "")]
+    if mutation.name in DRAWN:
+        options = ["--drawn", "4000"]
+    command = [sys.executable, "-m", "support.orders", *options, "--until-broken"]
     with copied(mutation) as (folder, environment):
-        for options in (["--small", "--until-broken"], ["--drawn", "4000"]):
-            command = [sys.executable, "-m", "support.orders", *options]
-            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-            lines = done.stdout.splitlines()
-            if broken := [n for n, line in enumerate(lines) if line.startswith("BROKEN")]:
-                return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
-            if done.returncode and "Error" in done.stderr:
-                return f"{lines[-1:]}: {done.stderr.strip().splitlines()[-1]}"
-    return None
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    if broken := [n for n, line in enumerate(lines) if line.startswith("BROKEN")]:
+        return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
+    return done.stderr.strip().splitlines()[-1] if "Error" in done.stderr else None
 
 
 def _say(line):

@@ -55,18 +55,23 @@ DEFECTS = (
     "a claim that was left behind counts as not sent",
     "SQLite: a claim takes the row that is there",
     "an unknown outcome releases its messages",
-    "claims lapse at once, whatever their deadline",
     "a late answer does not correct an unknown",
     "claims whose commit raised are not given back",
-    "claims whose commit raised stay unknown once they have lapsed",
     "the end gives back every claim that is open",
     "an answer after a person's not sent leaves its messages free",
-    "a late response takes what another request has claimed",
     "what was superseded is forgotten",
     "the claim is made after the POST",
-    "all of a batch is posted, not what was won",
     "an unknown outcome is recorded as not sent",
     "what was sent again is superseded again by the same attempt",
     "a request that waits to be posted again keeps its claim",
 )
-"""Mutants, by name, that the small cases or the large ones must find."""
+"""Mutants, by name, that the small cases must find."""
+
+LARGER = {
+    "all of a batch is posted, not what was won": "two tasks, whose requests overlap in part",
+    "claims whose commit raised stay unknown once they have lapsed": "two tasks, a commit that fails, and time passes",
+}
+"""Those that a large case must find, with the case."""
+
+DRAWN = ("a late response takes what another request has claimed",)
+"""Those that drawn orders must find."""

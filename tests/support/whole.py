@@ -185,7 +185,7 @@ def _set_up(airflow, sandbox):
 
 def _run(airflow, sandbox, whole, folder):
     for part in range(2):
-        write_people(folder / "partitions" / f"part-{part}.parquet", 250, first=27_830_000_000 + 250 * part)
+        write_people(folder / "partitions" / f"part-{part}.parquet", 250, first=27_831_000_000 + 250 * part)
     params = {"example_sms_partitions": {"directory": str(folder / "partitions"), "campaign": "spring"}}
     # The last one comes once there is a ledger.
     triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update", "example_sms_maintenance"}

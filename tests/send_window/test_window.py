@@ -1,19 +1,85 @@
+from __future__ import annotations
+
 import copy
 import pickle
-import subprocess
-import sys
+import random
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 
+import phonenumbers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.windows import BERLIN, JOHANNESBURG, NEW_YORK, at, moments, opens, windows
+from phonenumbers.timezone import time_zones_for_geographical_number, time_zones_for_number
+from support.windows import BERLIN, JOHANNESBURG, NEW_YORK, at, holds, moments, opens, windows
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
+from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow, find_zone, zones_of
 
 MORNING = ("09:00", "13:00")
+
+
+@given(windows(), moments)
+def test_it_is_open_when_the_clock_on_the_wall_says_so(window, moment):
+    """It is open exactly when the clock on the wall shows a time within the hours of a day that is not closed."""
+    assert (window.closed_until(moment) is None) == holds(window, moment)
+
+
+@given(windows(), moments, st.lists(st.floats(0, 1), max_size=30))
+def test_it_opens_at_the_first_moment_that_is_open(window, moment, parts):
+    """It opens at a moment in UTC that is open, and no moment before is."""
+    opening = window.closed_until(moment)
+    if opening is not None:
+        last = opening - timedelta(microseconds=1)
+        between = [moment + part * (last - moment) for part in (*parts, 1)]
+        found = (opening.tzinfo, opening > moment, holds(window, opening), any(holds(window, each) for each in between))
+        assert found == (timezone.utc, True, True, False)
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "now", "opening"),
+    [
+        (BERLIN, "02:30", "2026-03-29 01:00", "2026-03-29 03:00:00"),
+        (BERLIN, "08:00", "2026-03-29 01:00", "2026-03-29 08:00:00"),
+        (BERLIN, "08:00", "2026-10-24 21:00", "2026-10-25 08:00:00"),
+    ],
+)
+def test_the_clock_goes_forward_and_back(zone, start, now, opening):
+    """On the day of a change it opens at the time on the wall; where that is skipped, when the skipped hour is over."""
+    assert opens(SendWindow(start, "20:00", zone), now, zone) == opening
+
+
+def test_an_hour_that_comes_twice_holds_twice():
+    """Hours within the hour that the clock shows twice are open twice, and closed between."""
+    window = SendWindow("02:30", "03:00", BERLIN)
+    found = [opens(window, f"2026-10-25 {moment}") for moment in ("00:29", "00:30", "01:00", "01:30", "02:00")]
+    assert found == ["2026-10-25 00:30:00", None, "2026-10-25 01:30:00", None, "2026-10-26 01:30:00"]
+
+
+@pytest.mark.parametrize(
+    ("window", "opening_at"),
+    [
+        (
+            SendWindow("08:00", "20:00", JOHANNESBURG),
+            {"01 07:59:59.999999": "01 08:00", "01 08:00": None, "01 19:59:59": None, "01 20:00": "02 08:00"},
+        ),
+        # Friday's hours last into Saturday; Friday's early hours would be Thursday's.
+        (
+            SendWindow("20:00", "06:00", JOHANNESBURG, weekdays=["fri"]),
+            {"05 05:00": "05 20:00", "05 20:00": None, "06 05:59": None, "06 06:00": "12 20:00"},
+        ),
+        # Hours of the day before end at midnight, and those that would begin on the holiday do not, not even after it.
+        (
+            SendWindow("20:00", "06:00", JOHANNESBURG, holidays=[date(2026, 6, 16)]),
+            {"15 23:59": None, **dict.fromkeys(("16 00:00", "16 21:00", "17 01:00"), "17 20:00")},
+        ),
+    ],
+    ids=["day", "night", "holiday"],
+)
+def test_the_first_minute_is_open_and_the_end_is_not(window, opening_at):
+    """Hours past midnight belong to the day on which they begin; a holiday is closed from midnight to midnight."""
+    found = {moment: opens(window, f"2026-06-{moment}", JOHANNESBURG) for moment in opening_at}
+    assert found == {moment: opening and f"2026-06-{opening}:00" for moment, opening in opening_at.items()}
 
 
 def answer(window, moment, destination):
@@ -34,7 +100,7 @@ def test_what_it_remembers_is_what_it_would_find(window, begins, seconds):
 
 
 def test_the_south_african_window_on_each_weekday():
-    """No Sundays, Saturdays from 09:00 to 13:00, other days from 08:00 to 20:00."""
+    """No Sundays, Saturdays from 09:00 to 13:00, other days from 08:00 to 20:00; its representation makes it again."""
     window = SOUTH_AFRICAN_DIRECT_MARKETING
     open_minutes = {}
     for number in range(7):
@@ -43,6 +109,7 @@ def test_the_south_african_window_on_each_weekday():
         open_minutes[f"{midnight:%a}"] = minutes and (minutes[0] / 60, (minutes[-1] + 1) / 60, len(minutes) / 60)
     workday = (8, 20, 12)
     assert open_minutes == {**dict.fromkeys(("Mon", "Tue", "Wed", "Thu", "Fri"), workday), "Sat": (9, 13, 4), "Sun": []}
+    assert eval(repr(window)) == window
 
 
 def test_south_african_holidays():
@@ -157,17 +224,6 @@ def test_what_is_written_differently_is_the_same():
     assert one != replace(one, end="21:00")
 
 
-def test_its_representation_makes_it_again():
-    """The representation is stable: it says all, and nothing of what was asked."""
-    window = replace(SOUTH_AFRICAN_DIRECT_MARKETING, holidays=["ZA"])
-    window.closed_until(at("2026-01-14 12:00"))
-    assert repr(window) == (
-        "SendWindow(start='08:00', end='20:00', timezone='Africa/Johannesburg', weekdays=(0, 1, 2, 3, 4, 5), "
-        "holidays=('ZA',), hours=((5, ('09:00', '13:00')),), recipient_time_zone=False)"
-    )
-    assert eval(repr(window)) == window
-
-
 @given(windows(), moments)
 def test_copies_are_equal_and_answer_alike(window, moment):
     """A window that was pickled or copied is equal, and answers as it did."""
@@ -176,20 +232,57 @@ def test_copies_are_equal_and_answer_alike(window, moment):
     assert [(each, each.closed_until(moment)) for each in copies] == [(window, answer)] * 3
 
 
-def test_dag_files_load_no_library_for_it():
-    """Importing it, and making one, loads neither holidays nor phonenumbers nor Airflow; asking it may."""
-    script = """
-import sys
-from datetime import datetime, timezone
-from airflow_provider_sms.send_window.window import SendWindow
+# Time zones of numbers
 
-def loaded():
-    print(*sorted({"airflow", "holidays", "pandas", "phonenumbers"} & {*sys.modules}))
 
-window = SendWindow("08:00", "20:00", "Africa/Johannesburg", holidays="ZA", recipient_time_zone=True)
-loaded()
-window.closed_until(datetime(2026, 1, 14, tzinfo=timezone.utc), "27821234567")
-loaded()
-"""
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120)
-    assert done.stdout.splitlines() == ["", "holidays phonenumbers"]
+def possible_mobile_numbers(seed=4711):
+    """Give numbers of each country that the library takes for valid mobile ones."""
+    rng = random.Random(seed)
+    for region in sorted(phonenumbers.SUPPORTED_REGIONS):
+        example = phonenumbers.example_number_for_type(region, phonenumbers.PhoneNumberType.MOBILE)
+        if example is None:
+            continue
+        digits = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)[1:]
+        for kept in range(len(str(example.country_code)), len(digits)):
+            tried = digits[:kept] + "".join(rng.choices("0123456789", k=len(digits) - kept))
+            number = phonenumbers.parse(f"+{tried}")
+            if phonenumbers.is_valid_number(number):
+                yield tried, number
+
+
+def test_no_zone_of_a_mobile_number_is_left_out():
+    """Outside of North America it has at least the zones that the library gives for it, whose clocks can be read."""
+    names, missing = set(), {}
+    for digits, number in possible_mobile_numbers():
+        names |= {*zones_of(digits)}
+        left_out = {*time_zones_for_number(number)} - {*zones_of(digits), "Etc/Unknown"}
+        if number.country_code != 1 and left_out:
+            missing[digits] = left_out
+    assert missing == {}
+    assert {find_zone(name).key for name in names} == names
+    # The first digits of an Australian mobile number are those of no place.
+    assert {"Australia/Perth", "Australia/Sydney"} <= {*zones_of("61412345678")}
+
+
+def test_an_area_code_of_north_america_tells_the_place():
+    """There, a mobile number has the zones of its area code, as in the library any other number has."""
+    numbers = [(digits, number) for digits, number in possible_mobile_numbers() if number.country_code == 1]
+    assert [zones_of(digits) for digits, _ in numbers] == [
+        time_zones_for_geographical_number(each) for _, each in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("digits", "zones"),
+    [
+        ("27821234567", ("Africa/Johannesburg",)),
+        ("27100000000", ("Africa/Johannesburg",)),  # no range that the library knows
+        ("18765550123", ("America/Jamaica",)),
+        ("5511961234567", ("America/Sao_Paulo",)),
+        ("0821234567", ()),
+        ("9991234567", ()),
+    ],
+)
+def test_the_first_digits_tell_the_zone(digits, zones):
+    """The country tells it, and the area code where mobile numbers have one; what no country begins with does not."""
+    assert zones_of(digits) == zones

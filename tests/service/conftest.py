@@ -201,8 +201,9 @@ def wire():
     )
 
 
-def make_certificate(folder):
-    """Write ``cert.pem``, ``key.pem`` and ``both.pem``, and return the path of the first."""
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """Make a certificate for 127.0.0.1: the path of it, and a server's context with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = dt.datetime.now(dt.timezone.utc)
@@ -218,19 +219,11 @@ def make_certificate(folder):
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    certificate = made.public_bytes(serialization.Encoding.PEM)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    for file, content in (("cert.pem", certificate), ("key.pem", private), ("both.pem", certificate + private)):
-        (folder / file).write_bytes(content)
-    return folder / "cert.pem"
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory):
-    """Make a certificate for 127.0.0.1: the path of it, and a server's context with it."""
-    made = make_certificate(tmp_path_factory.mktemp("tls"))
+    path = tmp_path_factory.mktemp("tls") / "certificate-and-key.pem"
+    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made, made.with_name("key.pem"))
-    return str(made), context
+    context.load_cert_chain(path)
+    return str(path), context

@@ -296,18 +296,18 @@ def test_the_host_header_names_the_port_that_is_not_the_schemes(address, host):
 def test_the_environment_is_read_with_the_first_request(serve, connect, wire, monkeypatch, names):
     """A proxy that appears later is that of later clients; what the environment exempts is reached directly."""
     server, proxy = serve(wire.ok), serve(wire.ok)
-    client = connect(server.url)
-    client.send_bulk(HI)
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
-    client.send_bulk(HI)
-    assert (len(server.requests), len(proxy.requests)) == (2, 0)
-    client = connect(server.url)
-    client.send_bulk(HI)
-    assert (len(server.requests), len(proxy.requests)) == (2, 1)
-    monkeypatch.setenv("no_proxy", names)
-    client.send_bulk(HI)
-    assert (len(server.requests), len(proxy.requests)) == (2, 2)
-    client = connect(server.url)
-    for _ in range(2):
+
+    def reached(client):
         client.send_bulk(HI)
-    assert (len(server.requests), len(proxy.requests)) == (4, 2)
+        return len(server.requests), len(proxy.requests)
+
+    first = connect(server.url)
+    assert reached(first) == (1, 0)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+    assert reached(first) == (2, 0)
+    later = connect(server.url)
+    assert reached(later) == (2, 1)
+    monkeypatch.setenv("no_proxy", names)
+    assert reached(later) == (2, 2)
+    exempt = connect(server.url)
+    assert [reached(exempt), reached(exempt)] == [(3, 2), (4, 2)]

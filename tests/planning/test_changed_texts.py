@@ -139,15 +139,17 @@ def test_a_group_whose_text_changed(enter):
 
 
 FIVE = [number(n) for n in range(5)]
+HI, HELLO = texted(FIVE), texted(FIVE, "Hello")
+OF_MONDAY = claimant(2, run_id="monday")
 
 
 @pytest.fixture
 def hold(enter):
     """Send a table as an attempt of monday's run would; a state of None leaves the claim open."""
 
-    def hold(rows, state=ACCEPTED, *, key_columns=None, **who):
+    def hold(rows, state=ACCEPTED, **who):
         (batch,) = rows.to_batches()
-        prepared = composed(Composer(None, "text", key_columns=key_columns), batch)
+        prepared = composed(Composer(None, "text"), batch)
         ledger = enter(**{"run_id": "monday", **who})
         (held,) = ledger.commit(chunks=[request_of(prepared.keys, prepared.destinations)], claim_seconds=60.0)
         if state is not None:
@@ -167,76 +169,51 @@ def plan(store):
     return plan
 
 
-def test_the_same_wording_again_texts_nobody_again(hold, plan):
-    """The campaign has sent these messages; who gets another one of the same table has had no other text than its."""
-    hold(texted(FIVE))
-    again = plan(texted([*FIVE, number(7)]))
-    assert (again.already_sent, again.to_send, again.repeats) == (5, 1, 0)
-    both = plan(pa.concat_tables([texted(FIVE), texted(FIVE, "Hello")]))
-    assert (both.already_sent, both.to_send, both.repeats) == (5, 5, 0)
-
-
-@pytest.mark.parametrize("state", [ACCEPTED, UNKNOWN, None], ids=str)
-def test_another_wording_texts_them_again(hold, plan, state):
-    """Everybody counts who has had another text, or may have, however many messages they get now."""
-    hold(texted(FIVE[:3]), state)
-    other = pa.concat_tables([texted(FIVE, "Hello"), texted(FIVE[:1], "and another one")])
-    assert (plan(other).to_send, plan(other).repeats) == (6, 3)
-
-
-def test_people_count_once_and_in_their_campaign(hold, plan):
-    """However many texts they had; neither do others' texts count in another campaign, nor does it read them."""
-    hold(texted(FIVE))
-    assert (plan(texted(FIVE, "Hello"), "d").repeats, plan(texted(FIVE, "Hello")).repeats) == (0, 5)
-    hold(texted(FIVE, "Hello"), task_id="other")
-    assert plan(texted(FIVE[:2], "Good evening")).repeats == 2
-
-
 @pytest.mark.parametrize(
-    ("who", "people"), [({"try_number": 1}, 0), ({"map_index": 3}, 0), ({"task_id": "other"}, 5), ({"dag_id": "x"}, 5)]
+    ("held", "table", "how", "found"),
+    [
+        # The same wording again texts nobody again, and who gets another one of the same table has had no other text.
+        ([(HI, {})], texted([*FIVE, number(7)]), {}, (5, 1, 0)),
+        ([(HI, {})], pa.concat_tables([HI, HELLO]), {}, (5, 5, 0)),
+        # Everybody counts who has had another text, or may have, and once, however many they get now or had before.
+        *(
+            ([(HI[:3], {"state": state})], pa.concat_tables([HELLO, texted(FIVE[:1], "and more")]), {}, (0, 6, 3))
+            for state in (ACCEPTED, UNKNOWN, None)
+        ),
+        ([(HI, {}), (HELLO, {"task_id": "other"})], texted(FIVE[:2], "Good evening"), {}, (0, 2, 2)),
+        ([(HI, {})], HELLO, {}, (0, 5, 5)),
+        ([(HI, {})], HELLO, {"campaign": "d"}, (0, 5, 0)),
+        # A replaced attempt is refused with a changed text by itself, and mapped copies may send different things.
+        *(([(HI, who)], HELLO, {"who": OF_MONDAY}, (0, 5, 0)) for who in ({"try_number": 1}, {"map_index": 3})),
+        *(([(HI, who)], HELLO, {"who": OF_MONDAY}, (0, 5, 5)) for who in ({"task_id": "other"}, {"dag_id": "x"})),
+        # People who are on a list, or whose rows are invalid or gone, are not texted.
+        ([(HI, {})], texted([*FIVE[:3], "x"], "Hello"), {"suppress": HI[:1]}, (0, 2, 2)),
+        # Unknown messages that are resent go out again in the same words.
+        ([(HI, {"state": UNKNOWN})], HI, {"resends": True}, (0, 5, 0)),
+        ([(HI, {"state": UNKNOWN})], HELLO, {"resends": True}, (0, 5, 5)),
+    ],
+    ids=range(15),
 )
-def test_attempts_of_the_same_task_in_the_same_run_do_not_count(hold, plan, who, people):
-    """A replaced attempt is refused with a changed text by itself, and mapped copies may send different things."""
-    hold(texted(FIVE), **who)
-    assert plan(texted(FIVE, "Hello"), who=claimant(2, run_id="monday")).repeats == people
-
-
-def test_only_people_who_are_texted_count(hold, plan):
-    """Not those on a list, nor those whose rows are invalid or gone."""
-    hold(texted(FIVE))
-    table = texted([*FIVE[:3], "x"], "Hello")
-    assert plan(table, suppress=texted(FIVE[:1])).repeats == 2
-
-
-def test_key_columns_say_what_another_message_is(hold, plan):
-    """With them other words are the same message; other values in them are another one."""
-    hold(texted(FIVE).append_column("invoice", pa.array(["1"] * 5)), key_columns=["invoice"])
-    same = texted(FIVE, "Hello").append_column("invoice", pa.array(["1"] * 5))
-    other = texted(FIVE).append_column("invoice", pa.array(["1", "1", "1", "2", "2"]))
-    assert (plan(same, key_columns=["invoice"]).repeats, plan(same, key_columns=["invoice"]).to_send) == (0, 0)
-    assert plan(other, key_columns=["invoice"]).repeats == 2
-
-
-def test_unknown_messages_that_are_resent_are_no_other_text(hold, plan):
-    """They go out again in the same words."""
-    hold(texted(FIVE), UNKNOWN)
-    again = plan(texted(FIVE), resends=True)
-    assert (again.to_send, again.repeats) == (5, 0)
-    assert plan(texted(FIVE, "Hello"), resends=True).repeats == 5
+def test_people_who_have_had_another_text_are_counted(hold, plan, held, table, how, found):
+    """In this campaign, by what another task or run sent; they are told before they get one more."""
+    for rows, who in held:
+        hold(rows, **who)
+    planned = plan(table, **how)
+    assert (planned.already_sent, planned.to_send, planned.repeats) == found
 
 
 def test_groups_and_forgotten_people_are_nobody(hold, plan, enter, store):
     """The ledger has no number of theirs."""
-    hold(texted(FIVE[:1]))
+    hold(HI[:1])
     enter(run_id="monday").commit(chunks=[request_of([outgoing(1).key], [None])], claim_seconds=60.0)
-    assert plan(texted(FIVE, "Hello")).repeats == 1
+    assert plan(HELLO).repeats == 1
     forget_number(store, FIVE[0], ["c"])
-    assert plan(texted(FIVE, "Hello")).repeats == 0
+    assert plan(HELLO).repeats == 0
 
 
 def test_a_campaign_is_read_a_block_at_a_time(hold, store, monkeypatch):
     """However many messages it holds, only some are in memory, and people in several blocks count once."""
-    hold(texted(FIVE))
+    hold(HI)
     hold(texted(FIVE[:3], "Hello"))
     monkeypatch.setattr(holders, "_REQUESTS_AT_ONCE", 1)
     campaign = CampaignReader(store, "c", claimant(run_id="tuesday"))
@@ -248,10 +225,10 @@ def test_a_campaign_is_read_a_block_at_a_time(hold, store, monkeypatch):
 def test_both_looks_can_be_stopped(enter, hold, store):
     """A task that is told to stop does not go on reading: either may take seconds."""
     send(enter(1), people(5))
-    hold(texted(FIVE))
+    hold(HI)
     stop = StopFlag()
     stop.set()
     with pytest.raises(StoppedError):
         look(enter(2), people(5), stop=stop)
     with pytest.raises(StoppedError):
-        count_repeats(CampaignReader(store, "c", claimant()), checked(texted(FIVE, "Hello")).spool, stop)
+        count_repeats(CampaignReader(store, "c", claimant()), checked(HELLO).spool, stop)

@@ -60,18 +60,6 @@ def test_the_order_of_several_texts_of_a_message_is_part_of_the_plan():
     assert plan_id(second, first, other, suppress=suppress) != plan_id(first, second, other)
 
 
-def test_the_plan_as_json_holds_no_number_and_no_text():
-    """Everybody who may see the task may read it: figures, and single characters."""
-    rows = texted([number(1), "2782-bad"], "Caf\N{LATIN SMALL LETTER E WITH ACUTE} \N{RIGHT SINGLE QUOTATION MARK}s")
-    plan = planned(rows, balance=Balance(Decimal(500), post_paid=False))
-    told = plan.as_json()
-    assert number(1) not in str(told)
-    assert "Caf" not in str(told)
-    assert (told["rows"], told["valid"], told["to_send"], told["cost"], told["balance"]) == (2, 1, 1, 1.0, 500.0)
-    assert told["repeats"] == 0
-    assert (told["requests"], told["texts"]["forcing"][0]["code"]) == (1, "U+2019")
-
-
 @pytest.mark.parametrize(
     ("cost_per_part", "line"),
     [

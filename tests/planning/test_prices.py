@@ -12,25 +12,21 @@ from airflow_provider_sms.planning.prices import Prices
 NUMBERS = ["27821234567", "27111234567", "447012345678", "15551234567"]
 
 
-@pytest.mark.parametrize("price", [2, 2.0, Decimal(2), "2", "2.00"])
-def test_one_price_is_for_all(price):
-    """A price alone is that of a part to any number, however it is written."""
-    assert Decimal(12) == Prices(price).total(NUMBERS[:3], [1, 2, 3])
-    assert Decimal(6) == Prices(price).of(NUMBERS[0], 3)
-
-
-def test_the_longest_prefix_counts():
-    """Of prefixes that fit a number the longest has its price, and '' is for those that none fits."""
-    prices = Prices({"": 7, "27": 1, "+2782": "0.5", "44": 2.5})
-    expected = [Decimal("0.5"), Decimal(1), Decimal("2.5"), Decimal(7)]
-    assert expected == [prices.of(number, 1) for number in NUMBERS]
-    assert Decimal("36.5") == prices.total(NUMBERS, [1, 3, 2, 4])
-
-
-def test_cents_add_up_exactly():
-    """Sums are those of decimals: a float is taken as it reads."""
-    assert Decimal("100000.0") == Prices(0.1).total(NUMBERS[:1] * 1_000_000, [1] * 1_000_000)
-    assert Decimal("0.3") == Prices({"27": 0.1}).total(NUMBERS[:1] * 3, [1] * 3)
+@pytest.mark.parametrize(
+    ("price", "numbers", "parts", "total"),
+    [
+        *((price, NUMBERS[:3], [1, 2, 3], "12") for price in (2, 2.0, Decimal(2), "2", "2.00")),
+        # Of prefixes that fit a number the longest has its price, and '' is for those that none fits.
+        ({"": 7, "27": 1, "+2782": "0.5", "44": 2.5}, NUMBERS, [1, 3, 2, 4], "36.5"),
+        # Sums are those of decimals: a float is taken as it reads.
+        (0.1, NUMBERS[:1] * 1_000_000, [1] * 1_000_000, "100000.0"),
+        ({"27": 0.1}, NUMBERS[:1] * 3, [1] * 3, "0.3"),
+    ],
+    ids=range(8),
+)
+def test_a_column_of_messages_has_its_price(price, numbers, parts, total):
+    """One price is that of a part to any number, however it is written; others are by the first digits of numbers."""
+    assert Decimal(total) == Prices(price).total(numbers, parts)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,6 @@ from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import (
     WINDOW,
     WINDOWS,
-    campaign_of_task,
-    dags_of_campaign,
-    find_campaign,
     list_campaigns,
     texted_twice,
 )
@@ -114,46 +111,6 @@ def test_pages_that_end_anywhere_leave_out_no_campaign(many, ledger, limit):
         pages.append(listed(ledger, limit=limit, before=pages[-1].older))
     found = [each for page in pages for each in names(page)]
     assert found == ["new", *(f"c{n}" for n in reversed(range(1, WINDOW * WINDOWS + 38))), "old"]
-
-
-def test_a_campaign_of_a_hidden_dag_is_left_out(store, ledger):
-    """A reader who may not see one of its DAGs sees nothing of a campaign."""
-    tell(store, "mine", dag_id="mine")
-    tell(store, "both", dag_id="mine")
-    tell(store, "both", dag_id="theirs")
-    assert names(listed(ledger)) == ["both", "mine"]
-    assert names(listed(ledger, hidden={"theirs"})) == ["mine"]
-    assert names(listed(ledger, hidden={"mine", "theirs"})) == []
-
-
-def test_one_campaign_is_found_with_every_dag_that_ever_sent_it(store, ledger):
-    """Permissions are needed for all of them, even if another run counts by now."""
-    tell(store, "other")
-    tell(store, dag_id="first", run_id="a")
-    tell(store, dag_id="second", state="failed", claims=[(3, "accepted")])
-    number = listed(ledger).campaigns[0].id
-    found = find_campaign(ledger, number)
-    assert (found.name, found.state, found.counts.accepted) == ("spring", "needs attention", 3)
-    assert dags_of_campaign(ledger, number) == {"first", "second"}
-    assert (find_campaign(ledger, 999), dags_of_campaign(ledger, 999)) == (None, frozenset())
-
-
-def test_a_task_instance_finds_its_last_campaign(store, ledger):
-    """By DAG, run, task and the index of a mapped copy, without campaigns that another, hidden DAG sent as well."""
-
-    def found(*task, hidden=()):
-        number = campaign_of_task(ledger, *task, may_see=lambda dag_id: dag_id not in hidden)
-        return None if number is None else find_campaign(ledger, number).name
-
-    tell(store, "a", run_id="r1", map_index=0)
-    tell(store, "b", run_id="r1", map_index=1)
-    tell(store, "c", run_id="r+2")
-    tell(store, "b", dag_id="theirs")
-    assert found("d", {"r1"}, "t", None) == "b"
-    assert found("d", {"r1"}, "t", 0) == "a"
-    assert found("d", {"r 2", "r+2"}, "t", -1) == "c"
-    assert found("d", {"r1"}, "other", None) is None
-    assert found("d", {"r1"}, "t", None, hidden={"theirs"}) == "a"
 
 
 def test_requests_that_texted_people_twice_are_reported(enter, store, open_reader):

@@ -10,7 +10,7 @@ from support.sending import accept, claim, close, people
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.decisions import close_by_balance
-from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN
 from airflow_provider_sms.ledger.requests import unknown_requests
 from airflow_provider_sms.monitoring.counts import Counts, counts_of
 
@@ -19,18 +19,6 @@ from airflow_provider_sms.monitoring.counts import Counts, counts_of
 def clock():
     """The time of the world: a claim that these tests make is open."""
     return time.time
-
-
-def test_every_message_and_request_is_in_one_state(store, enter):
-    """Counts are by state, and costs are added as decimals; what was not sent holds no message."""
-    ledger = enter()
-    for start in (0, 10, 20):
-        accept(ledger, people(2, start))
-    close(ledger, claim(ledger, people(2, 30)), UNKNOWN)
-    close(ledger, claim(ledger, people(4, 40)), NOT_SENT)
-    claim(ledger, people(5, 50))
-    found = Counts(6, 2, 5, parts=6, cost=Decimal("3.30"), of_unknown_cost=1, unknown_requests=1)
-    assert counts(store) == found
 
 
 def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):

@@ -7,6 +7,7 @@ from airflow_provider_sms.monitoring.models import Attempt
 from airflow_provider_sms.monitoring.status import campaign_state, current_attempts, is_silent
 
 NOW = 10_000.0
+WAITS = ("waiting for credit", "waiting for hours")
 
 
 def reported(state="ended", *, claimant_id=1, task="t", run="r", map_index=-1, ago=1.0, not_sent=0):
@@ -20,42 +21,31 @@ def state_of(*attempts, unknown=0, under_way=0, paused=False):
 
 
 @pytest.mark.parametrize(
-    ("reports", "state"),
+    ("attempts", "how", "state"),
     [
-        ("checking", "sending"),
-        ("sending", "sending"),
-        ("paused", "sending"),
-        ("waiting for credit", "waiting for credit"),
-        ("waiting for hours", "waiting for hours"),
-        ("ended", "complete"),
-        ("failed", "needs attention"),
+        *(([reported(each)], {}, "sending") for each in ("checking", "sending", "paused")),
+        *(([reported(each)], {}, each) for each in WAITS),
+        ([reported()], {}, "complete"),
+        ([reported(not_sent=None)], {}, "complete"),
+        # A campaign is complete only if nobody has to do anything about it.
+        *(([reported(state, not_sent=rows)], {}, "needs attention") for state, rows in (("failed", 0), ("ended", 1))),
+        ([reported()], {"unknown": 1}, "needs attention"),
+        # While an attempt works or waits, that is the state, whatever has gone wrong already.
+        ([reported("failed"), reported("sending")], {"unknown": 1}, "sending"),
+        ([reported("waiting for credit")], {"unknown": 1}, "waiting for credit"),
+        ([reported()], {"under_way": 1}, "sending"),
+        ([reported("sending")], {"paused": True}, "paused"),
+        # Nobody would notice a copy that failed, or died, while another one waits for days.
+        *(
+            ([reported(wait), other], {}, "needs attention")
+            for wait in WAITS
+            for other in (reported("failed"), reported("sending", ago=1e6))
+        ),
     ],
 )
-def test_each_state_of_an_attempt_is_a_state_of_the_campaign(reports, state):
-    """States that attempts report are shown in the words of the list."""
-    assert state_of(reported(reports)) == state
-
-
-def test_what_was_left_unsent_or_is_unknown_needs_attention():
-    """A campaign is complete only if nobody has to do anything about it."""
-    assert state_of(reported(not_sent=1)) == "needs attention"
-    assert state_of(reported(), unknown=1) == "needs attention"
-    assert state_of(reported(not_sent=None)) == "complete"
-
-
-def test_work_in_progress_is_shown_before_what_is_wrong():
-    """While an attempt works or waits, that is the state, whatever has gone wrong already."""
-    assert state_of(reported("failed"), reported("sending"), unknown=1) == "sending"
-    assert state_of(reported("waiting for credit"), unknown=1) == "waiting for credit"
-    assert state_of(reported(), under_way=1) == "sending"
-    assert state_of(reported("sending"), paused=True) == "paused"
-
-
-def test_a_failure_is_shown_before_a_wait():
-    """Nobody would notice a copy that failed while another one waits for days."""
-    for wait in ("waiting for credit", "waiting for hours"):
-        assert state_of(reported(wait), reported("failed")) == "needs attention"
-        assert state_of(reported(wait), reported("sending", ago=1e6)) == "needs attention"
+def test_a_campaign_has_one_state(attempts, how, state):
+    """A pause comes first, then what is at work, what has failed, what is waited for, and what is left to do."""
+    assert state_of(*attempts, **how) == state
 
 
 @pytest.mark.parametrize(("state", "seconds"), [("sending", 300), ("paused", 300), ("checking", 1800)])

@@ -14,6 +14,9 @@ from airflow_provider_sms.ledger.transitions import supersede
 from airflow_provider_sms.monitoring.campaigns import (
     WINDOW,
     WINDOWS,
+    campaign_of_task,
+    dags_of_campaign,
+    find_campaign,
     list_campaigns,
     texted_twice,
 )
@@ -111,6 +114,25 @@ def test_pages_that_end_anywhere_leave_out_no_campaign(many, ledger, limit):
         pages.append(listed(ledger, limit=limit, before=pages[-1].older))
     found = [each for page in pages for each in names(page)]
     assert found == ["new", *(f"c{n}" for n in reversed(range(1, WINDOW * WINDOWS + 38))), "old"]
+
+
+def test_a_task_instance_finds_its_last_campaign(store, ledger):
+    """By DAG, run, task and the index of a mapped copy, without campaigns that another, hidden DAG sent as well."""
+
+    def found(*task, hidden=()):
+        number = campaign_of_task(ledger, *task, may_see=lambda dag_id: dag_id not in hidden)
+        return None if number is None else find_campaign(ledger, number).name
+
+    tell(store, "a", run_id="r1", map_index=0)
+    tell(store, "b", run_id="r1", map_index=1)
+    tell(store, "c", run_id="r+2")
+    tell(store, "b", dag_id="theirs")
+    assert found("d", {"r1"}, "t", None) == "b"
+    assert found("d", {"r1"}, "t", 0) == "a"
+    assert found("d", {"r 2", "r+2"}, "t", -1) == "c"
+    assert found("d", {"r1"}, "other", None) is None
+    assert found("d", {"r1"}, "t", None, hidden={"theirs"}) == "a"
+    assert [dags_of_campaign(ledger, number) for number in (1, 2, 999)] == [{"d"}, {"d", "theirs"}, frozenset()]
 
 
 def test_requests_that_texted_people_twice_are_reported(enter, store, open_reader):

@@ -69,9 +69,6 @@ def test_key_columns_identify_a_message():
     assert message_keys([], []) == message_keys([], [], [pa.array([], pa.int64())]) == []
 
 
-UUIDS = pa.uuid() if hasattr(pa, "uuid") else pa.binary(16)
-"""Of 16 bytes, as an older pyarrow reads them."""
-
 FINE = ("ms", "us", "ns")
 ALIKE = {
     "1": [
@@ -107,7 +104,7 @@ ALIKE = {
     ],
     "INV-1": [pa.array([" INV-1\u00a0"])],
     "01ff": [pa.array([b"\x01\xff"], kind) for kind in (pa.binary(), pa.large_binary(), pa.binary(2))],
-    str(uuid.UUID(int=7)): [pa.array([uuid.UUID(int=7).bytes], UUIDS), pa.array([str(uuid.UUID(int=7))])],
+    str(uuid.UUID(int=7)): [pa.array([uuid.UUID(int=7).bytes], pa.uuid()), pa.array([str(uuid.UUID(int=7))])],
     "2025-03-01": [
         pa.array([at(2025, 3, 1)], pa.timestamp("s")), pa.array([at(2025, 3, 1)], pa.timestamp("ns")),
         pa.array([dt.date(2025, 3, 1)]), pa.array([dt.date(2025, 3, 1)], pa.date64()), pa.array(["2025-03-01"]),

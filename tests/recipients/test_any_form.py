@@ -188,29 +188,24 @@ anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"
 
 @settings(max_examples=200)
 @given(
-    st.lists(st.none() | anything, min_size=1, max_size=8),
+    st.sampled_from([("Hi {x}", anything), ("Hi {x:.2f}", KINDS["decimals"].drawn | st.integers(-9, 9))]).flatmap(
+        lambda kind: st.tuples(st.just(kind[0]), st.lists(st.none() | kind[1], min_size=1, max_size=8))
+    ),
     st.sampled_from([None, ["x"]]),
     st.booleans(),
     st.sampled_from([1, 3, 100]),
 )
-def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_columns, as_frame, piece_rows):
-    """Numbers, words, dates and truths in one column, or in batches, have the text and the key that they have alone."""
+def test_a_value_among_values_of_other_kinds_stays_what_it_is(column, key_columns, as_frame, piece_rows):
+    """Numbers, words, dates and truths in one column, or in batches, have the text and the key that they have alone.
+
+    So have decimals of other scales, and whole numbers among them.
+    """
+    message, values = column
     rows = people(values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", piece_rows)
-        found = read(in_memory(rows, "objects" if as_frame else "iterator", None, None), "Hi {x}", key_columns)
-    assert found == each_alone(rows, "Hi {x}", key_columns)
-
-
-@settings(max_examples=40)
-@given(st.lists(KINDS["decimals"].drawn | st.integers(-9, 9), min_size=1, max_size=8), st.integers(1, 3))
-def test_a_decimal_in_a_piece_stays_what_it_is(values, piece_rows):
-    """Decimals of other scales, and whole numbers, in other pieces change no text and no key."""
-    for message, key_columns in (("{x:.2f}", None), ("Hi", ["x"])):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("airflow_provider_sms.recipients.memory.BATCH_ROWS", piece_rows)
-            found = read(iter(people(values)), message, key_columns)
-        assert found == each_alone(people(values), message, key_columns)
+        found = read(in_memory(rows, "objects" if as_frame else "iterator", None, None), message, key_columns)
+    assert found == each_alone(rows, message, key_columns)
 
 
 def files(folder, *columns):

@@ -48,23 +48,6 @@ def test_each_file_is_closed_before_the_next(tmp_path, suffix, end):
     assert all(file.closed for file in storage.opened)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (pa.array([2**53 + 1]), pa.array([1.5])),
-        (pa.nulls(1), pa.array(["x"])),
-        (pa.array(["x"]), pa.array([5])),
-        (pa.array([True]), pa.array([dt.date(2025, 1, 1)])),
-    ],
-    ids=lambda value: str(value.type),
-)
-def test_each_file_has_types_of_its_own(tmp_path, one, other):
-    """Files of one table may hold a column in different types, as exports of different days do."""
-    write(tmp_path / "1.parquet", a=one)
-    write(tmp_path / "2.parquet", a=other)
-    assert read(tmp_path)["a"] == [*one.to_pylist(), *other.to_pylist()]
-
-
 @pytest.mark.parametrize("rows", [[], [3]])
 def test_a_file_that_lacks_a_column(tmp_path, rows):
     """It is named, rather than its rows being invalid, also where it has none; so is one that is gone since."""

@@ -258,15 +258,14 @@ NOTHING = "there is no such file or directory"
         ("marked", "FOLDER/marked: the directory holds no file"),
         *((blank, "the path is empty: give the path of the files with the recipients") for blank in ("", "  ")),
         ("nope://bucket/a.parquet", "nope://bucket/a.parquet: Protocol not known: nope"),
-        (Location(fs=BrokenFilesystem(), path="/a.parquet"), "/a.parquet: cannot be looked up: RuntimeError"),
         # A password or a signature is in no error, and not in what led to it.
-        (
-            Location(fs=BrokenFilesystem(), path="https://host/a.parquet?X-Amz-Signature=SECRET"),
-            "https://host/a.parquet: cannot be looked up: RuntimeError",
-        ),
-        (
-            Location(fs=BrokenFilesystem(), path="sftp://user:SECRET@host/a.parquet"),
-            "sftp://*****@host/a.parquet: cannot be looked up: RuntimeError",
+        *(
+            (Location(fs=BrokenFilesystem(), path=path), f"{shown}: cannot be looked up: RuntimeError")
+            for path, shown in (
+                ("/a.parquet", "/a.parquet"),
+                ("https://host/a.parquet?X-Amz-Signature=SECRET", "https://host/a.parquet"),
+                ("sftp://user:SECRET@host/a.parquet", "sftp://*****@host/a.parquet"),
+            )
         ),
     ],
 )

@@ -54,17 +54,17 @@ class Client:
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
 
 
-def read_all(connection):
-    """Return all bytes up to the end of the connection."""
-    received = b""
-    while piece := connection.recv(65536):
-        received += piece
-    return received
-
-
 @pytest.fixture
 def read_to_end():
-    return read_all
+    """Return all bytes up to the end of a connection."""
+
+    def read_to_end(connection):
+        received = b""
+        while piece := connection.recv(65536):
+            received += piece
+        return received
+
+    return read_to_end
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+
 import orjson
 import pytest
-
-from airflow_provider_sms.sandbox.contract import group_members
 
 LOCAL, ACACIA, BAOBAB, ABROAD, NOWHERE = "27821234567", "27601234567", "27711234567", "447700900123", "27991234567"
 GOOD = {"Destination": LOCAL, "Content": "Hello"}
@@ -75,16 +76,6 @@ def test_test_mode_responds_and_does_nothing(start, tmp_path):
     assert (log.read_bytes(), client.sandbox.state.accepted) == (b"", [])
 
 
-def test_a_group_send_reaches_each_member_once(start):
-    """Each of the five members of each group gets the text; a group that is named twice gets it once."""
-    client = start(groups=["one", "two"])
-    body = client.group("Hello", "one", "two", "one").json()
-    assert (body["Messages"], body["ErrorReport"]["Duplicates"], body["Sample"]) == (10, 5, "Hello")
-    assert client.sandbox.state.accepted_messages == [
-        (number, "Hello") for name in ("one", "two") for number in group_members(name)
-    ]
-
-
 def test_what_the_contract_allows_is_accepted(client, state, headers):
     """100 messages; numbers of 7 to 15 digits; customer ids; any send options; parameters of media types."""
     options = {"SenderId": "Acme", "CampaignName": "Spring", "CheckOptOuts": False, "Anything": [1, 2]}
@@ -96,6 +87,13 @@ def test_what_the_contract_allows_is_accepted(client, state, headers):
     assert state.requests[-1].send_options == options
 
 
+def among(message):
+    """Return a request with a message between one that is right and one that is not."""
+    return {"Messages": [GOOD, message, {**GOOD, "Content": ""}]}
+
+
+NO_NUMBERS = ["+27821234567", "27 82 123 4567", "27821234567\n", "0821234567", "278212", "2782123456789012"]
+NO_NUMBERS += ["27\u0668\u0662\u0661\u0662\u0663\u0664"]
 MALFORMED = {
     (FORMAT, "the body is not JSON"): [
         b"{",
@@ -106,6 +104,15 @@ MALFORMED = {
     (TYPE, "the body"): [[]],
     (REQUIRED, "Messages"): [{}, {"messages": [GOOD]}],
     (FORMAT, "Messages"): [{"Messages": []}, {"Messages": [GOOD] * 101}],
+    (TYPE, "Messages[1]:"): [among("Hello")],
+    (FORMAT, "Messages[1]:"): [among({**GOOD, "Extra": "x"})],
+    (REQUIRED, "Messages[1].Content"): [among({"Destination": LOCAL})],
+    (REQUIRED, "Messages[1].Destination"): [among({"Content": "Hello"})],
+    (FORMAT, "Messages[1].Content"): [among({**GOOD, "Content": ""})],
+    (TYPE, "Messages[1].Content"): [among({**GOOD, "Content": None})],
+    (TYPE, "Messages[1].Destination"): [among({**GOOD, "Destination": 27821234567})],
+    (FORMAT, "Messages[1].Destination"): [among({**GOOD, "Destination": number}) for number in NO_NUMBERS],
+    (FORMAT, "Messages[1].CustomerId"): [among({**GOOD, "CustomerId": "x" * 101})],
     (TYPE, "SendOptions"): [{"Messages": [GOOD], "SendOptions": None}],
     (FORMAT, "SendOptions.SenderId"): [{"Messages": [GOOD], "SendOptions": {"SenderId": "123456789012"}}],
     (REQUIRED, "Groups"): [{"Message": "Hello"}],
@@ -114,53 +121,17 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("code", "where"), MALFORMED)
-def test_a_malformed_request_is_refused(client, state, code, where):
-    """A body outside the contract gets 400 with an error code of the service and the field's name."""
+def test_a_malformed_request_is_refused_as_a_whole(client, state, code, where):
+    """Its error names the field, and each malformed message by its index, without number and text."""
     for body in MALFORMED[code, where]:
         path = "/groupmessages" if {"Message", "Groups"} & {*body} else "/bulkmessages"
         response = client.call("POST", path, data=body if isinstance(body, bytes) else orjson.dumps(body))
-        (given, message), *_ = errors_of(response)
-        assert (response.status_code, given, state.accepted) == (400, code, [])
+        (given, message), *others = errors_of(response)
+        assert (response.status_code, given, state.accepted, state.balance) == (400, code, [], 1000)
         assert message.startswith(where)
-
-
-NO_NUMBERS = ["+27821234567", "27 82 123 4567", "27821234567\n", "0821234567", "278212", "2782123456789012"]
-NO_NUMBERS += ["27\u0668\u0662\u0661\u0662\u0663\u0664"]
-
-
-@pytest.mark.parametrize(
-    ("message", "code", "field"),
-    [
-        ("Hello", TYPE, ":"),
-        ({"Destination": LOCAL}, REQUIRED, ".Content"),
-        ({"Content": "Hello"}, REQUIRED, ".Destination"),
-        ({**GOOD, "Content": ""}, FORMAT, ".Content"),
-        ({**GOOD, "Content": None}, TYPE, ".Content"),
-        ({**GOOD, "Destination": 27821234567}, TYPE, ".Destination"),
-        *(({**GOOD, "Destination": number}, FORMAT, ".Destination") for number in NO_NUMBERS),
-        ({**GOOD, "CustomerId": "x" * 101}, FORMAT, ".CustomerId"),
-        ({**GOOD, "Extra": "x"}, FORMAT, ":"),
-    ],
-)
-def test_one_malformed_message_refuses_the_whole_request(client, state, message, code, field):
-    """Each malformed message is named by its index, without number and text; the others are not accepted."""
-    response = client.call("POST", "/bulkmessages", json={"Messages": [GOOD, message, {**GOOD, "Content": ""}]})
-    (given, told), (_, other) = errors_of(response)
-    assert (response.status_code, given, told.startswith(f"Messages[1]{field}")) == (400, code, True)
-    assert other.startswith("Messages[2].Content")
-    assert "2782" not in response.text
-    assert (state.accepted, state.balance) == ([], 1000)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize(("name", "wrong"), [("Accept", "*/*"), ("Content-Type", "text/html")])
-def test_json_must_be_declared(client, headers, operation, name, wrong):
-    """Without ``Accept: application/json``, or ``Content-Type`` where there is a body, a request gets 400."""
-    response = getattr(client, operation)(*OPERATIONS[operation], headers={**headers, name: wrong})
-    if (operation, name) == ("balance", "Content-Type"):
-        assert response.status_code == 200
-    else:
-        assert errors_of(response) == [(FORMAT, f"the header {name}: application/json is missing")]
+        if where.startswith("Messages[1]"):
+            assert [other.partition(":")[0] for _, other in others] == ["Messages[2].Content"]
+        assert "2782" not in response.text
 
 
 @pytest.mark.parametrize(
@@ -173,16 +144,30 @@ def test_other_paths_and_methods_are_not_found(client, method, path, status):
     assert (status, status) == (response.status_code, response.json()["statusCode"])
 
 
+WRONG_TOKENS = [None, "Bearer", "Bearer wrong", "Bearer token-of-these-test", "Basic token-of-these-tests"]
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(
-    "authorization", [None, "Bearer", "Bearer wrong", "Bearer token-of-these-test", "Basic token-of-these-tests"]
+    ("name", "wrong", "status", "code"),
+    [
+        ("Accept", "*/*", 400, FORMAT),
+        ("Content-Type", "text/html", 400, FORMAT),
+        *(("Authorization", wrong, 401, "AuthenticationToken.Invalid") for wrong in WRONG_TOKENS),
+    ],
 )
-def test_a_wrong_or_missing_token_is_refused(client, state, headers, operation, authorization):
-    """Every operation of the contract needs the bearer token; otherwise it gets 401 and does nothing."""
-    headers["Authorization"] = authorization
+def test_every_operation_needs_its_headers(client, state, headers, operation, name, wrong, status, code):
+    """JSON must be declared, of a body where there is one, and the bearer token sent; else nothing is done."""
+    headers[name] = wrong
     response = getattr(client, operation)(*OPERATIONS[operation], headers=headers)
-    assert (errors_of(response)[0][0], state.accepted) == ("AuthenticationToken.Invalid", [])
-    assert client.call("POST", "/bulkmessages", headers=headers, data=b"{").status_code == 401
+    if (operation, name) == ("balance", "Content-Type"):
+        assert response.status_code == 200
+        return
+    ((given, words),) = errors_of(response)
+    assert (response.status_code, given, state.accepted) == (status, code, [])
+    assert status == 401 or words == f"the header {name}: application/json is missing"
+    malformed = client.call("POST", "/bulkmessages", headers=headers, data=b"{")
+    assert (malformed.status_code, errors_of(malformed)[0][0]) == (status, code)
 
 
 def test_client_credentials_fetch_a_token(start, headers):
@@ -202,3 +187,55 @@ def test_wrong_credentials_fetch_nothing(start, client_id, auth):
     client = start(client_id=client_id, client_secret=client_id and "secret")
     response = client.call("GET", "/Authentication", headers={}, auth=auth)
     assert (response.status_code, errors_of(response)[0][0]) == (401, "InvalidCredentials")
+
+
+# The account
+
+
+def test_a_balance_that_does_not_suffice_refuses_the_whole_request(start):
+    """Credit for one of two messages gets 403: neither is accepted. A balance may be spent to the last credit."""
+    client = start(balance=1)
+    response = client.bulk((LOCAL, "One"), (LOCAL, "Two"))
+    assert (response.status_code, response.json()["errors"][0]["errorCode"]) == (403, "InsufficientCredits")
+    assert (client.sandbox.state.accepted, client.balance().json()) == ([], {"Balance": 1})
+    assert client.bulk((LOCAL, "One")).json()["RemainingBalance"] == 0
+
+
+def test_a_post_paid_account_always_reports_a_million(start):
+    """Nothing is deducted from it, also without credit or by somebody else; then pre-paid resumes."""
+    client = start(post_paid=True, balance=0)
+    state = client.sandbox.state
+    state.set_faults([{"kind": "spend", "amount": 7, "on": "balance"}])
+    assert client.bulk((LOCAL, "Hello")).json()["RemainingBalance"] == 1000000
+    assert (client.balance().json(), state.balance) == ({"Balance": 1000000}, 1000000)
+    state.post_paid = False
+    assert state.balance == 0
+    # Beyond 64 bits it is stated rounded: no balance keeps a request from a response.
+    for balance in (1e20, 1e300):
+        state.set_balance(balance)
+        assert client.bulk((LOCAL, "Hello")).json()["RemainingBalance"] == balance
+
+
+def test_the_responses_to_parallel_requests_form_one_chain(start, tmp_path):
+    """Each response has the balance right after its own charge, in the order of the event ids; none overspends.
+
+    The witness has whole lines, in the order of the memory.
+    """
+    log = tmp_path / "witness.jsonl"
+    client = start(balance=Decimal("30.05"), log=log)
+    numbers = (LOCAL, ACACIA, BAOBAB, ABROAD)
+
+    def send(place):
+        return client.bulk(*((numbers[(place + step) % 4], f"text {place}") for step in range(1 + place % 3))).json()
+
+    with ThreadPoolExecutor(8) as pool:
+        served = [response for response in pool.map(send, range(40)) if "EventId" in response]
+    balance = Decimal("30.05")
+    for response in sorted(served, key=lambda response: response["EventId"]):
+        balance -= Decimal(str(response["Cost"]))
+        assert Decimal(str(response["RemainingBalance"])) == balance >= 0
+    assert (client.sandbox.state.balance, len(served) < 40) == (balance, True)
+    order = [message.event_id for message in client.sandbox.state.accepted]
+    assert order == sorted(order)
+    lines = [orjson.loads(line) for line in log.read_bytes().splitlines()]
+    assert client.sandbox.state.accepted_messages == [(line["destination"], line["content"]) for line in lines]

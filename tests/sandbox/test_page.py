@@ -72,17 +72,6 @@ def test_faults_and_balance_are_set_by_the_page(client, open_page, see):
     see(page.locator("#balance")).to_have_value("11.5")
 
 
-def test_everything_is_forgotten_only_when_confirmed(client, open_page, see):
-    """The button asks; a browser that declines, as this one does, leaves the messages."""
-    client.bulk((ANNA, "Hello"))
-    page = open_page()
-    page.locator("#reset").click()
-    assert len(client.sandbox.state.accepted) == 1
-    page.evaluate("window.confirm = () => true")
-    page.locator("#reset").click()
-    see(page.locator("#messages tr")).to_have_count(0)
-
-
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.parametrize("width", [390, 1400])
 def test_a_text_is_shown_and_never_run(client, open_page, see, what, width):
@@ -93,17 +82,6 @@ def test_a_text_is_shown_and_never_run(client, open_page, see, what, width):
     assert page.locator("#messages td").nth(2).text_content() == HOSTILE[what]
     see(page).to_have_title("SMS sandbox")
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
-
-
-def test_a_lost_sandbox_is_said(client, open_page, see):
-    """The page says so when the sandbox does not respond, and goes on once it does."""
-    page = open_page(expected=[""])
-    page.context.set_offline(True)
-    see(page.locator("#live")).to_have_text("The sandbox does not respond")
-    client.bulk((ANNA, "Hello"))
-    page.context.set_offline(False)
-    see(page.locator("#messages tr")).to_have_count(1)
-    see(page.locator("#live")).to_have_text("Live")
 
 
 def test_the_browser_may_run_and_load_only_the_pages_own_files(client):

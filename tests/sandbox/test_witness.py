@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from unittest.mock import Mock
 
@@ -43,19 +42,6 @@ def test_only_its_owner_may_read_the_file(start, log):
     for _ in range(2):
         start(log=log).bulk((NUMBER, "Hello"))
     assert (stat.S_IMODE(log.stat().st_mode), len(lines_of(log))) == (0o600, 2)
-
-
-def test_parallel_requests_keep_their_lines_apart(start, log):
-    """The lines of simultaneous requests stay whole, request by request, in the order of the memory."""
-    client = start(log=log)
-    with ThreadPoolExecutor(8) as pool:
-        texts = [[(NUMBER, f"{request}-{index}") for index in range(20)] for request in range(16)]
-        list(pool.map(lambda messages: client.bulk(*messages), texts))
-    lines = lines_of(log)
-    assert client.sandbox.state.accepted_messages == [(line["destination"], line["content"]) for line in lines]
-    ids = [line["event_id"] for line in lines]
-    assert sorted(ids) == ids
-    assert list(range(20)) * 16 == [line["index"] for line in lines]
 
 
 def test_what_the_witness_cannot_hold_is_not_accepted(start, log, monkeypatch, capfd):

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 
 import pytest
 from sqlalchemy import text
-from support.sending import accept, claim, claimant, people
+from support.sending import accept, claimant, people
 from support.told import tell
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.attempts import has_trace, note_progress, register
-from airflow_provider_sms.ledger.backend import campaign_lock
-from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.requests import named_requests
 
 
@@ -70,25 +66,6 @@ def test_a_note_of_nobody_is_an_error_of_the_ledger(store, notes):
     with pytest.raises(LedgerError):
         note_progress(store, "c", 12345, "checking")
     assert notes() == {}
-
-
-@pytest.fixture
-def two_stores(postgres_url):
-    """Open a ledger on a server twice; in a file there is one writer at a time, whatever it writes."""
-    with closing(open_postgres(postgres_url)) as one, closing(open_postgres(postgres_url)) as other:
-        yield one, other
-
-
-def test_a_note_and_a_claim_wait_for_each_other_neither_way(two_stores):
-    """They share the campaign's lock: an attempt tells how it goes while a claim is being made, and the reverse."""
-    store, other = two_stores
-    ledger = CampaignLedger(store, "c", claimant())
-    note_progress(store, "c", ledger._claimant_id, "checking")
-    with other.write(campaign_lock("c"), shared=True):
-        note_progress(store, "c", ledger._claimant_id, "sending")
-    with other.write(campaign_lock("c"), shared=True) as connection:
-        assert connection.execute(text("UPDATE sms_attempt SET state = 's' RETURNING id")).scalars().all()
-        assert claim(ledger, people(2)) is not None
 
 
 def test_a_request_has_the_connection_of_its_attempt(store):

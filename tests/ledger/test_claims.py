@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 from support.keys import sent_again
-from support.sending import chunk_of, close, outgoing, people
+from support.sending import chunk_of, claim, close, outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Outcome
@@ -15,14 +15,9 @@ DEADLINE = 1_000_060.0
 AFTER = DEADLINE + 1
 
 
-def claim(ledger, *requests):
+def claim_each(ledger, *requests):
     """Claim messages in one transaction, and return what each request won."""
     return ledger.commit(chunks=[chunk_of(each) for each in requests], claim_seconds=CLAIM_SECONDS)
-
-
-def claim_one(ledger, messages):
-    """Claim messages in one request, and return its id; None where it won none."""
-    return claim(ledger, messages)[0].request_id
 
 
 def state_of(ledger, message):
@@ -32,7 +27,7 @@ def state_of(ledger, message):
 
 def test_a_claim_wins_what_is_free_by_position(enter):
     """Of attempts that claim the same messages, the first wins each of them, and the others win the rest or nothing."""
-    won = [claim(enter(number), people(count))[0] for number, count in ((1, 3), (2, 5), (3, 5))]
+    won = [claim_each(enter(number), people(count))[0] for number, count in ((1, 3), (2, 5), (3, 5))]
     assert [list(each.won) for each in won] == [[0, 1, 2], [3, 4], []]
     assert won[2].request_id is None
 
@@ -40,14 +35,14 @@ def test_a_claim_wins_what_is_free_by_position(enter):
 def test_a_claim_is_of_a_message_in_a_campaign(enter):
     """Another campaign may claim the same message, and the same number may get another text."""
     (one, other), ledger = (outgoing(27820000000, text) for text in ("one", "two")), enter()
-    found = [claim(who, [what])[0].won for who, what in ((ledger, one), (enter(campaign="b"), one), (ledger, other))]
-    assert [list(won) for won in found] == [[0]] * 3
+    found = [claim(who, [what]) for who, what in ((ledger, one), (enter(campaign="b"), one), (ledger, other))]
+    assert None not in found
 
 
 def test_a_response_corrects_a_lapsed_claim_and_is_final(enter, rows, clock):
     """A claim past its deadline is written down as unknown; a late response makes it accepted, whatever comes then."""
     first, second = enter(1), enter(2)
-    request_id = claim_one(first, people(1))
+    request_id = claim(first, people(1))
     clock.now = AFTER
     second.lapse()
     assert rows("SELECT state, reason FROM sms_request") == [(UNKNOWN, LAPSED)]
@@ -59,7 +54,7 @@ def test_a_response_corrects_a_lapsed_claim_and_is_final(enter, rows, clock):
 def test_claims_whose_commit_raised_are_given_back_at_the_end(enter):
     """Finishing releases claims that nothing was posted under, since their commit raised; all others stay claims."""
     mine, other = enter(1), enter(2)
-    done = claim_one(mine, people(1))
+    done = claim(mine, people(1))
     claim(mine, people(1, 1))
     claim(other, people(1, 2))
     with raising_once_durable(mine), pytest.raises(LedgerError):
@@ -87,7 +82,7 @@ def test_claims_whose_commit_raised_are_given_back_though_another_task_called_th
 def test_an_event_id_is_known_where_another_request_has_it(enter):
     """What is recorded of a request itself contradicts no response to it; another campaign has event ids of its own."""
     ledger = enter(1)
-    done = claim_one(ledger, people(1))
+    done = claim(ledger, people(1))
     close(ledger, done, event_id=5)
     other = enter(2, campaign="d")
     assert ledger.known_events({done: 5, done + 1: 5, done + 2: 6}) == {done + 1}
@@ -116,14 +111,16 @@ def raising_once_durable(ledger):
         *({"event_id": event_id} for event_id in (2**63 - 1, 2**63, 2**64, -(2**63))),
         {"messages": 2**31},
         {"parts": 2**31},
+        *({"cost": cost} for cost in ("0." + "3" * 60, "-1E-400", "123456789.123456789012345678901234567890123456")),
     ],
     ids=str,
 )
-def test_no_figure_costs_the_record_of_a_send(enter, told):
-    """An event id or a count that no column holds, on either store, does not keep an outcome from being recorded."""
+def test_no_figure_costs_the_record_of_a_send(enter, rows, told):
+    """An event id, a count or a cost that no column holds, on either store, keeps no outcome from being recorded."""
     ledger = enter()
-    close(ledger, claim_one(ledger, people(1)), **told)
-    assert state_of(ledger, people(1)[0]) == ACCEPTED
+    close(ledger, claim(ledger, people(1)), **told)
+    ((state, cost),) = rows("SELECT state, cost FROM sms_request")
+    assert (state, float(cost or 0)) == (ACCEPTED, pytest.approx(float(told.get("cost", 0))))
 
 
 @pytest.fixture
@@ -148,7 +145,7 @@ def test_a_failed_commit_keeps_nothing(enter, breaking):
     """Outcomes and claims share one transaction: all of it is durable, or none."""
     first, second, third = people(3)
     ledger = breaking(enter(), third.destination)
-    chunks, outcome = [chunk_of([second]), chunk_of([third])], Outcome(claim_one(ledger, [first]), ACCEPTED)
+    chunks, outcome = [chunk_of([second]), chunk_of([third])], Outcome(claim(ledger, [first]), ACCEPTED)
     with pytest.raises(LedgerError):
         ledger.commit(outcomes=[outcome], chunks=chunks, claim_seconds=CLAIM_SECONDS)
     assert state_of(ledger, first) == "claimed"
@@ -162,7 +159,7 @@ def test_requests_of_one_commit_may_be_of_any_size_and_share_messages(enter, row
     """
     ledger, messages = enter(), people(12)
     parts = [messages[:3], messages[2:4], messages[4:11], [messages[11], messages[0], messages[11]]]
-    claims = claim(ledger, *parts)
+    claims = claim_each(ledger, *parts)
     assert [list(each.won) for each in claims] == [[0, 1, 2], [1], [*range(7)], [0]]
     assert [each.request_id for each in claims] == sorted({each.request_id for each in claims})
     for part, claimed in zip(parts, claims, strict=True):
@@ -183,7 +180,7 @@ def test_errors_of_the_ledger_show_no_number(enter, breaking):
 def test_a_campaign_knows_of_unknown_requests(enter):
     """A send is careful where answers were lost before, whoever lost them."""
     first, second = enter(1), enter(2)
-    lost = claim_one(first, people(1))
+    lost = claim(first, people(1))
     assert not second.has_unknown()
     close(first, lost, UNKNOWN)
     assert second.has_unknown()
@@ -195,6 +192,6 @@ def test_what_a_process_has_sent_is_counted_by_its_accepted_requests(enter):
     """In this campaign, by this process: neither what is unknown, nor what others sent."""
     ledger, other = enter(1), enter(2)
     for each, start, state in ((ledger, 0, ACCEPTED), (ledger, 10, UNKNOWN), (other, 20, ACCEPTED)):
-        close(each, claim_one(each, people(3, start)), state)
+        close(each, claim(each, people(3, start)), state)
     claim(ledger, people(3, 30))
     assert (ledger.count_accepted(), other.count_accepted(), enter(1).count_accepted()) == (3, 3, 0)

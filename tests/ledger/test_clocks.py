@@ -33,14 +33,21 @@ def step(monkeypatch):
 @pytest.mark.parametrize("opened", ["before", "after"])
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
 def test_a_servers_ledger_has_its_time_however_this_machines_clock_is_set(postgres_ledger_url, step, opened, seconds):
-    """A second attempt waits for the requests of the first one as long as if its clock had not been set."""
+    """A second attempt waits for the requests of the first one as long as if its clock had not been set.
+
+    Nor does a request under way become unknown on a page.
+    """
+    page = {"create": False, "read_seconds": 10.0}
     if opened == "after":
         step(seconds)
-    with closing(open_postgres(postgres_ledger_url)) as store:
+    with (
+        closing(open_postgres(postgres_ledger_url)) as store,
+        closing(open_postgres(postgres_ledger_url, **page)) as reader,
+    ):
         with store.read() as connection:
             now = float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar())
         step(seconds)
-        assert store.clock() == pytest.approx(now, abs=60)
+        assert [store.clock(), reader.clock()] == pytest.approx([now, now], abs=60)
 
 
 def test_a_process_that_was_stopped_posts_nothing_although_the_time_is_set_back(open_store, sender, service):

@@ -45,10 +45,16 @@ def test_a_person_closes_what_is_unknown(store, enter, unknown, rows, said, free
     assert found == (unknown, said, said, "ann", pytest.approx(time.time(), abs=60))
 
 
-def test_a_claim_past_its_deadline_can_be_resolved(store, first, rows, clock):
+def test_a_claim_past_its_deadline_can_be_closed(store, first, rows, clock):
     """What a dead process left behind is unknown, written down or not; as far as anybody knows, it was sent at once."""
-    assert resolve(store, claim(first, people(1)), ACCEPTED, "ann") == 1
-    assert rows("SELECT state, finished_at FROM sms_request ORDER BY id") == [(ACCEPTED, clock.now)]
+    store.clock = clock
+    request_id, other = claim(first, people(1)), claim(first, people(1, 1))
+    claimed_at = clock.now
+    assert close_by_balance(store, "c", {other: (ACCEPTED, PROOF)}) == {}
+    clock.now += 61
+    assert close_by_balance(store, "c", {other: (ACCEPTED, PROOF)}) == {other: 1}
+    assert resolve(store, request_id, ACCEPTED, "ann") == 1
+    assert rows("SELECT state, finished_at FROM sms_request") == [(ACCEPTED, claimed_at)] * 2
 
 
 @pytest.mark.parametrize(
@@ -108,15 +114,6 @@ def test_a_person_who_says_that_it_was_sent_says_what_the_balance_knows_of_its_c
     resolve(store, unknown, said, "ann")
     assert rows("SELECT cost FROM sms_request ORDER BY id") == [(cost if is_counted else None,)]
     assert counts(store).of_unknown_cost == (1 if is_counted and cost is None else 0)
-
-
-def test_the_balance_closes_a_lapsed_claim(store, first, clock):
-    """What a dead process left behind is unknown, whether or not anybody has written that down."""
-    store.clock = clock
-    claimed = claim(first, people(1))
-    assert close_by_balance(store, "c", {claimed: (ACCEPTED, PROOF)}) == {}
-    clock.now += 61
-    assert close_by_balance(store, "c", {claimed: (ACCEPTED, PROOF)}) == {claimed: 1}
 
 
 @pytest.mark.parametrize("state", [ACCEPTED, NOT_SENT])

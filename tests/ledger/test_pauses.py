@@ -4,7 +4,7 @@ import pytest
 from support.sending import chunk_of, people
 from support.told import pause_of
 
-from airflow_provider_sms.exceptions import InputError, LedgerBusyError
+from airflow_provider_sms.exceptions import LedgerBusyError
 from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.campaigns import Pause, pause, resume
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -39,22 +39,6 @@ def test_the_last_pause_is_kept(enter, store, rows):
         assert rows("SELECT paused_by, resumed_by FROM sms_campaign") == [(paused_by, resumed_by)]
     pause(store, "c", "eve")
     assert pause_of(store, "c").paused_by == "eve"
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        lambda store: pause(store, "x", "ann"),
-        lambda store: resume(store, "x", "ann"),
-        lambda store: pause_of(store, "x"),
-    ],
-)
-def test_a_campaign_that_is_not_there_is_refused(enter, store, rows, asked):
-    """A name with a typing error pauses nothing, and says so."""
-    enter()
-    with pytest.raises(InputError, match="no campaign 'x'"):
-        asked(store)
-    assert rows("SELECT name, paused_by FROM sms_campaign") == [("c", None)]
 
 
 def test_a_pause_that_came_while_a_claim_waited_is_seen(enter, open_store, monkeypatch):

@@ -9,6 +9,7 @@ from sqlalchemy import create_engine, text
 from support.sending import chunk_of, claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError
+from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.backend import Patience, campaign_lock
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
@@ -37,11 +38,14 @@ def entered(store):
     return CampaignLedger(store, "spring", claimant())
 
 
-def test_claims_and_outcomes_of_one_campaign_go_side_by_side(store, another):
-    """What writes no rows but those of its own requests waits for nobody who does the same."""
+def test_claims_outcomes_and_notes_of_one_campaign_go_side_by_side(store, another):
+    """What writes no rows but those of its own requests waits for nobody who does the same, nor for its own notes."""
     ledger = entered(store)
     accepted, unknown = claim(ledger, people(2)), claim(ledger, people(2, 2))
-    with another.write(LOCK, shared=True):
+    note_progress(store, "spring", ledger._claimant_id, "checking")
+    with another.write(LOCK, shared=True) as connection:
+        note_progress(store, "spring", ledger._claimant_id, "sending")
+        assert connection.execute(text("UPDATE sms_attempt SET state = 's' RETURNING id")).scalars().all()
         outcomes = [Outcome(accepted, ACCEPTED, event_id=1, messages=2), Outcome(unknown, UNKNOWN)]
         assert ledger.commit(outcomes=outcomes, chunks=[chunk_of(people(2, 4))], claim_seconds=60.0)[0].won == range(2)
 

@@ -11,7 +11,6 @@ from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger import sqlite
-from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
 
@@ -48,21 +47,6 @@ def test_a_reader_waits_for_no_writer_and_keeps_none_waiting(store, ledger):
         assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 2
         tell(store, "third")
         assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 2, "one look, one state"
-
-
-@pytest.mark.parametrize("ledger_place", ["postgresql"], indirect=True)
-@pytest.mark.parametrize("opened", ["before", "after"])
-def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
-    """A request under way does not become unknown on a page because the machine's clock was set."""
-    ledger = open_reader() if opened == "before" else None
-    ids = tell(store, claims=[(1, "claimed")])
-    real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() + 3600)
-    ledger = ledger or open_reader()
-    assert unknown_requests(ledger, "spring") == []
-    assert [line.state for line in named_requests(ledger, ids)] == ["claimed"]
-    with ledger.read():
-        assert ledger.clock() == pytest.approx(store.clock(), abs=60)
 
 
 def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):

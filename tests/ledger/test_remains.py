@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 
 import pytest
@@ -10,8 +9,6 @@ from support.sending import claimant
 from airflow_provider_sms.ledger import sqlite
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-
-NUMBER = "27821234567"
 
 
 @pytest.fixture
@@ -67,28 +64,13 @@ def test_deleted_numbers_are_in_no_file_of_the_ledger(file_store, path, numbers)
 
 
 def test_a_number_that_is_taken_out_of_its_row_leaves_no_copy(file_store, path, numbers):
-    """The pages stay in use, so nothing else would ever overwrite a copy in one of them."""
+    """The pages stay in use, so nothing else would ever overwrite a copy; and claims wait as long as before."""
     taken = numbers[::40]
     with file_store.write(1) as connection:
         for number in taken:
             connection.exec_driver_sql("UPDATE sms_message SET destination = 0 WHERE destination = ?", (int(number),))
     assert file_store.remove_remains().is_gone
     assert in_files(path, taken) == set()
-
-
-def test_a_reader_keeps_the_log_from_being_emptied_and_that_is_told(file_store, path, monkeypatch):
-    """The words tell what to do; once the reader has gone, another try succeeds, and claims wait as long as before."""
-    monkeypatch.setattr(sqlite, "LOG_SECONDS", 0.05)
-    claim(file_store, [NUMBER])
-    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT * FROM sms_message").fetchall()
-        with file_store.write(1) as connection:
-            connection.exec_driver_sql("DELETE FROM sms_message")
-        left = file_store.remove_remains()
-        assert (left.is_gone, "Run the command again when nothing sends" in left.words) == (False, True)
-    assert file_store.remove_remains().is_gone
-    assert path.with_name("own.db-wal").stat().st_size == 0
     with file_store.write(0) as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
 

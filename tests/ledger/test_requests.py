@@ -10,10 +10,10 @@ from support.pages import ROOT, blocks
 from support.sending import EVENT, accept, claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.account import Account, KeptEvidence, sentences
+from airflow_provider_sms.ledger.account import Account, KeptEvidence
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, SUPERSEDED, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, LAPSED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.requests import named_requests, texted, unknown_requests
 from airflow_provider_sms.planning.prices import Prices
 
@@ -24,10 +24,11 @@ def clock():
     return time.time
 
 
-def test_a_campaign_that_is_not_there_is_an_error(store):
-    """A name that was mistyped is not mistaken for a campaign without messages."""
-    with pytest.raises(InputError, match="no campaign 'sprign'"):
-        unknown_requests(store, "sprign")
+def sent(ledger, them, state=ACCEPTED, **fields):
+    """Claim messages as one request, record what became of it, and return its id."""
+    request_id = claim(ledger, them)
+    close(ledger, request_id, state, **fields)
+    return request_id
 
 
 def test_unknown_requests_say_who_why_and_what_the_balance_tells(store, enter, open_reader):
@@ -38,10 +39,9 @@ def test_unknown_requests_say_who_why_and_what_the_balance_tells(store, enter, o
     lapsed = claim(enter(clock=lambda: 1_000.0), people(5, 20))
     ledger = enter(2, map_index=7)
     accept(ledger, people(1))
-    request_id = claim(ledger, people(3, 10))
-    close(ledger, request_id, UNKNOWN, reason="read timeout")
+    request_id = sent(ledger, people(3, 10), UNKNOWN, reason="read timeout")
     claim(ledger, people(1, 30))
-    close(other := enter(campaign="other"), claim(other, people(2)), UNKNOWN)
+    sent(enter(campaign="other"), people(2), UNKNOWN)
     evidence = KeptEvidence("not_charged", f"Request {request_id} was not charged for.", 1_700_000_000.0)
     note_evidence(store, "c", {request_id: evidence})
     first, row = unknown_requests(open_reader(), "c")
@@ -55,19 +55,18 @@ def test_unknown_requests_say_who_why_and_what_the_balance_tells(store, enter, o
 def test_requests_are_found_by_their_numbers(store, enter):
     """Each once, in order, in its state of now, with all digits of its event id; one that is missing is named."""
     ledger = enter()
-    lapsed, refused = claim(enter(clock=lambda: 1_000.0), people(1)), claim(ledger, people(1, 1))
-    close(ledger, refused, NOT_SENT)
-    sent, open_ = accept(ledger, people(1, 10)), claim(ledger, people(1, 20))
-    found = named_requests(store, [open_, sent, refused, lapsed, sent])
+    lapsed, refused = claim(enter(clock=lambda: 1_000.0), people(1)), sent(ledger, people(1, 1), NOT_SENT)
+    taken, open_ = accept(ledger, people(1, 10)), claim(ledger, people(1, 20))
+    found = named_requests(store, [open_, taken, refused, lapsed, taken])
     assert [(row.request_id, row.state, row.event_id) for row in found] == [
         (lapsed, UNKNOWN, None),
         (refused, NOT_SENT, None),
-        (sent, ACCEPTED, EVENT),
+        (taken, ACCEPTED, EVENT),
         (open_, CLAIMED, None),
     ]
     for other in (4711, 0, -5, 2**63, 10**30):
         with pytest.raises(InputError, match=f"no request {other}$"):
-            named_requests(store, [sent, other])
+            named_requests(store, [taken, other])
 
 
 def test_more_requests_are_found_than_fit_in_one_question(store, enter):
@@ -83,7 +82,7 @@ def test_a_number_is_found_in_every_campaign(store, enter):
     first = accept(enter(), people(3))
     accept(enter(), people(3, 50))
     second = claim(enter(campaign="other", dag_id="d2"), people(2))
-    close(third := enter(campaign="third"), claim(third, people(1)), NOT_SENT)
+    sent(enter(campaign="third"), people(1), NOT_SENT)
     rows = texted(store, people(1)[0].destination)
     assert [(row.request_id, row.campaign, row.state, row.messages, row.event_id) for row in rows] == [
         (first, "c", ACCEPTED, 1, EVENT),
@@ -91,29 +90,11 @@ def test_a_number_is_found_in_every_campaign(store, enter):
     ]
 
 
-def test_a_message_that_was_sent_anew_may_have_gone_out_twice(store, enter):
-    """Of a message that a superseded request had, both requests may have texted the number."""
-    ledger, messages = enter(), people(1)
-    lost = claim(ledger, messages)
-    close(ledger, lost, UNKNOWN)
-    ledger.supersede([lost])
-    again = claim(enter(2), messages)
-    assert [(row.request_id, row.state, row.messages) for row in texted(store, messages[0].destination)] == [
-        (lost, SUPERSEDED, 1),
-        (again, CLAIMED, 1),
-    ]
-
-
-def answered(ledger, messages, response):
-    """Claim messages as one request, and record the response to it."""
-    close(ledger, claim(ledger, messages), response=response)
-
-
 def test_responses_are_those_of_this_task_in_request_order(enter):
     """A retry sees those of earlier tries of its task, and of no other task or mapped copy."""
     first, other, copy, retry = enter(1), enter(1, task_id="other"), enter(1, map_index=1), enter(2)
     for start, ledger in enumerate([first, other, first, copy]):
-        answered(ledger, people(1, start), f'{{"EventId": {start}}}')
+        sent(ledger, people(1, start), response=f'{{"EventId": {start}}}')
     assert retry.responses(10) == ['{"EventId": 0}', '{"EventId": 2}']
     assert retry.responses(1) == ['{"EventId": 0}']
     assert (retry.count_responses(), copy.responses(10)) == (2, ['{"EventId": 3}'])
@@ -122,16 +103,10 @@ def test_responses_are_those_of_this_task_in_request_order(enter):
 def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
     """Another run of the campaign can read what became of a message."""
     first = enter(1)
-    answered(first, people(1), "{}")
+    sent(first, people(1), response="{}")
     other = enter(1, run_id="other")
     assert other.response_to(people(1)[0].key) == "{}"
     assert other.response_to(people(1, 5)[0].key) is None
-
-
-def sent(ledger, them, state=ACCEPTED, **fields):
-    request_id = claim(ledger, them)
-    close(ledger, request_id, state, **fields)
-    return request_id
 
 
 def test_the_requests_of_an_attempt_are_those_of_all_its_processes(enter):
@@ -183,16 +158,6 @@ def test_what_a_task_sent_after_a_plan_is_added_up(store, enter, resends, expect
     accept(enter(task_id="other"), people(1, 40))
     second.supersede([sent(second, people(1, 50), UNKNOWN)])
     assert enter(3).sent_after(plan, resends=resends) == expected
-
-
-def test_requests_that_were_judged_together_share_a_sentence():
-    """It is written once, at the place of the first of them."""
-    both = KeptEvidence("charged", "Requests 1 and 3 were taken.", 0.0)
-    other = KeptEvidence("undecided", "Request 2: no balance is known before it.", 0.0)
-    assert sentences([both, None, other, both._replace(read_at=9.0), other._replace(words="")]) == [
-        both.words,
-        other.words,
-    ]
 
 
 def test_the_pages_query_lists_whom_a_campaign_texted(store, enter):

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import random
 from collections import Counter
 
 import pytest
 from sqlalchemy import select, true
 from support.keys import request_of, sent_again
-from support.sending import chunk_of, claim, close, outgoing, people
+from support.sending import claim, close, outgoing, people
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, TextedTwice
@@ -164,41 +163,3 @@ def test_a_late_doubt_leaves_a_superseded_request_as_it_is(ledger, lost, rows, o
     else:
         ledger.lapse()
     assert (ledger.states([lost])[lost].state, rows()) == (SUPERSEDED, ({}, {lost: 3}))
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_whatever_order_outcomes_decisions_and_resends_come_in(enter, store, clock, seed):
-    """Nobody whom an accepted request texted is free; each text beyond the first is told; what may be is unknown."""
-    everybody = people(9)
-    chance, ledgers, had, silent = random.Random(seed), [enter(1), enter(2)], {}, {}
-    for _ in range(50):
-        ledger = chance.choice(ledgers)
-        step = chance.choice(["claim", "claim", "claim", "end", "lapse", "lapse", "decide", "supersede", "supersede"])
-        if step == "claim":
-            some = chance.sample(everybody, 3)
-            (won,) = ledger.commit(chunks=[chunk_of(some)], claim_seconds=60.0)
-            if won.request_id is not None:
-                had[won.request_id] = [some[place].key for place in won.won]
-                silent[won.request_id] = ledger
-        elif step == "end" and silent:
-            request_id = min(silent)  # so that many responses are late
-            close(silent.pop(request_id), request_id, chance.choice([ACCEPTED, ACCEPTED, NOT_SENT, UNKNOWN]))
-        elif step == "lapse":
-            clock.now += 61
-            ledger.lapse()
-        elif step in ("decide", "supersede"):
-            open_ = [each for each, standing in ledger.states(had).items() if standing.state == UNKNOWN]
-            if open_ and step == "decide":
-                resolve(store, chance.choice(open_), chance.choice([ACCEPTED, NOT_SENT, NOT_SENT]), "ann")
-            ledger.supersede(open_ if step == "supersede" else [])
-        states = {each: standing.state for each, standing in ledger.states(had).items()}
-        holders = {key: each.request_id for key, each in ledger.holders([m.key for m in everybody]).items()}
-        assert all(states[each] in (CLAIMED, UNKNOWN, ACCEPTED) and key in had[each] for key, each in holders.items())
-        texts = Counter(key for each, keys in had.items() if states[each] == ACCEPTED for key in keys)
-        assert texts.keys() <= holders.keys()
-        twice = {each for one in ledgers for each in one.texted_twice()}
-        told = sum(each.messages for each in twice if each.is_sure)
-        assert told == sum(count - 1 for key, count in texts.items() if states[holders[key]] == ACCEPTED)
-        free = [m for m in everybody if m.key not in holders]
-        again = {key for each, keys in had.items() if states[each] == SUPERSEDED for key in keys}
-        assert sent_again(ledger, free) == again & {m.key for m in free}

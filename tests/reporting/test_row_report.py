@@ -1,30 +1,22 @@
 from __future__ import annotations
 
 import io
-import json
 import random
 from collections import Counter
 from datetime import datetime, timezone
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.composed import composed
 from support.keys import request_of
-from support.sending import claimant, failing
+from support.planning import checked
+from support.sending import EVENT, close
 
-from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.holders import CampaignReader
-from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.requests import RequestRow
-from airflow_provider_sms.messages.compose import Composer
-from airflow_provider_sms.messages.spool import Status, messages_to_send
-from airflow_provider_sms.planning.check import CheckedTable
-from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.messages.spool import Status
 from airflow_provider_sms.recipients.numbers import NO_CODE
-from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_counts import COUNTS, count_rows
 from airflow_provider_sms.reporting.row_report import (
     LONGEST_REASON,
@@ -34,14 +26,6 @@ from airflow_provider_sms.reporting.row_report import (
     status_of,
     write_row_report,
 )
-from airflow_provider_sms.sending.attempt_loop import send
-from airflow_provider_sms.service.responses import parse_send_response
-from airflow_provider_sms.stop_flag import StopFlag
-
-LOST = UnknownOutcomeError("the answer was lost")
-REFUSED = RefusedError("403: credit insufficient", status=403)
-EVENT = 9_007_199_254_740_993
-"""The event id of the first request of the service: no float holds it."""
 
 
 def numbers(count, start=0):
@@ -52,88 +36,48 @@ def table_of(destinations, **columns):
     return pa.table({"destination": pa.array(destinations, pa.string()), **columns})
 
 
-class Campaign:
-    """A table, sent by one try after the other, with a report after each."""
-
-    def __init__(self, table, store, sender, enter, message="Hi"):
-        self.composer = Composer(message, None)
-        self._store = store
-        self._sender = sender
-        self._enter = enter
-        self.table = CheckedTable(self.composer, Prices())
-        self.table.read(open_source(table), StopFlag())
-        self.check()
-
-    def check(self, ledger=None, on_unknown="fail"):
-        """Decide the status of each row, as it is in the ledger now."""
-        campaign = ledger or CampaignReader(self._store, "c", claimant())
-        self.table.counts.clear()
-        self.table.decide(StopFlag(), None, campaign, resends=on_unknown == "resend")
-
-    def send(self, try_number=1, *, on_unknown="fail", chunk_size=10, **options):
-        """Send, and count."""
-        self.ledger, spool = self._enter(try_number), self.table.spool
-        self.check(self.ledger, on_unknown)
-        sending = self._sender(self.ledger, on_unknown=on_unknown, **options)
-        sending.sender.noted.update(self.table.held_by)
-        table = partial(messages_to_send, spool, StopFlag(), chunk_size)
-        free = partial(table, most=Status.AGAIN, are_free=lambda keys: self.ledger.look(keys).are_free)
-        send(sending.sender, sending.settle, table(), free)
-        self.error = sending.error
-        return self
-
-    @property
-    def counts(self):
-        """The seven counts of the summary, without those that are 0."""
-        found = count_rows(self.table.spool, self.table.counts, self.ledger)
-        return {name: getattr(found, name) for name in COUNTS if getattr(found, name)}
-
-    def report(self, **how):
-        """Write the report of the last try, and give its rows."""
-        return self.write(**{"ledger": self.ledger, "ended": self.error and str(self.error), **how})
-
-    def write(self, **how):
-        file = io.BytesIO()
-        write_row_report(file, self.table.spool, **{"ended": None, **how})
-        rows = pq.read_table(file)
-        assert rows.schema.remove_metadata().equals(SCHEMA)
-        assert rows["row"].to_pylist() == list(range(len(rows)))
-        return rows.to_pylist()
+def check(rows, ledger=None, **how):
+    """Check a table as an attempt does that has this ledger."""
+    return checked(rows, **{"message": "Hi", "campaign": ledger, **how})
 
 
-@pytest.fixture
-def campaign(store, sender, enter):
-    def campaign(table, **how):
-        return Campaign(table, store, sender, enter, **how)
+def hold(ledger, table, rows, state=None, seconds=60.0, **fields):
+    """Claim the messages of rows in a request, record what became of it, if anything, and return its id."""
+    keys = [key for batch in table.spool.batches() for key in batch.columns.column("key").to_pylist()]
+    chunk = request_of([keys[row] for row in rows], [None] * len(rows))
+    (claim,) = ledger.commit(chunks=[chunk], claim_seconds=seconds)
+    if state is not None and claim.request_id is not None:
+        close(ledger, claim.request_id, state, **fields)
+    return claim.request_id
 
-    return campaign
+
+def report(table, ledger=None, ended=None):
+    """Write the report of an attempt, and return its rows, which the summary counts alike."""
+    file = io.BytesIO()
+    write_row_report(file, table.spool, ledger, ended)
+    written = pq.read_table(file)
+    assert written.schema.remove_metadata().equals(SCHEMA)
+    assert written["row"].to_pylist() == list(range(len(written)))
+    rows = written.to_pylist()
+    if ledger is not None:
+        counted = count_rows(table.spool, table.counts, ledger)
+        assert counts(rows) == {name: getattr(counted, name) for name in COUNTS if getattr(counted, name)}
+    return rows
 
 
 def counts(rows):
     return dict(Counter(row["status"] for row in rows))
 
 
-def partly(messages):
-    """Script an answer that took so many messages."""
-
-    def step(service, submitted, number):
-        service.take(submitted, number)
-        body = {"Cost": 1, "RemainingBalance": 9, "EventId": EVENT + number, "Messages": messages, "Parts": messages}
-        return parse_send_response(json.dumps(body).encode())
-
-    return step
-
-
-def test_each_row_says_what_became_of_it(campaign, service, clock):
+def test_each_row_says_what_became_of_it(enter, clock):
     """One row for each of the source, in its order, with the request, the event and the time of its message."""
-    rows = [*numbers(2), None, "0821", *numbers(1), *numbers(10, 2)]
-    send = campaign(table_of(rows))
-    service.script = [None, failing(LOST)]
-    send.send(concurrency=1)
-    found = send.report()
+    ledger, table = enter(), check(table_of([*numbers(2), None, "0821", *numbers(1), *numbers(10, 2)]))
+    hold(ledger, table, [0, 1, *range(5, 13)], ACCEPTED, event_id=EVENT, messages=10)
+    hold(ledger, table, [13, 14], UNKNOWN, reason="the answer was lost")
+    found = report(table, ledger)
     at = datetime.fromtimestamp(clock(), timezone.utc)
     accepted = {"status": "accepted", "reason": None, "request_id": 1, "event_id": EVENT, "sent_at": at}
-    unknown = {"status": "unknown", "reason": str(LOST), "request_id": 2, "event_id": None, "sent_at": at}
+    lost = {"status": "unknown", "reason": "the answer was lost", "request_id": 2, "event_id": None, "sent_at": at}
     none = {"request_id": None, "event_id": None, "sent_at": None}
     assert found[0] == {"row": 0, "destination": "27820000000", **accepted}
     assert found[2] == {"row": 2, "destination": None, "status": "invalid", "reason": "destination: no number", **none}
@@ -141,50 +85,59 @@ def test_each_row_says_what_became_of_it(campaign, service, clock):
     assert found[3] == {"row": 3, "destination": "0821", "status": "invalid", "reason": length, **none}
     repeat = {"status": "duplicate", "reason": "the same message as an earlier row", **none}
     assert found[4] == {"row": 4, "destination": "27820000000", **repeat}
-    assert found[14] == {"row": 14, "destination": "27820000011", **unknown}
-    assert counts(found) == send.counts == {"accepted": 10, "unknown": 2, "duplicate": 1, "invalid": 2}
+    assert found[14] == {"row": 14, "destination": "27820000011", **lost}
+    assert counts(found) == {"accepted": 10, "unknown": 2, "duplicate": 1, "invalid": 2}
 
 
-def test_a_later_try_finds_what_earlier_ones_did(campaign, service, enter):
-    """A try's report counts as its summary does: what others sent was sent already, with their request and event.
+def test_a_later_try_finds_what_earlier_ones_did(enter):
+    """What others sent was sent already, with their request and event; of what is free the reason is the try's end.
 
     A try that goes on after a wait enters the ledger once more, and is one try.
     """
-    send = campaign(table_of(numbers(30)))
-    service.script = [None, failing(LOST), failing(REFUSED)]
-    words = str(send.send(1, concurrency=1).error)
-    rows = send.report()
-    assert counts(rows) == send.counts == {"accepted": 10, "unknown": 10, "not_sent": 10}
-    assert counts(send.report(ledger=enter(1))) == counts(rows)
-    assert [rows[29][name] for name in ("reason", "request_id", "sent_at")] == [words, None, None]
-    send.send(2)
-    rows = send.report()
-    assert counts(rows) == send.counts == {"already_sent": 10, "unknown": 10, "accepted": 10}
-    assert (rows[0]["event_id"], rows[29]["event_id"]) == (EVENT, EVENT + 3)
+    ledger, rows = enter(1), table_of(numbers(30))
+    table = check(rows)
+    hold(ledger, table, range(10), ACCEPTED, event_id=EVENT)
+    hold(ledger, table, range(10, 20), UNKNOWN)
+    hold(ledger, table, range(20, 30), NOT_SENT)
+    for same in (ledger, enter(1)):
+        found = report(table, same, "403: no credit")
+        assert counts(found) == {"accepted": 10, "unknown": 10, "not_sent": 10}
+        assert [found[29][name] for name in ("reason", "request_id", "sent_at")] == ["403: no credit", None, None]
+    retry = enter(2)
+    table = check(rows, retry)
+    hold(retry, table, range(20, 30), ACCEPTED, event_id=EVENT + 3)
+    found = report(table, retry)
+    assert counts(found) == {"already_sent": 10, "unknown": 10, "accepted": 10}
+    assert (found[0]["event_id"], found[29]["event_id"]) == (EVENT, EVENT + 3)
 
 
-def test_what_was_superseded_is_reported_with_the_request_that_holds_it_now(campaign, service):
+def test_what_was_superseded_is_reported_with_the_request_that_holds_it_now(enter):
     """What was not sent again is unknown: it may have been sent, though no request holds it."""
-    send = campaign(table_of(numbers(25)))
-    service.script = [failing(LOST), failing(LOST), None, None, failing(REFUSED)]
-    send.send(on_unknown="resend", concurrency=1)
-    rows = send.report()
-    assert counts(rows) == send.counts == {"accepted": 15, "unknown": 10}
-    found = {(row["status"], row["request_id"], row["reason"]) for row in rows}
+    ledger, table = enter(), check(table_of(numbers(25)))
+    lost = hold(ledger, table, range(20), UNKNOWN)
+    hold(ledger, table, range(20, 25), ACCEPTED)
+    ledger.supersede([lost])
+    hold(ledger, table, range(10, 20), ACCEPTED)
+    found = report(table, ledger)
+    assert counts(found) == {"accepted": 15, "unknown": 10}
     vain = "a request that had it may have been sent, and it was not sent again yet"
-    assert found == {("accepted", 3, None), ("accepted", 4, None), ("unknown", None, vain)}
+    assert {(row["status"], row["request_id"], row["reason"]) for row in found} == {
+        ("accepted", 2, None),
+        ("accepted", 3, None),
+        ("unknown", None, vain),
+    }
 
 
-def test_messages_of_a_request_that_was_taken_in_part_are_accepted(campaign, service):
+def test_messages_of_a_request_that_was_taken_in_part_are_accepted(enter):
     """Who was left out is not known; the reason says how many, also at a later try, which does not send them."""
-    service.script = [partly(7)]
-    send = campaign(table_of(numbers(20)))
-    send.send(concurrency=1)
+    ledger, table = enter(1), check(table_of(numbers(20)))
+    hold(ledger, table, range(10), ACCEPTED, messages=7)
+    hold(ledger, table, range(10, 20), ACCEPTED, messages=10)
     words = "the service took 7 of the request's 10 messages, and does not say which"
-    for ledger, status in ((send.ledger, "accepted"), (None, "already_sent")):
-        rows = (send if ledger else send.send(2)).report()
-        assert counts(rows) == send.counts == {status: 20}
-        assert [row["reason"] for row in rows] == [words] * 10 + [None] * 10
+    for its, status in ((ledger, "accepted"), (enter(2), "already_sent")):
+        found = report(check(table_of(numbers(20)), its), its)
+        assert counts(found) == {status: 20}
+        assert [row["reason"] for row in found] == [words] * 10 + [None] * 10
 
 
 def in_pieces(table, chance):
@@ -194,50 +147,33 @@ def in_pieces(table, chance):
     return pa.concat_tables(pieces)
 
 
-def anything(chance):
-    """What a request may come to."""
-    taken = chance.randint(0, 9)
-    return chance.choice(
-        [
-            None,
-            failing(LOST),
-            failing(LOST, accepted=True),
-            failing(NotSentError("connection refused")),
-            failing(ThrottledError("429", retry_after=0.001)),
-            partly(taken),
-            *[failing(REFUSED)] * (chance.random() < 0.3),
-        ]
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
-def test_every_report_counts_as_the_summary_does(campaign, service, seed):
-    """Whatever happens to whichever requests, in whichever try: each row is under the status that counted it."""
+@pytest.mark.parametrize("seed", range(6))
+def test_every_report_counts_as_the_summary_does(enter, clock, seed):
+    """Whatever became of whichever requests, of whichever try: each row is under the status that counted it."""
     chance = random.Random(seed)
-    people = [chance.choice(numbers(70)) if chance.random() < 0.9 else None for _ in range(100)]
-    send = campaign(in_pieces(table_of(people), chance))
+    rows = table_of([chance.choice(numbers(70)) if chance.random() < 0.9 else None for _ in range(100)])
+    ends = [None, ACCEPTED, ACCEPTED, UNKNOWN, NOT_SENT]
     for try_number in range(1, 4):
-        stop = StopFlag()
-        ends = chance.choice([None, None, len(service.requests) + chance.randint(0, 6)])
-        service.before_each = lambda messages, ends=ends, stop=stop: (
-            stop.set() if ends == len(service.requests) else None
-        )
-        service.script = [anything(chance) for _ in range(chance.randint(0, 12))]
-        on_unknown = chance.choice(["fail", "fail", "resend"])
-        send.send(try_number, stop=stop, concurrency=chance.randint(1, 3), on_unknown=on_unknown, chunk_size=7)
-        assert counts(send.report()) == send.counts
+        ledger, other = enter(try_number), enter(try_number, task_id="other")
+        table = check(in_pieces(rows, chance), ledger, resends=chance.random() < 0.5)
+        texted = [row for row, number in enumerate(rows["destination"].to_pylist()) if number]
+        for _ in range(chance.randint(0, 12)):
+            its = chance.choice([ledger, ledger, other])
+            request_id = hold(its, table, chance.sample(texted, 7), end := chance.choice(ends))
+            if end == UNKNOWN and request_id is not None and chance.random() < 0.5:
+                its.supersede([request_id])
+            clock.now += chance.choice([0, 0, 0, 30])
+        assert len(report(table, ledger)) == 100
 
 
-def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
+def test_a_claim_without_an_outcome_is_unknown(enter, clock):
     """Whether its deadline has passed changes the reason and nothing else."""
-    send = campaign(table_of(numbers(10)))
-    mine, other = enter(2), enter(1)
-    other.commit(chunks=[chunk_of(send, numbers(4))], claim_seconds=60)
-    other.commit(chunks=[chunk_of(send, numbers(2, 4))], claim_seconds=6)
-    mine.commit(chunks=[chunk_of(send, numbers(4, 6))], claim_seconds=60)
+    mine, other, table = enter(2), enter(1), check(table_of(numbers(10)))
+    hold(other, table, range(4))
+    hold(other, table, range(4, 6), seconds=6.0)
+    hold(mine, table, range(6, 10))
     clock.now += 30
-    found = send.write(ledger=mine)
+    found = report(table, mine)
     assert counts(found) == {"unknown": 10}
     assert [found[row]["reason"] for row in (0, 4, 6)] == [
         "claimed, and no outcome was recorded yet",
@@ -247,31 +183,28 @@ def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
     assert {row["sent_at"].timestamp() for row in found} == {clock.now - 30}
 
 
-def test_a_task_that_failed_before_it_sent_anything_sent_nothing(campaign):
+def test_a_task_that_failed_before_it_sent_anything_sent_nothing():
     """Rows that were refused before the first claim are not sent, and say why; there is no ledger to ask yet."""
-    send = campaign(table_of([*numbers(3), *numbers(1), "x"]))
     words = f"1 of 5 rows cannot be texted: 27821234567. {'Mend the rows. ' * 100}"
-    found = send.write(ledger=None, ended=words)
+    found = report(check(table_of([*numbers(3), *numbers(1), "x"])), ended=words)
     assert counts(found) == {"not_sent": 3, "duplicate": 1, "invalid": 1}
     assert {row["reason"] for row in found[:3]} == {words.replace("27821234567", "2782*****67")[:LONGEST_REASON]}
 
 
-def test_a_dry_run_reports_rows_as_they_were_checked(campaign):
+def test_a_dry_run_reports_rows_as_they_were_checked():
     """It has no ledger of its own: what the check found there is what it says, and the rest is not sent."""
-    send = campaign(table_of([*numbers(6), *numbers(1), "x"]))
+    table = check(table_of([*numbers(6), *numbers(1), "x"]))
     found = (Status.FREE, Status.AGAIN, Status.UNKNOWN, Status.ALREADY_SENT, Status.SUPPRESSED)
-    send.table.spool.statuses[: len(found)] = found
-    statuses = [row["status"] for row in send.write(ledger=None, ended="a dry run sends nothing")]
+    table.spool.statuses[: len(found)] = found
+    statuses = [row["status"] for row in report(table, ended="a dry run sends nothing")]
     assert statuses[:5] == ["not_sent", "unknown", "unknown", "already_sent", "suppressed"]
     assert statuses[5:] == ["not_sent", "duplicate", "invalid"]
 
 
 @pytest.mark.parametrize("rows", [[], [{"destination": None}] * 3], ids=["no rows", "no numbers"])
-def test_a_source_without_anybody_gives_a_report(campaign, rows):
+def test_a_source_without_anybody_gives_a_report(rows):
     """A table that is empty, or has no value at all, gives a file with all columns."""
-    send = campaign(rows)
-    found = send.write(ledger=None)
-    assert [(row["destination"], row["status"]) for row in found] == [(None, "invalid")] * len(rows)
+    assert [(row["destination"], row["status"]) for row in report(check(rows))] == [(None, "invalid")] * len(rows)
 
 
 @pytest.mark.parametrize(
@@ -284,21 +217,19 @@ def test_a_source_without_anybody_gives_a_report(campaign, rows):
     ],
     ids=["integers", "floats", "text", "null"],
 )
-def test_numbers_are_cleaned_or_as_they_were_written(campaign, column, expected):
+def test_numbers_are_cleaned_or_as_they_were_written(column, expected):
     """What cannot be read as a number stands there as the source has it, so that it can be found and mended."""
-    send = campaign(pa.table({"destination": column}))
-    send.send()
-    assert [row["destination"] for row in send.report()] == expected
+    assert [row["destination"] for row in report(check(pa.table({"destination": column})))] == expected
 
 
-def test_a_row_that_lacks_a_value_keeps_its_number(campaign):
+def test_a_row_that_lacks_a_value_keeps_its_number():
     """The reason names the column to blame, and the number is cleaned, since nothing is wrong with it."""
-    send = campaign(table_of(["+27 82 000 0000"], name=pa.nulls(1, pa.string())), message="Hi {name}")
-    (row,) = send.write(ledger=None)
+    table = check(table_of(["+27 82 000 0000"], name=pa.nulls(1, pa.string())), message="Hi {name}")
+    (row,) = report(table)
     assert [row[name] for name in ("destination", "status", "reason")] == ["27820000000", "invalid", "name: no value"]
 
 
-def test_long_reports_are_written_as_they_are_made(campaign):
+def test_long_reports_are_written_as_they_are_made():
     """Rows leave the memory in row groups of a bounded size, through a file that can only be written to."""
 
     class Pipe(io.RawIOBase):
@@ -310,19 +241,10 @@ def test_long_reports_are_written_as_they_are_made(campaign):
         def write(self, data):
             return self.taken.write(data)
 
-    count = 2 * ROWS_AT_ONCE + 1
-    send = campaign(table_of(numbers(count)))
     pipe = Pipe()
-    write_row_report(pipe, send.table.spool, None, None)
+    write_row_report(pipe, check(table_of(numbers(2 * ROWS_AT_ONCE + 1))).spool, None, None)
     metadata = pq.ParquetFile(pipe.taken).metadata
     assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [ROWS_AT_ONCE, ROWS_AT_ONCE, 1]
-
-
-def chunk_of(send, destinations):
-    """What a try would claim of these people."""
-    (batch,) = open_source(table_of(destinations)).batches()
-    prepared = composed(send.composer, batch)
-    return request_of(prepared.keys, prepared.destinations)
 
 
 # The status of a request's messages

@@ -20,7 +20,7 @@ from support.airflow import run_task, serialized
 
 from airflow_provider_sms.exceptions import NotSentError
 from airflow_provider_sms.messages import spool
-from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.service.client import SmsClient
@@ -29,6 +29,7 @@ from airflow_provider_sms.service.echoes import WITHHELD
 NUMBER = "27820000001"
 ROW = {"destination": NUMBER}
 TABLE = pa.Table.from_pylist([ROW])
+QUERY = SqlSource("people_db", "SELECT ?", [NUMBER])
 
 
 def counts(ran):
@@ -195,15 +196,6 @@ def test_a_list_of_numbers_is_texted_and_shown_nowhere(send, witnessed, source):
     assert "820000" not in f"{ran.log}{ran.rendered}{ran.summary}".replace(" ", "")
 
 
-def test_rows_are_not_shown_by_airflow(send, sandbox):
-    """Rendered fields and the log hold no number and no rendered text, also when rows are given in the DAG file."""
-    sandbox.state.set_faults([{"kind": "drop_after"}])
-    ran = send([{"destination": "27820000001", "first_name": "Zacharias{{ ds }}"}])
-    assert ran.rendered["source"] == "list of 1 row"
-    shown = f"{ran.log}{ran.rendered}{ran.summary}"
-    assert ("27820000001" in shown, "Zacharias" in shown) == (False, False)
-
-
 def test_rows_of_an_upstream_task_are_not_shown_by_airflow(sms_default, sandbox, ledger_path, witnessed):
     """A DataFrame that arrives through XCom is texted, and neither rendered nor logged."""
 
@@ -319,20 +311,13 @@ def test_sigterm_records_what_was_in_flight(send, people, sandbox, witnessed):
     assert "Sending was stopped" in ran.log
 
 
-@pytest.mark.parametrize("rows", [[ROW], TABLE, TABLE.to_pandas(), [NUMBER], NUMBER], ids=type)
+@pytest.mark.parametrize("rows", [[ROW], TABLE, TABLE.to_pandas(), [NUMBER], NUMBER, QUERY], ids=type)
 def test_rows_in_memory_are_not_copied_into_the_dag(rows, airflow_home):
-    """The serialised DAG, which Airflow stores and shows, holds no number, mapped or not."""
+    """The serialised DAG, which Airflow stores and shows, holds no number, mapped or not, nor a query's parameter."""
     with DAG("d", schedule=None) as dag:
         BulkSmsOperator(task_id="a", source=rows, suppress=rows, message="Hi")
         BulkSmsOperator.partial(task_id="b", source=rows, suppress=rows).expand(message=["Hi", "Ho"])
     assert NUMBER not in json.dumps(serialized(dag), default=str)
-
-
-def test_numbers_in_partial_are_texted(sms_default, sandbox, ledger_path, witnessed):
-    """Each mapped task reads the rows that partial(…) was given, and suppresses the numbers that it was given."""
-    both = {"source": [NUMBER, "27820000002"], "suppress": ["27820000002"]}
-    run = run_task(lambda: BulkSmsOperator.partial(task_id="send", **both).expand(message=["Hi", "Ho"]), only=None)
-    assert (run.state, witnessed()) == ("success", {(NUMBER, "Hi"): 1, (NUMBER, "Ho"): 1})
 
 
 def test_partial_leaves_paths_and_assets_alone(airflow_home):

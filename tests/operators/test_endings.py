@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowException
 from support.airflow import run_task
-from support.keys import message_keys, request_of
-from support.sending import claimant
-from support.task_fixtures import numbers
 
 from airflow_provider_sms.exceptions import LedgerAwayError
 from airflow_provider_sms.execution import bulk, xcom
-from airflow_provider_sms.execution.progress import Progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.sending.settle import Settle
 from airflow_provider_sms.service.client import SmsClient
@@ -46,22 +40,12 @@ def goes_back(ledger_path, monkeypatch):
     return goes_back
 
 
-@pytest.fixture(params=["timeout", "summary", "settle"])
+@pytest.fixture(params=["summary", "settle"])
 def hides_it(request, monkeypatch):
-    """Raise another error after the ledger went back: Airflow's timeout, one of a push, or one between two passes."""
+    """Raise another error after the ledger went back: one of a push, or one between two passes."""
 
     def hides_it(gone):
-        if request.param == "timeout":
-            beat = Progress.beat
-
-            def timing_out(self):
-                if gone and gone.pop():
-                    time.sleep(1)  # until the sender has noticed
-                    raise AirflowTaskTimeout("execution_timeout")
-                beat(self)
-
-            monkeypatch.setattr(Progress, "beat", timing_out)
-        elif request.param == "summary":
+        if request.param == "summary":
             push = bulk.push
 
             def push_of_nothing(context, key, value):
@@ -98,21 +82,6 @@ def test_a_text_to_groups_may_have_been_sent_if_the_ledger_went_back(sms_default
     assert "Campaign c: 1 message may have been sent" in ran.log
 
 
-def test_a_count_that_the_ledger_does_not_give_is_left_to_a_retry(send, people, ledger_path, monkeypatch):
-    """Everybody was texted, and the next attempt finds that."""
-    counts, asked = CampaignLedger.count_accepted, []
-
-    def away_once(self):
-        asked.append(self)
-        if len(asked) == 1:
-            raise LedgerAwayError("The ledger cannot be read: gone")
-        return counts(self)
-
-    monkeypatch.setattr(CampaignLedger, "count_accepted", away_once)
-    ran = send(people(5), campaign="spring", retries=1)
-    assert (ran.state, ran.tries, ran.summary["already_sent"]) == ("success", 2, 5)
-
-
 @pytest.mark.parametrize("fails", ["counting", "settling"])
 def test_rows_that_were_not_counted_may_have_been_sent(send, people, ledger_path, monkeypatch, fails):
     """Unless they were counted after all, once something between two passes failed."""
@@ -128,22 +97,6 @@ def test_rows_that_were_not_counted_may_have_been_sent(send, people, ledger_path
     assert ran.state == "failed"
     counted = ("accepted", "unknown", "not_sent")
     assert [ran.summary[name] for name in counted] == ([0, 5, 0] if fails == "counting" else [5, 0, 0])
-
-
-@pytest.mark.parametrize("policy", ["resend", "fail"])
-def test_people_of_a_superseded_request_stay_unknown_until_they_are_sent_to(send, people, ledger_path, policy):
-    """Also where the attempt ends before it sends, and under another policy than the one that superseded it."""
-    some = numbers(3)
-    with closing(open_sqlite(ledger_path)) as store:
-        ledger = CampaignLedger(store, "spring", claimant())
-        keys = message_keys(some, [f"Hi Name{n}" for n in range(3)])
-        ledger.commit(chunks=[request_of(keys, some)], claim_seconds=-1.0)
-        ledger.lapse()
-        ledger.supersede([1])
-    found = send(people(5), campaign="spring", on_unknown=policy, on_low_balance="fail", cost_per_part=1e9).summary
-    assert (found["unknown"], found["not_sent"]) == (3, 2)
-    found = send(people(5), campaign="spring", on_unknown=policy).summary
-    assert found["accepted"] == 5
 
 
 def test_a_send_that_cannot_begin_is_counted_by_the_ledger(send, people, monkeypatch, tmp_path):

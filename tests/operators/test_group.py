@@ -110,8 +110,6 @@ def test_a_send_that_took_nobody_fails(text, sandbox):
         ({"message": " \u200b"}, "message is empty"),
         ({"message": "None"}, "was there no value to render it from"),
         ({"on_unknown": "retry"}, "on_unknown must be one of"),
-        ({"send_options": "SenderId"}, "send_options must be a dict"),
-        ({"campaign": " "}, "campaign is empty"),
         ({"message": "Hi \ud83d"}, r"message has half a character \(U\+D83D\) at position 4"),
     ],
     ids=str,

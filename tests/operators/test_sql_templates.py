@@ -5,8 +5,6 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG
-from support.airflow import run_task, serialized
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
 
@@ -44,29 +42,3 @@ def test_an_attempt_renders_its_own_query():
     for day in ("2026-03-01", "2026-03-02"):
         rendered = task.render_template(task.source, {"ds": day, "task": task})
         assert (rendered.sql, rendered.parameters) == (f"SELECT '{day}' AS destination", {"day": day})
-
-
-def test_a_query_in_a_stored_dag():
-    """What Airflow stores of the DAG shows the statement, and no parameter."""
-    with DAG("stored", schedule=None) as dag:
-        BulkSmsOperator(task_id="send", source=SqlSource("people_db", "SELECT ?", ["27820000001"]), message="Hi")
-    stored = serialized(dag)
-    assert "SqlSource of connection people_db: SELECT ?" in str(stored)
-    assert "2782" not in str(stored)
-
-
-def test_what_may_pass_is_retried(tmp_path, monkeypatch):
-    """An error that may be the database's is worth a retry, a typo is not."""
-    absent = {"conn_type": "sqlite", "host": str(tmp_path / "absent" / "people.db")}
-    monkeypatch.setenv("AIRFLOW_CONN_ABSENT_DB", json.dumps(absent))
-
-    def planned(connection, sql):
-        source = SqlSource(connection, "{{ params.sql }}")
-        return run_task(
-            lambda: BulkSmsOperator(task_id="plan", source=source, message="Hi {first_name}", dry_run=True),
-            params={"sql": sql},
-            retries=1,
-        )
-
-    assert planned("people_db", SELECT).state == "success"
-    assert [planned(*each).tries for each in (("absent_db", SELECT), ("people_db", "DELETE FROM people"))] == [2, 1]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from support.sending import chunk_of, claimant, people
 from support.told import pause_of
@@ -99,33 +98,15 @@ def test_a_claim_and_a_persons_decision_are_not_tried_again(enter, patient, away
     assert slept == []
 
 
-def closed_connection():
-    return OperationalError("", {}, Exception("server closed the connection unexpectedly"))
-
-
 def test_a_ledger_that_connects_and_never_responds_is_given_up(patient, slept):
     """A connection that is had is no response: the patience does not begin anew with each."""
 
     def fail(_):
-        raise closed_connection()
+        raise OperationalError("", {}, Exception("server closed the connection unexpectedly"))
 
     with pytest.raises(LedgerAwayError):
         patient().fetch(fail)
     assert sum(slept) <= 10.0
-
-
-def test_a_read_begins_anew_where_the_ledger_goes_away_meanwhile(enter, patient, slept):
-    """A statement that fails half way is no answer."""
-    store, failing = patient(), [True]
-
-    def read(connection):
-        found = connection.execute(text("SELECT 1")).scalar()
-        if failing:
-            failing.pop()
-            raise closed_connection()
-        return found
-
-    assert (store.fetch(read), slept) == (1, [RETRY_SECONDS])
 
 
 def test_all_reads_share_the_seconds_since_the_ledger_last_responded(patient, away, slept):

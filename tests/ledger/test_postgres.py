@@ -10,10 +10,9 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.event import listen
-from support.cluster import running_node
 from support.forwarder import Forwarder
 from support.postgres import DRIVER
-from support.sending import chunk_of, claimant, people
+from support.sending import chunk_of, claim, claimant, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger import postgres
@@ -161,42 +160,26 @@ def test_a_lost_connection_is_an_error_of_the_ledger_and_then_made_anew(store, s
     assert list(ledger.commit(chunks=[chunk_of(people(3))], claim_seconds=60.0)[0].won) == [0, 1, 2]
 
 
-def look_up(url, server):
-    """Return the conditions on keys of a look-up in a campaign that the server's statistics do not have."""
-    store = open_postgres(url)
+def test_messages_are_looked_up_by_their_keys_without_statistics(store, server):
+    """Each key is one search of the unique index; all keys compared with each message would take minutes in the end.
 
-    def claim(name, number):
-        ledger = CampaignLedger(store, name, claimant())
-        messages = people(number)
-        ledger.commit(chunks=[chunk_of(messages)], claim_seconds=60.0)
+    PostgreSQL before 17 does that for a list of keys in a campaign that it takes to be empty.
+    """
+
+    def claim_many(name, number):
+        ledger, messages = CampaignLedger(store, name, claimant()), people(number)
+        claim(ledger, messages)
         return ledger, [person.key for person in messages]
 
-    claim("an earlier one", 20_000)
+    claim_many("an earlier one", 20_000)
     server.execute(text("ANALYZE"))
-    ledger, keys = claim("a later one", 2000)
+    ledger, keys = claim_many("a later one", 2000)
     statements = []
     listen(store._engine, "before_cursor_execute", lambda *call: statements.append(call[2:4]))
-    holders = ledger.holders([*keys[:500], bytes(16)])
-    assert holders.keys() == set(keys[:500])
+    assert ledger.holders([*keys[:500], bytes(16)]).keys() == set(keys[:500])
     ((statement, parameters),) = (each for each in statements if "FROM sms_message" in each[0])
     plan = server.exec_driver_sql(f"EXPLAIN {statement}", parameters).scalars().all()
-    store.close()
-    return [line.partition(":")[0].strip() for line in plan if "message_key =" in line]
-
-
-def test_messages_are_looked_up_by_their_keys_without_statistics(postgres_url, server):
-    """Each key is one search of the unique index; all keys compared with each message would take minutes in the end."""
-    assert look_up(postgres_url, server) == ["Index Cond"]
-
-
-def test_older_servers_look_messages_up_by_their_keys_without_statistics(patient_servers):
-    """PostgreSQL before 17 compares a list of keys with each message of a campaign that it takes to be empty."""
-    with running_node() as node:
-        node.ask("CREATE DATABASE sms")
-        engine = create_engine(node.url("sms"), isolation_level="AUTOCOMMIT")
-        with engine.connect() as server:
-            assert look_up(node.url("sms"), server) == ["Index Cond"]
-        engine.dispose()
+    assert [line.partition(":")[0].strip() for line in plan if "message_key =" in line] == ["Index Cond"]
 
 
 def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path):

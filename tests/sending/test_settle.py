@@ -120,10 +120,16 @@ def decisions(store):
 
 @pytest.mark.parametrize("is_taken", [True, False])
 def test_the_balance_decides_about_a_request_whose_response_was_lost(send, service, store, is_taken):
-    """What it was charged for is accepted, with its cost; else this attempt posts its messages under a new claim."""
+    """What it was charged for is accepted, with its cost; else this attempt posts its messages under a new claim.
+
+    Nothing is posted before there is a verdict: it would be charged, too, and the sums would not tell requests apart.
+    """
+    seen = []
+    service.before_each = lambda messages: seen.append(unknown_requests(store))
     service.script = [ok, TAKEN if is_taken else NOT_TAKEN, ok]
     sender = send(30)
     assert (counts(sender), sender.error) == ({"accepted": 30, "reconciled": 10}, None)
+    assert seen == [[]] * len(service.requests)
     assert set(service.taken.values()) == {1}
     (row,) = named_requests(store, [2])
     state, verdict = (ACCEPTED, CHARGED) if is_taken else (NOT_SENT, NOT_CHARGED)
@@ -174,19 +180,6 @@ def test_lost_responses_of_a_service_that_takes_requests_are_no_outage(send, ser
     assert (counts(sender), set(service.taken.values())) == (expected, {1})
 
 
-def test_a_send_that_is_stopped_waits_for_no_verdict(send, service, reconciliation, store):
-    """Airflow is about to kill it: what is unknown stays so, and the next attempt closes it."""
-    stop = StopFlag()
-
-    def stopped(service, messages, number):
-        stop.set()
-        raise LOST
-
-    service.script = [ok, stopped]
-    sender = send(30, stop=stop, sums=reconciliation())
-    assert counts(sender) == {"accepted": 10, "unknown": 10, "not_sent": 10}
-
-
 def test_a_send_that_fails_closes_what_was_lost_before_it_ends(send, service, store):
     """The next attempt need not wait for what the balance tells already."""
     refused = RefusedError("no", status=400)
@@ -195,15 +188,6 @@ def test_a_send_that_fails_closes_what_was_lost_before_it_ends(send, service, st
     (row,) = named_requests(store, [1])
     assert (sender.error, row.evidence.verdict) == (refused, CHARGED)
     assert counts(sender) == {"accepted": 10, "not_sent": 40, "reconciled": 10}
-
-
-def test_nothing_is_posted_before_there_is_a_verdict(send, service, store):
-    """What is posted meanwhile would be charged, too, and the sums would not tell the requests apart."""
-    seen = []
-    service.before_each = lambda messages: seen.append(unknown_requests(store))
-    service.script = [ok, NOT_TAKEN, ok]
-    assert counts(send(40)) == {"accepted": 40, "reconciled": 10}
-    assert seen == [[]] * 5
 
 
 def test_decimals_of_other_code_text_nobody_twice(send, service, store, ledger, reconciliation):

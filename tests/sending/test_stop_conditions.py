@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from support.later import later
-from support.sending import answer, between_lookup_and_claim, failing, people
+from support.sending import answer, failing, people
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -134,41 +134,18 @@ def test_hours_that_end_before_a_request_is_tried_again_take_their_messages_out_
     assert not enter(2).holders([m.key for m in south_africans])
 
 
-@pytest.mark.parametrize("on_unknown", ["fail", "resend"])
-def test_lost_requests_need_no_credit(run, on_unknown):
-    """A send that runs out of credit waits for what the messages cost that this pass may still post."""
-    service, lost = Service(35), []
+@pytest.mark.parametrize(("told", "needed"), [(None, 10), (1000, 1001), (1000, None)])
+def test_a_service_that_says_that_the_credit_is_out_halts(run, told, needed):
+    """The send waits for what the refused request costs, and for more than a balance that the service calls too low.
 
-    def post(messages):
-        response = service(messages)
-        if not lost:
-            lost.append(messages)
-            raise LOST
-        return response
-
-    stop_conditions = credit(35)
-    send = run(people(100), post=post, stop_conditions=stop_conditions, concurrency=1, on_unknown=on_unknown)
-    assert (len(service.taken), send.error) == (30, None)
-    assert stop_conditions.stop_reason == StopReason(credit=Decimal(10))
-
-
-def test_messages_that_others_claimed_need_no_credit(run, enter):
-    """Neither do they: somebody else pays."""
-    ledger = between_lookup_and_claim(enter(), lambda: run(people(15), enter(run_id="another")))
-    stop_conditions = credit(35)
-    send = run(people(100), ledger, post=Service(35), stop_conditions=stop_conditions, concurrency=1)
-    assert (send.counts.accepted, send.counts.already_sent, send.error) == (35, 15, None)
-    assert stop_conditions.stop_reason == StopReason(credit=Decimal(10))
-
-
-@pytest.mark.parametrize("waits", [True, False])
-def test_a_service_that_says_that_the_credit_is_out_halts(run, waits):
-    """Whatever the estimate says, the service knows better; where nobody asked to wait, it is an error."""
-    service = Service(30, told=Decimal(1000))
-    stop_conditions = credit(1000) if waits else StopConditions()
+    Where nobody asked to wait, it is an error.
+    """
+    service = Service(35, told and Decimal(told))
+    stop_conditions = StopConditions() if needed is None else credit(35)
     send = run(people(100), post=service, stop_conditions=stop_conditions, concurrency=1)
-    assert (len(service.taken), send.counts.not_sent, send.error) == (30, 70, None if waits else OUT_OF_CREDIT)
-    assert stop_conditions.stop_reason == (StopReason(credit=Decimal(1001)) if waits else None)
+    assert (len(service.taken), send.counts.not_sent) == (30, 70)
+    assert send.error == (OUT_OF_CREDIT if needed is None else None)
+    assert stop_conditions.stop_reason == (None if needed is None else StopReason(credit=Decimal(needed)))
 
 
 @pytest.mark.parametrize(("limit", "stops"), [(0.1, True), (0.2, False), (None, False)])

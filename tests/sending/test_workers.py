@@ -19,21 +19,6 @@ def test_leaving_waits_for_what_was_given():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sms-post")]
 
 
-def test_threads_that_cannot_start_are_known_before_anything_is_given(monkeypatch):
-    """A machine without threads to spare says so at once, and keeps none of them."""
-    start = threading.Thread.start
-
-    def refuse(thread):
-        if thread.name == "sms-post-2":
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(RuntimeError):
-        WorkerPool(3, print)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sms-post")]
-
-
 class Interrupted(BaseException):
     """What a signal handler raises."""
 

@@ -128,7 +128,7 @@ MUTATIONS = (
         "_ITS = and_(request.c.attempt_id == attempt.c.id, request.c.id.in_(_IDS))\n",
         "_ITS = request.c.id.in_(_IDS)\n",
         (SENDER,),
-        first="test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own",
+        first="test_a_number_that_was_given_again_is_not_taken_for_ones_own",
     ),
     Mutation(
         "an attempt that was given the same id is taken for this one",
@@ -136,7 +136,7 @@ MUTATIONS = (
         '_THIS = and_(attempt.c.id == bindparam("this"), attempt.c.started_at == bindparam("at"))\n',
         '_THIS = and_(attempt.c.id == bindparam("this"))\n',
         (SENDER,),
-        first="test_the_ids_of_an_attempt_that_were_given_again_are_not_taken_for_ones_own",
+        first="test_a_number_that_was_given_again_is_not_taken_for_ones_own",
     ),
     Mutation(
         "an answer after a person's not sent leaves its messages free",
@@ -356,8 +356,8 @@ MUTATIONS = (
         "sending/settle.py",
         " or each in resent)",
         ")",
-        (SENDER,),
-        first="test_an_answer_lost_twice_is_left_to_the_next_try",
+        (SETTLE,),
+        first="test_a_message_is_sent_again_once_by_an_attempt",
     ),
     Mutation(
         "what may still be recorded is superseded",

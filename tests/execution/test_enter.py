@@ -5,13 +5,15 @@ import sqlite3
 import threading
 import time
 from contextlib import closing, nullcontext
+from functools import partial
 
 import pytest
 from airflow.providers.common.compat.sdk import task
 from sqlalchemy import create_engine, text
 from support.airflow import run_task
-from support.keys import request_of
 from support.later import later
+from support.sending import accept, claimant
+from support.sending import people as recipients
 from support.versions import KEEPS_TASK_STATE
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, StoppedError
@@ -19,10 +21,11 @@ from airflow_provider_sms.execution import enter
 from airflow_provider_sms.execution.enter import note_ledger, refuse_without_trace
 from airflow_provider_sms.ledger.attempts import adopt, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import ACCEPTED, Claimant, Outcome
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+refuse = partial(refuse_without_trace, resumed=False, ledger_conn_id=None)
 
 needs_task_state = pytest.mark.skipif(
     not KEEPS_TASK_STATE,
@@ -46,15 +49,6 @@ class State:
 class Superseded(State):
     def set(self, key, value, *, retention):
         raise RuntimeError("404")
-
-
-def refuse(context, store, who, *, resumed=False, ledger_conn_id=None):
-    refuse_without_trace(context, store, who, resumed=resumed, ledger_conn_id=ledger_conn_id)
-
-
-def who(try_number, **changes):
-    fields = {"dag_id": "d", "task_id": "t", "run_id": "r", "map_index": -1, "host": "h", "pid": 1, **changes}
-    return Claimant(try_number=try_number, **fields)
 
 
 @pytest.fixture
@@ -104,51 +98,41 @@ def test_each_try_notes_its_ledger_in_airflow(sms_default, ledger_path, people):
 
 
 @pytest.mark.parametrize(
-    ("state", "try_number", "version", "has_trace"),
+    ("state", "try_number", "version", "goes_on"),
     [
-        (State(), 1, "3.3.2", False),
-        (None, 1, "3.1.0", False),
-        (State(), 3, "3.3.2", False),  # Airflow keeps notes as long as the run: no try came to a ledger
-        (State(sms_ledger="x"), 2, "3.3.2", True),
-        (None, 2, "3.1.0", True),
+        (State(), 1, "3.3.2", True),
+        (None, 1, "3.1.0", True),
+        (State(), 3, "3.3.2", True),  # Airflow keeps notes as long as the run: no try came to a ledger
+        (State(sms_ledger="PostgreSQL at db"), 2, "3.3.2", False),
+        (None, 2, "3.1.0", False),
+        (State(), 2, "cleared on success", False),
+        (State(), 2, "3.4.0b2", False),  # from here on a clear discards the note
+        (State(), 2, "4.0.0", False),
     ],
 )
-def test_a_try_goes_on_if_nobody_was_texted_before_or_its_trace_is_there(
-    store, monkeypatch, state, try_number, version, has_trace
+def test_a_try_needs_a_trace_where_an_earlier_one_may_have_texted(
+    store, monkeypatch, state, try_number, version, goes_on
 ):
-    """A first try needs no trace, nor does one whose earlier ones never came to a ledger."""
-    monkeypatch.setattr("airflow.__version__", version)
-    if has_trace:
-        register(store, who(1))
-    refuse({} if state is None else {"task_state_store": state}, store, who(try_number))
-
-
-@pytest.mark.parametrize(
-    ("state", "version"),
-    [
-        (State(sms_ledger="PostgreSQL at db"), "3.3.2"),
-        (None, "3.1.0"),
-        (State(), "cleared on success"),
-        (State(), "3.4.0b2"),  # from here on a clear discards the note
-        (State(), "4.0.0"),
-    ],
-)
-def test_a_later_try_without_a_trace_is_refused(store, monkeypatch, state, version):
     """By the note where there is one that a clear outlives, else by the try number; another task's trace is none."""
     if version == "cleared on success":
         monkeypatch.setenv("AIRFLOW__STATE_STORE__CLEAR_ON_SUCCESS", "True")
         version = "3.3.2"
     monkeypatch.setattr("airflow.__version__", version)
-    register(store, who(1, task_id="other"))
-    with pytest.raises(InputError, match=r"attempt 2.*no trace.*Nothing was sent.*airflow-sms adopt d t r$") as raised:
-        refuse({} if state is None else {"task_state_store": state}, store, who(2))
-    assert ("PostgreSQL at db" in str(raised.value)) == bool(state and state.kept)
+    context = {} if state is None else {"task_state_store": state}
+    register(store, claimant(1, task_id="other"))
+    if not goes_on:
+        words = r"attempt 2.*no trace.*Nothing was sent.*airflow-sms adopt d t r$"
+        with pytest.raises(InputError, match=words) as raised:
+            refuse(context, store, claimant(2))
+        assert ("PostgreSQL at db" in str(raised.value)) == bool(state and state.kept)
+        register(store, claimant(1))
+    refuse(context, store, claimant(try_number))
 
 
 def test_the_way_out_leads_to_the_one_task_instance_and_its_ledger(store):
     """Else the command would adopt another one, or the configured ledger, and the task would be refused again."""
     with pytest.raises(InputError, match=r"airflow-sms adopt d t r --map-index 4 --ledger-conn-id other$"):
-        refuse({}, store, who(2, map_index=4), ledger_conn_id="other")
+        refuse({}, store, claimant(2, map_index=4), ledger_conn_id="other")
 
 
 @needs_task_state
@@ -170,24 +154,22 @@ def test_every_try_leaves_its_trace_before_it_sends(send, people, ledger_path, d
 @pytest.mark.parametrize("context", [{"task_state_store": State()}, {}], ids=["store", "none"])
 def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
     """On every version and in a first try: what another try left is no trace of it; an adoption is."""
-    register(store, who(2))
+    register(store, claimant(2))
     with pytest.raises(InputError, match=r"^This is attempt 3 after a wait, and .* has no trace"):
-        refuse(context, store, who(3), resumed=True)
-    adopt(store, who(0))
-    refuse(context, store, who(3), resumed=True)
-    register(store, who(1, run_id="other"))
-    refuse(context, store, who(1, run_id="other"), resumed=True)
+        refuse(context, store, claimant(3), resumed=True)
+    adopt(store, claimant(0))
+    refuse(context, store, claimant(3), resumed=True)
+    register(store, claimant(1, run_id="other"))
+    refuse(context, store, claimant(1, run_id="other"), resumed=True)
 
 
 def test_a_leg_whose_campaign_was_purged_is_refused(store):
     """Nobody of those whom it texted before it waited is texted again."""
-    ledger = CampaignLedger(store, "c", who(1))
-    (claim,) = ledger.commit(chunks=[request_of([b"k" * 16], ["27820000001"])], claim_seconds=60)
-    ledger.commit(outcomes=[Outcome(claim.request_id, ACCEPTED)])
+    accept(CampaignLedger(store, "c", claimant(1)), recipients(1))
     later = store.clock() + 1
     purge(store, old_campaigns(store, later), later)
     with pytest.raises(InputError, match="was the campaign purged"):
-        refuse({}, store, who(1), resumed=True)
+        refuse({}, store, claimant(1), resumed=True)
 
 
 @pytest.mark.parametrize("goes_on", ["after a wait", "in a retry"])
@@ -220,23 +202,14 @@ def test_a_purge_while_the_source_is_read_forgets_nobody(sms_default, ledger_pat
     assert (ran.state, len(reads), len(texted), len(set(texted))) == ("success", 2, 300, 300)
 
 
-@pytest.mark.parametrize("kind", ["bulk", "group"])
-def test_a_campaign_that_cannot_be_held_is_not_sent(sms_default, ledger_path, people, sandbox, monkeypatch, kind):
+def test_a_campaign_that_cannot_be_held_is_not_sent(send, people, sandbox, monkeypatch):
     """A purge could forget it meanwhile: the attempt fails before anything is sent, and Airflow retries it."""
 
     def fail(*_, **__):
         raise LedgerError("locked")
 
     monkeypatch.setattr(enter, "note_progress", fail)
-    source = people(3)
-    ran = run_task(
-        lambda: (
-            BulkSmsOperator(task_id="send", source=source, message="Hi")
-            if kind == "bulk"
-            else GroupSmsOperator(task_id="send", message="Hi", groups=["staff"])
-        ),
-        retries=1,
-    )
+    ran = send(people(3), retries=1)
     assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 2, [])
 
 

@@ -28,6 +28,16 @@ def test_paths_are_shown(source):
     assert redacted_source(source) == source
 
 
+class Relation:
+    """Rows that count themselves by a query, as those of DuckDB do: a source is shown wherever a DAG is parsed."""
+
+    def __len__(self):
+        raise AssertionError
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise AssertionError
+
+
 ROWS = [{"destination": "27820000001"}]
 TABLE = pa.Table.from_pylist(ROWS)
 
@@ -46,6 +56,7 @@ TABLE = pa.Table.from_pylist(ROWS)
         (iter(ROWS), "list_iterator"),
         (TABLE.to_reader(), "RecordBatchReader"),
         (({"a": n} for n in range(2)), "generator"),
+        (Relation(), "Relation"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
@@ -95,21 +106,6 @@ def test_a_number_alone_is_a_row():
     """It is the most natural first try, and no path."""
     wrapped = redacted_source("+27 82 000 0001")
     assert (str(wrapped), wrapped.data) == ("list of 1 row", ["+27 82 000 0001"])
-
-
-class Relation:
-    """Rows that count themselves by a query, as those of DuckDB do."""
-
-    def __len__(self):
-        raise AssertionError
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        raise AssertionError
-
-
-def test_rows_are_not_read_to_be_counted():
-    """A length that may be a query is not asked for: Airflow asks for the text of a source wherever a DAG is parsed."""
-    assert str(redacted_source(Relation())) == "Relation"
 
 
 USER = "my_google@"

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import Asset, ObjectStoragePath
-from support.windows import Closes
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.execution import report_file
@@ -146,29 +145,6 @@ def test_a_report_before_the_send_agrees_with_the_plan(send, people, report, san
     assert pq.read_table(report)["reason"].to_pylist()[15] == "other rows cannot be texted"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ends", ["max_cost", "balance", "request"])
-def test_after_another_table_the_report_and_the_summary_agree(send, people, report, sandbox, ends):
-    """Nobody of the table that the leg after a wait reads was texted: those of the table before do not count."""
-    path = people(300)
-
-    def change():
-        numbers = [str(27_830_000_000 + n) for n in range(250)]
-        pq.write_table(pa.table({"destination": numbers, "first_name": ["New"] * 250}), path)
-        if ends == "balance":
-            sandbox.state.set_faults([{"kind": "status", "on": "balance", "status": 401, "times": 2}])
-        if ends == "request":
-            sandbox.state.set_faults([{"kind": "status", "status": 400}])
-
-    limits = {"limits": {"max_cost": 400}, "cost_per_part": {"2783": 100, "": 1}} if ends == "max_cost" else {}
-    if ends == "balance":
-        limits = {"on_low_balance": "fail"}
-    window = Closes(sandbox, change, requests=1)
-    ran = send(path, "Hi", send_window=window, concurrency=1, report=str(report), **limits)
-    assert (ran.state, counts(ran)) == ("failed", {"not_sent": 250})
-    assert statuses(report) == counts(ran)
-
-
 def test_without_its_ledger_a_try_leaves_the_report_as_it_is(send, people, report, monkeypatch, tmp_path):
     """A try that cannot open its ledger knows nothing of any row; the report of an earlier one is better."""
     send(people(20), report=str(report))
@@ -210,36 +186,38 @@ def test_a_ledger_that_fails_in_the_end_leaves_no_report(send, people, report, s
     assert ran.summary["report"] is None
 
 
-@pytest.mark.parametrize("stored", [False, True], ids=["on this machine", "in an object store"])
-def test_a_report_appears_whole_or_not_at_all(tmp_path, monkeypatch, stored, airflow_home):
+def write_half(file, *_, **__):
+    file.write(b"half")
+    raise LedgerError("the disk is gone")
+
+
+def copy_half(source, target):
+    target.write(source.read(1))
+    raise OSError(ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("stored", "name", "fails", "says"),
+    [
+        (False, "write_row_report", write_half, "the disk is gone"),
+        (False, "shutil.copyfileobj", copy_half, "OSError"),
+        (True, "write_row_report", write_half, "the disk is gone"),
+    ],
+    ids=["on this machine", "when it is copied", "in an object store"],
+)
+def test_a_report_appears_whole_or_not_at_all(tmp_path, monkeypatch, stored, name, fails, says, airflow_home):
     """A report that cannot be finished leaves the one before it in place, and nothing beside it."""
     path = tmp_path / "report.parquet"
     path.write_bytes(b"before")
     target = ObjectStoragePath(path.as_uri()) if stored else path
-
-    def fail_midway(file, *_, **__):
-        file.write(b"half")
-        raise LedgerError("the disk is gone")
-
-    monkeypatch.setattr(report_file, "write_row_report", fail_midway)
-    assert "the disk is gone" in str(write_report(target, None, None, None))
-    assert ([path.read_bytes()], [path]) == ([b"before"], list(tmp_path.iterdir()))
     monkeypatch.setattr(report_file, "write_row_report", lambda file, *_, **__: file.write(b"after"))
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{report_file.__name__}.{name}", fails)
+        error = write_report(target, None, None, None)
+    assert (error.transient, says in str(error)) == (True, True)
+    assert ([path.read_bytes()], [path]) == ([b"before"], list(tmp_path.iterdir()))
     assert write_report(target, None, None, None) is None
     assert ([path.read_bytes()], [path]) == ([b"after"], list(tmp_path.iterdir()))
-
-
-def test_a_copy_that_fails_leaves_nothing_beside_the_report(tmp_path, monkeypatch):
-    """A full disk, say: the hidden file that has a part of the report goes."""
-
-    def fail_midway(source, target):
-        target.write(source.read(1))
-        raise OSError(ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(report_file, "write_row_report", lambda file, *_, **__: file.write(b"whole"))
-    monkeypatch.setattr(report_file.shutil, "copyfileobj", fail_midway)
-    assert write_report(tmp_path / "report.parquet", None, None, None).transient
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("target", ["there", "not there"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from unittest.mock import Mock
@@ -53,6 +54,13 @@ def latest(key):
     return max(stored_xcoms(key=key, task_id="send"), key=lambda row: row[0].timestamp)[1]
 
 
+def notes(ledger_path):
+    """Return what each part of the attempt noted last, in order."""
+    with closing(sqlite3.connect(ledger_path)) as ledger:
+        rows = ledger.execute("SELECT state, total, done, figures FROM sms_attempt ORDER BY id").fetchall()
+    return [(*row, json.loads(figures)) for *row, figures in rows]
+
+
 def test_not_enough_credit_fails_before_the_first_text(send, people, sandbox):
     """The balance is looked at first; a retry may find more of it."""
     sandbox.state.set_balance(99)
@@ -90,9 +98,8 @@ def test_outside_of_the_hours_the_balance_is_not_needed(send, people, sandbox, l
     ran = send(people(20), on_low_balance="fail", send_window=hours)
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 20})
     assert sandbox.state.accepted[0].at >= hours.opening.replace(microsecond=0)
-    with closing(sqlite3.connect(ledger_path)) as ledger:
-        notes = ledger.execute("SELECT state, json_extract(figures, '$.until') FROM sms_attempt ORDER BY id").fetchall()
-    assert notes == [("waiting for hours", hours.opening.isoformat()), ("ended", None)]
+    waited, went_on = notes(ledger_path)
+    assert (waited[0], waited[-1], went_on[0]) == ("waiting for hours", {"until": hours.opening.isoformat()}, "ended")
 
 
 def test_a_balance_that_is_needed_for_unknown_requests_alone_is_waited_for_by_a_retry(
@@ -127,8 +134,11 @@ def test_a_task_waits_for_credit_before_the_first_text(send, people, sandbox, wi
     assert set(witnessed().values()) == {1}
 
 
-def test_the_counts_are_of_the_whole_try(send, people, sandbox):
-    """Repeats, unknown and rejected rows of both parts, each once; the summary says so while the task waits, too."""
+def test_the_counts_are_of_the_whole_try(send, people, sandbox, ledger_path):
+    """Repeats, unknown and rejected rows of both parts, each once; the summary says so while the task waits, too.
+
+    A part's last note says what it waits for and how far it has come, and the next part has a note of its own.
+    """
     sandbox.state.set_balance(250)
     sandbox.state.set_faults([{"kind": "drop_after"}])
     frame, seen = pd.read_parquet(people(400)), {}
@@ -147,6 +157,9 @@ def test_the_counts_are_of_the_whole_try(send, people, sandbox):
     assert ran.summary["requests"] == 4
     before = seen["return_value"]
     assert (before["accepted"], before["unknown"], before["not_sent"], len(seen["responses"])) == (100, 100, 200, 1)
+    waited, went_on = notes(ledger_path)
+    assert waited == ("waiting for credit", 450, 150, {"balance_needed": 51.0})
+    assert went_on == ("failed", 450, 450, ran.summary)
 
 
 @pytest.mark.slow
@@ -242,19 +255,18 @@ def test_hours_that_end_in_the_middle_are_waited_for(send, people, sandbox, witn
     assert metrics.counts() == {"sms.accepted": 300}
 
 
-@pytest.mark.parametrize(("status", "body"), [(401, None), (403, '{"errorCode": "Account.Deactivated"}')])
-def test_a_balance_that_is_refused_ends_no_task_that_does_not_need_it(send, people, sandbox, status, body):
+@pytest.mark.parametrize(
+    ("status", "body", "tries"),
+    [
+        (401, None, 1),
+        (403, '{"errorCode": "Account.Deactivated"}', 1),
+        (403, '{"errorCode": "InsufficientCredits"}', 2),  # which says nothing of the token
+    ],
+)
+def test_a_balance_that_is_refused_ends_no_task_that_does_not_need_it(send, people, sandbox, status, body, tries):
     """A token that is not valid is refused with the first request as well, and nobody is texted."""
     sandbox.state.set_faults([Fault("status", on="balance", status=status, body=body, persistent=True)])
     ran = send(people(100), retries=1, on_low_balance="fail")
-    assert (ran.state, ran.tries, sends(sandbox), counts(ran)) == ("failed", 1, [], {"not_sent": 100})
-    ran = send(people(100))
-    assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
-
-
-def test_a_403_that_speaks_of_credit_says_nothing_of_the_token(send, people, sandbox):
-    """The service may refuse the balance for the want of credit: the messages are posted, and it decides."""
-    body = '{"errorCode": "InsufficientCredits", "errorMessage": "no credit"}'
-    sandbox.state.set_faults([Fault("status", on="balance", status=403, body=body)])
+    assert (ran.state, ran.tries, sends(sandbox), counts(ran)) == ("failed", tries, [], {"not_sent": 100})
     ran = send(people(100))
     assert (ran.state, counts(ran)) == ("success", {"accepted": 100})

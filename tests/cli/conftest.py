@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -23,8 +21,6 @@ from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.planning.prices import Prices
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -89,11 +85,8 @@ def airflow(airflow_home):
 
 @pytest.fixture
 def console_script():
-    """Return the command that the console script is: the function in the metadata, called without arguments."""
-    (module, function) = re.search(
-        r'^airflow-sms = "([\w.]+):(\w+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
-    ).groups()
-    return [sys.executable, "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
+    """Return the command that the console script is."""
+    return [sys.executable, "-c", f"import sys; from {main.__module__} import main; sys.exit(main())"]
 
 
 @pytest.fixture

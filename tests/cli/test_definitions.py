@@ -40,9 +40,3 @@ def test_requests_are_named_in_one_way(ledger, file_store, which):
     """By their numbers, or all of a campaign: neither and both close nothing."""
     said = ledger("resolve", *which, "--as", "accepted")
     assert (said.status, "Give the numbers of requests, or --campaign NAME" in said.err) == (1, True)
-
-
-def test_an_empty_id_is_no_default(ledger, sent):
-    """It is that of a variable that is not set: the configured ledger may be another one than was meant."""
-    said = ledger("list", "--ledger-conn-id", "")
-    assert (said.status, "Airflow has no connection ''" in said.err) == (1, True)

@@ -198,10 +198,14 @@ def test_no_command_makes_a_ledger(ledger, ledger_path, airflow_home, arguments)
 
 
 def test_a_ledger_that_cannot_be_read_is_reported_in_a_line(ledger, ledger_path, airflow_home):
-    """A file that is no ledger, or a connection that is not there, is status 1 and a line, without a traceback."""
+    """A file that is no ledger, or a connection that is not there, is status 1 and a line, without a traceback.
+
+    An empty id, that of a variable that is not set, is no default: another ledger may have been meant.
+    """
     ledger_path.write_text("Dear diary" * 1000)
     said = ledger("unknown")
     error = "The ledger cannot be read: DatabaseError: file is not a database\n"
     assert (said.status, said.out, said.err) == (1, "", error)
-    said = ledger("show", "spring", "--ledger-conn-id", "nowhere")
-    assert (said.status, said.out, "no connection 'nowhere'" in said.err) == (1, "", True)
+    for conn_id in ("nowhere", ""):
+        said = ledger("show", "spring", "--ledger-conn-id", conn_id)
+        assert (said.status, said.out, f"no connection '{conn_id}'" in said.err) == (1, "", True)

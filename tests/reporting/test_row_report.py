@@ -158,8 +158,8 @@ def test_every_report_counts_as_the_summary_does(enter, clock, seed):
         table = check(in_pieces(rows, chance), ledger, resends=chance.random() < 0.5)
         texted = [row for row, number in enumerate(rows["destination"].to_pylist()) if number]
         for _ in range(chance.randint(0, 12)):
-            its = chance.choice([ledger, ledger, other])
-            request_id = hold(its, table, chance.sample(texted, 7), end := chance.choice(ends))
+            its, end = chance.choice([ledger, ledger, other]), chance.choice(ends)
+            request_id = hold(its, table, chance.sample(texted, 7), end)
             if end == UNKNOWN and request_id is not None and chance.random() < 0.5:
                 its.supersede([request_id])
             clock.now += chance.choice([0, 0, 0, 30])

@@ -57,9 +57,9 @@ def test_a_table_goes_out_in_requests_of_100(send, people, sandbox, witnessed):
     ran = send(people(1050))
     requests = sends(sandbox)
     assert (ran.state, counts(ran)) == ("success", {"accepted": 1050})
-    assert sorted(r.submitted for r in requests) == [50] + [100] * 10
+    assert sorted(r.response["Messages"] for r in requests) == [50] + [100] * 10
     assert {r.status for r in requests} == {200}
-    taken = sorted(r.event_id for r in requests)  # requests end in any order
+    taken = sorted(r.response["EventId"] for r in requests)  # requests end in any order
     assert sorted(int(each["EventId"]) for each in ran.xcoms["responses"]) == taken
     assert (ran.summary["requests"], ran.summary["parts"], ran.summary["cost"]) == (11, 1050, 1050.0)
     assert Decimal(str(ran.summary["remaining_balance"])) >= sandbox.state.balance == Decimal(98_950)

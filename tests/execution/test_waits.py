@@ -180,8 +180,8 @@ def test_rows_that_are_gone_hide_no_unknown_message(send, people, sandbox):
 
 
 @pytest.mark.slow
-def test_who_was_texted_twice_is_told_in_place_of_a_wait(send, people, sandbox, ledger_path):
-    """A late response shows it, and then the hours end: the task fails, since the next leg would not know of it."""
+def test_who_was_texted_twice_is_told_in_the_end(send, people, sandbox, ledger_path):
+    """A late response shows it, and then the hours end: the task fails, at the latest after its wait."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "delay", "seconds": 4}])
 
     def close_and_send_again():

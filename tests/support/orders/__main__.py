@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from support.faults.mutants import copied
 from support.faults.mutations import MUTATIONS
 from support.faults.tries import STORES
-from support.orders.cases import DEFECTS, DRAWN, LARGE, LARGER, SMALL
+from support.orders.cases import DEFECTS, LARGE, LARGER, SMALL
 from support.orders.drawn import SOMETIMES, draw_orders
 from support.orders.explore import explore
 from support.orders.ledgers import opened
@@ -77,7 +77,7 @@ def _draw(count):
 
 
 def _defects(only):
-    named = {*DEFECTS, *LARGER, *DRAWN}
+    named = {*DEFECTS, *LARGER}
     chosen = [each for each in MUTATIONS if each.name in named and only in each.name]
     missed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -90,9 +90,7 @@ def _defects(only):
 
 def _hunt(mutation):
     """Return which case finds a defect, and how; None where none does."""
-    options = ["--small"] if mutation.name in DEFECTS else ["--only", LARGER.get(mutation.name, "")]
-    if mutation.name in DRAWN:
-        options = ["--drawn", "4000"]
+    options = ["--small"] if mutation.name in DEFECTS else ["--only", LARGER[mutation.name]]
     command = [sys.executable, "-m", "support.orders", *options, "--until-broken"]
     with copied(mutation) as (folder, environment):
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -34,6 +34,7 @@ LARGE = {
     "two tasks, and a request that is refused": Case(TASKS, refused=1),
     "two copies of a task, and one dies": Case(TWINS, crashes=1, jumps=1),
     "a retry, a loss, and time passes": Case(RETRY, lost=1, jumps=1),
+    "a retry, time passes, and a person decides": Case(RETRY, jumps=1, decisions=1),
     "a retry, a loss, and a person decides": Case(RETRY, lost=1, jumps=1, decisions=1),
     "a retry, and a commit that fails": Case(RETRY, commits=1),
     "two tasks, a commit that fails, and time passes": Case(TASKS, commits=1, jumps=1),
@@ -68,10 +69,8 @@ DEFECTS = (
 """Mutants, by name, that the small cases must find."""
 
 LARGER = {
+    "a late response takes what another request has claimed": "a retry, time passes, and a person decides",
     "all of a batch is posted, not what was won": "two tasks, whose requests overlap in part",
     "claims whose commit raised stay unknown once they have lapsed": "two tasks, a commit that fails, and time passes",
 }
 """Those that a large case must find, with the case."""
-
-DRAWN = ("a late response takes what another request has claimed",)
-"""Those that drawn orders must find."""

@@ -38,7 +38,7 @@ def at_least(cost: str, unknown: int) -> str:
 
     :param unknown: requests of which nothing tells the cost.
     """
-    return f"at least {cost}, and nothing is known of {counted(unknown, 'request')}" if unknown else cost
+    return f"at least {cost}, and what {counted(unknown, 'request')} cost is not known" if unknown else cost
 
 
 def utc(at: float | None) -> str:

@@ -120,7 +120,8 @@ def read_number(written: str, default_region: str | None) -> str:
             raise InputError("There is no number on stdin")
     number = read_cell(written, None if default_region is None else read_region(default_region))
     if number.digits is None:
-        raise InputError(f"This number cannot be read: {number.reason}")
+        reason = (number.reason or "").replace("set default_region", "add --default-region")
+        raise InputError(f"This number cannot be read: {reason}")
     return number.digits
 
 

@@ -178,6 +178,7 @@ def one_line(summary: dict[str, Any], of_unknown_cost: int = 0) -> str:
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
     reconciled = summary["reconciled"]
     told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
+    told += f"; the service left out {summary['left_out']} of them" if summary["left_out"] else ""
     requests, parts = counted(summary["requests"], "request"), counted(summary["parts"], "part")
     cost = at_least(str(summary["cost"]), of_unknown_cost)
     return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {cost}{told}"

@@ -62,7 +62,7 @@ def open_ledger_if_present(ledger_conn_id: str | None) -> Iterator[LedgerBackend
     try:
         store = open_ledger(ledger_conn_id, create=False)
     except SmsError as error:
-        log.info("The plan is made without the ledger, which cannot be opened: %s", error)
+        log.info("Nothing is sent now, so the plan is made without a ledger: %s", error)
     with nullcontext() if store is None else closing(store):
         yield store
 

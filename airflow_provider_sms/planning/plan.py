@@ -87,7 +87,7 @@ class Plan:
         yield "SMS parts", str(estimate.parts)
         if estimate.ucs2_messages:
             texts = by_count(estimate.ucs2_messages, "message")
-            yield "  in UCS-2", f"{estimate.ucs2_parts} of {estimate.ucs2_messages} {texts}"
+            yield "  in UCS-2", f"{estimate.ucs2_parts}, for {estimate.ucs2_messages} {texts}"
         for each in estimate.forcing():
             texts = by_count(each["messages"], "message")
             yield "  UCS-2 because of", f"{each['code']} {each['name']} in {each['messages']} {texts}"

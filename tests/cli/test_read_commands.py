@@ -32,7 +32,7 @@ def test_show_shows_the_state_of_a_campaign(ledger, sent):
         "under_way": "1",
         "unknown_requests": "1",
         "parts": "3",
-        "cost": "at least 1.10, and nothing is known of 1 request",
+        "cost": "at least 1.10, and what 1 request cost is not known",
         "paused": [],
         "sent_by": ["Attempt 1 of task t of DAG d in run r: failed"],
     }

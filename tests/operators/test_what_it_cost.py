@@ -18,7 +18,7 @@ def test_a_cost_that_is_not_known_is_the_least(send, people, sandbox, prices):
     ran = send(people(400), campaign="spring", cost_per_part=prices)
     assert (ran.state, ran.summary["unknown"]) == ("failed", 100)
     assert ran.summary["cost"] == 300.0
-    assert "4 requests, 300 parts, cost at least 300.0, and nothing is known of 1 request" in ran.log
+    assert "4 requests, 300 parts, cost at least 300.0, and what 1 request cost is not known" in ran.log
     with closing(open_ledger(None)) as store:
         known = counts(store, "spring")
         assert (known.cost, known.of_unknown_cost) == (300, 1)

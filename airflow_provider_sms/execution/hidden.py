@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,6 +16,8 @@ from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.recipients.forms import could_be_number, is_dataframe, is_stream
 
 _TEMPLATE = ("{{", "{%", "{#")
+_has_several = re.compile(r"[,;\n]|(?:\d\D*){18}").search
+"""Tells a list of numbers that a template wrote out from one number, which has at most 15 digits and a prefix."""
 
 
 class Rows:
@@ -57,7 +60,8 @@ def redacted_source(value: Any) -> Any:
         return _place_of(value)
     if value is None or isinstance(value, (Rows, SqlSource)) or _names_rows(value):
         return value
-    return Rows([value] if isinstance(value, str) and could_be_number(value) else value)
+    is_number = isinstance(value, str) and could_be_number(value)
+    return Rows([value] if is_number and not (_is_written_out(value) or _has_several(value)) else value)
 
 
 def _place_of(asset: Asset) -> str:

@@ -54,7 +54,7 @@ CLAIM_COLUMNS = (
 
 _UNDONE = {
     "40P01": "The ledger is busy: the server undid a write that waited for another one",
-    "25P03": "The ledger was not written to: the server undid a write that this machine left idle for seconds",
+    "25P03": "The ledger was not written to: the server ended a transaction that this machine left idle for seconds",
 }
 """What it means when a server ends a transaction before its commit, by SQLSTATE: nothing of it has happened."""
 
@@ -62,10 +62,12 @@ _TOO_SLOW, _INTERRUPTED = "57014", "interrupted"
 """The SQLSTATE, and SQLite's word, for a statement that took too long."""
 _SHUTTING_DOWN = ("57P01", "57P02", "57P03")
 """SQLSTATEs of a server that ends a session, or takes none yet."""
-_STARTING_UP = re.compile("starting up|not yet accepting|shutting down|recovery mode")
+_STARTING_UP = re.compile(
+    "starting up|not yet accepting|shutting down|recovery mode|too many (clients|connections)|connection slots"
+)
 _OUT_OF_REACH = re.compile(
     "refused|server running|closed the connection|reset by peer|timeout expired|timed out|unreachable|No route|"
-    "did not respond"
+    "did not respond|failed to resolve|name resolution"
 )
 """Words of libpq and of the driver where no server answers; there is no SQLSTATE for them."""
 
@@ -353,8 +355,8 @@ def ledger_errors(done: str) -> Iterator[None]:
             raise LedgerBusyError(undone) from None
         if sql_state(error) == _TOO_SLOW or str(cause) == _INTERRUPTED:
             raise LedgerError(
-                f"The ledger cannot be {done} in time, and nothing was changed. Try again later; airflow-sms reads "
-                "without a limit"
+                f"The ledger cannot be {done} in time, and nothing was changed. Try again later; airflow-sms sets "
+                "no limit of its own (statement_timeout)"
             ) from None
         kind = LedgerAwayError if _is_away(error) else LedgerError
         raise kind(f"The ledger cannot be {done}: {type(cause).__name__}: {first_line(cause)}") from None

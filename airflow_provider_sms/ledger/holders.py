@@ -200,7 +200,7 @@ class CampaignReader:
         return request.c.attempt_id.not_in(select(attempt.c.id).where(of_run(self._who)))
 
     def blocks_of_others(self) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Yield the messages that other tasks and other runs hold in the campaign, a block at a time.
+        """Yield the messages that other tasks and other runs hold in the campaign or may have sent, in blocks.
 
         Mapped copies of this task count as this task. There is no index of numbers, which would make every claim
         slower: every message of the campaign is read.
@@ -208,9 +208,10 @@ class CampaignReader:
         :returns: half of each key, and the destinations as numbers. Groups and forgotten people are left out.
         """
         theirs = select(request.c.id).where(request.c.campaign_id == self._campaign_id, self._of_others)
-        numbered = select(message.c.message_key, message.c.destination).where(message.c.destination > FORGOTTEN_NUMBER)
-        for keys, numbers in self._blocks(theirs, message, numbered):
-            yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)
+        for table, requests in ((message, theirs), (superseded, theirs.where(_is_superseded))):
+            numbered = select(table.c.message_key, table.c.destination).where(table.c.destination > FORGOTTEN_NUMBER)
+            for keys, numbers in self._blocks(requests, table, numbered):
+                yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)
 
     def earlier(self) -> Iterator[HeldBlock]:
         """Yield the messages that attempts of this task instance hold in any campaign, or may have sent, in blocks.
@@ -220,7 +221,8 @@ class CampaignReader:
         :returns: half of each key, the destinations as numbers, and whether they belong to this campaign.
         """
         mine = select(request.c.id).join(attempt).where(of_task(self._who))
-        for table, requests in ((message, mine), (superseded, mine.where(request.c.state != NOT_SENT))):
+        had = superseded, mine.where(request.c.state != NOT_SENT)
+        for table, requests in (had, (message, mine), had):  # twice: messages move to it, and back, meanwhile
             # By their requests: the campaign may hold many times as many messages of other tasks.
             columns = (table.c[name] for name in ("message_key", "destination", "campaign_id"))
             for keys, numbers, campaigns in self._blocks(requests, table, select(*columns)):

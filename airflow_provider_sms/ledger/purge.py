@@ -97,8 +97,9 @@ def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool 
         select(func.max(request.c.decided_at)).where(_of_campaign).scalar_subquery(),
         *_recent_times,
     )
-    old: list[OldCampaign] = []
-    with store.read() as connection:
+
+    def read(connection: Connection) -> list[OldCampaign]:
+        old: list[OldCampaign] = []
         waiting = set() if include_waiting else _waiting(connection)
         for number, name, newest, is_open, is_paused, *times in connection.execute(query).all():
             last = max(time for time in times if time is not None)
@@ -107,7 +108,9 @@ def old_campaigns(store: LedgerBackend, before: float, *, include_waiting: bool 
                 messages = connection.execute(held).scalar_one()
                 keep = "open" if is_open else "paused" if is_paused else "waiting" if number in waiting else None
                 old.append(OldCampaign(number, name, messages, last, newest, keep))
-    return sorted(old, key=lambda each: each.last_activity)
+        return sorted(old, key=lambda each: each.last_activity)
+
+    return store.fetch(read)
 
 
 def _waiting(connection: Connection) -> set[int]:

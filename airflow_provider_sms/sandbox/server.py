@@ -157,7 +157,7 @@ class Handler(BaseHTTPRequestHandler):
             response = status_response(fault, path)
         is_dropped = fault.kind in ("drop_before", "drop_after")
         status, options = None if is_dropped else response.status, request.send_options if request else None
-        self.state.record_request(RequestRecord(number, operation, path, status, document, options))
+        self.state.requests.append(RequestRecord(number, operation, path, status, document, options))
         if is_dropped:
             self._hang_up(reset=fault.reset)
         elif not self._is_client_gone_after((target == "send") * self.state.config.latency + fault.seconds):

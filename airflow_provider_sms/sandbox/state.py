@@ -106,7 +106,8 @@ class SandboxState:
             self.post_paid = self.config.post_paid
             """Whether nothing is deducted."""
             self._faults: list[Fault] = []
-            self._requests: list[RequestRecord] = []
+            self.requests: list[RequestRecord] = []
+            """All requests to the service, in the order in which they were decided."""
             self._accepted: list[AcceptedMessage] = []
 
     @property
@@ -114,12 +115,6 @@ class SandboxState:
         """The balance that the service reports, in credits."""
         with self._lock:
             return self._reported()
-
-    @property
-    def requests(self) -> list[RequestRecord]:
-        """All requests to the service, in the order in which they were decided."""
-        with self._lock:
-            return list(self._requests)
 
     @property
     def accepted(self) -> list[AcceptedMessage]:
@@ -189,11 +184,6 @@ class SandboxState:
         """
         if token not in self._tokens:
             raise RefusalError(401, ("AuthenticationToken.Invalid", "the bearer token is missing or wrong"))
-
-    def record_request(self, request: RequestRecord) -> None:
-        """Record a request and its response."""
-        with self._lock:
-            self._requests.append(request)
 
     def accept(self, request: SendRequest, number: int) -> dict[str, Any]:
         """Accept a send request as a whole. On return, the witness holds its messages.

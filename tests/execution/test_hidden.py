@@ -86,7 +86,15 @@ WRITTEN_OUT = {
     "dict": str({"destination": ["27820000001"], "name": ["Ann"]}),
     "frame": str(pd.DataFrame({"destination": ["27820000001"], "name": ["Ann"]})),
     "table": str(pa.table({"destination": ["27820000001"], "name": ["Ann"]})),
+    "list of one number": str(["27820000001"]),
+    "list of numbers": str(["27820000001", "27820000002"]),
+    "numbers": "27820000001, 27820000002",
+    "numbers and blanks": "27820000001 27820000002",
 }
+
+
+BARE = ("27820000001, 27820000002", "27820000001 27820000002")
+"""In a list, an item is a row, and this one has no number."""
 
 
 @pytest.mark.parametrize("around", ["{}", "\n  {}\n"], ids=["alone", "among blanks"])
@@ -94,7 +102,8 @@ WRITTEN_OUT = {
 def test_rows_that_a_template_writes_out_are_not_shown(written, around):
     """Whatever type they were of: the error says how to pass them, and quotes none of them."""
     text = around.format(written)
-    for source in (text, [text], ["people.parquet", text]):
+    of_lists = () if written in BARE else ([text], ["people.parquet", text])
+    for source in (text, *of_lists):
         wrapped = redacted_source(source)
         assert (type(wrapped), str(wrapped)) == (Rows, "str")
         with pytest.raises(InputError, match=r"^suppress was rendered into .*\(suppress=task\.output\)") as caught:

@@ -9,6 +9,7 @@ from contextlib import closing
 import psycopg
 import pytest
 from airflow.providers.common.compat.sdk import Connection
+from sqlalchemy.exc import OperationalError
 from support.cluster import running_node, until
 
 from airflow_provider_sms.exceptions import InputError, LedgerAwayError, LedgerError
@@ -163,6 +164,20 @@ def test_a_server_is_waited_for_no_longer_than_the_patience_and_by_no_person(ser
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATIENCE", "0.3")
     with pytest.raises(LedgerAwayError, match=r"The ledger cannot be opened: OperationalError: .*failed"):
         open_ledger("sms_ledger")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "failed to resolve host 'db': [Errno -3] Temporary failure in name resolution",
+        "connection failed: FATAL:  sorry, too many clients already",
+        "connection failed: FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+    ],
+)
+def test_a_server_without_a_name_or_a_free_session_is_away(words):
+    """Either is usual around a failover, when everybody connects again; the words are libpq's and PostgreSQL's."""
+    with pytest.raises(LedgerAwayError), backend.ledger_errors("opened"):
+        raise OperationalError("", {}, Exception(words))
 
 
 def test_a_server_that_shuts_down_is_away(server):

@@ -211,6 +211,13 @@ def test_groups_and_forgotten_people_are_nobody(hold, plan, enter, store):
     assert plan(HELLO).repeats == 0
 
 
+def test_people_whom_a_superseded_request_may_have_texted_are_counted(hold, plan, enter):
+    """Its messages are free, and nobody knows whether they went out."""
+    hold(HI, UNKNOWN)
+    assert enter(2, run_id="monday").supersede([1]) == 5
+    assert plan(HELLO).repeats == 5
+
+
 def test_a_campaign_is_read_a_block_at_a_time(hold, store, monkeypatch):
     """However many messages it holds, only some are in memory, and people in several blocks count once."""
     hold(HI)

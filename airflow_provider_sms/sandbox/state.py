@@ -86,6 +86,9 @@ class SandboxState:
     :raises OSError: the witness cannot be opened.
     """
 
+    requests: list[RequestRecord]
+    """All requests to the service, in the order in which they were decided."""
+
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config
         self.opted_out = config.opted_out
@@ -106,8 +109,7 @@ class SandboxState:
             self.post_paid = self.config.post_paid
             """Whether nothing is deducted."""
             self._faults: list[Fault] = []
-            self.requests: list[RequestRecord] = []
-            """All requests to the service, in the order in which they were decided."""
+            self.requests = []
             self._accepted: list[AcceptedMessage] = []
 
     @property

@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
     def serve(self) -> None:
         """Read one request, and respond to it."""
         length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or "Transfer-Encoding" in self.headers:
+        if not re.fullmatch("[0-9]{1,9}", length) or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # where the next request begins is not known
             self._respond(json_response(RefusalError(411, (FORMAT, "Content-Length is missing")).body(), 411))
             return
@@ -234,7 +234,7 @@ class Handler(BaseHTTPRequestHandler):
     def _messages(self, limit: str = "100", number: str = "") -> Any:
         """Return accepted messages, newest first, those to numbers that contain some digits."""
         found = [each for each in self.state.accepted if number in each.destination]
-        return {"total": len(found), "messages": found[::-1][: int(limit)]}
+        return {"total": len(found), "messages": found[::-1][: max(0, int(limit))]}
 
     def _respond(self, response: Response, *, is_truncated: bool = False) -> None:
         """Write a whole response, or its head with half of its body, after which the connection ends."""

@@ -141,7 +141,8 @@ def _of_person(world, key):
             wrong.append("texted twice, and nothing says so")
         else:
             world.rare.add("somebody was texted twice, and it is said")
-    has_died = world.is_undone or world.left["crashes"] < world.case.crashes
+    # What gives a claim back may fail, too.
+    has_died = world.is_undone or world.left["crashes"] < world.case.crashes or world.case.commits > 1
     if state == UNKNOWN and not posts and not has_died:
         wrong.append("called unknown, and nobody posted it or died")
     if state not in (ACCEPTED, UNKNOWN):

@@ -62,14 +62,12 @@ _TOO_SLOW, _INTERRUPTED = "57014", "interrupted"
 """The SQLSTATE, and SQLite's word, for a statement that took too long."""
 _SHUTTING_DOWN = ("57P01", "57P02", "57P03")
 """SQLSTATEs of a server that ends a session, or takes none yet."""
-_STARTING_UP = re.compile(
-    "starting up|not yet accepting|shutting down|recovery mode|too many (clients|connections)|connection slots"
-)
-_OUT_OF_REACH = re.compile(
+_is_out_of_reach = re.compile(
     "refused|server running|closed the connection|reset by peer|timeout expired|timed out|unreachable|No route|"
-    "did not respond|failed to resolve|name resolution"
-)
-"""Words of libpq and of the driver where no server answers; there is no SQLSTATE for them."""
+    "did not respond|failed to resolve|name resolution|starting up|not yet accepting|shutting down|recovery mode|"
+    "too many (clients|connections)|connection slots"
+).search
+"""Finds words of libpq, the driver and the server where no session begins; there is no SQLSTATE for them then."""
 
 RequestSize = tuple[int, int | None, str | None]
 """How many messages a request has, their SMS parts, and the credits that they are expected to cost; None: not known."""
@@ -338,9 +336,7 @@ def _is_away(error: BaseException) -> bool:
         return False
     if (state := sql_state(error)) is not None:
         return state in _SHUTTING_DOWN or state.startswith("08")
-    words = str(error.orig)
-    # Of an error of the server itself: any other one is a wrong password, role or database.
-    return bool((_STARTING_UP if "FATAL" in words else _OUT_OF_REACH).search(words))
+    return _is_out_of_reach(str(error.orig)) is not None
 
 
 @contextmanager

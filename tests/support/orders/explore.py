@@ -142,7 +142,8 @@ def _of_person(world, key):
         else:
             world.rare.add("somebody was texted twice, and it is said")
     # What gives a claim back may fail, too.
-    has_died = world.is_undone or world.left["crashes"] < world.case.crashes or world.case.commits > 1
+    failed = world.case.commits - world.left["commits"] > 1
+    has_died = world.is_undone or failed or world.left["crashes"] < world.case.crashes
     if state == UNKNOWN and not posts and not has_died:
         wrong.append("called unknown, and nobody posted it or died")
     if state not in (ACCEPTED, UNKNOWN):

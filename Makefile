@@ -27,7 +27,8 @@ env: .venv/.installed
 .venv/.installed: pyproject.toml constraints.txt
 	@echo "Installing Airflow and this package into .venv ..."
 	@$(PYTHON) -m venv .venv
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	@.venv/bin/uv pip install --quiet --python .venv/bin/python -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: env

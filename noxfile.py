@@ -29,14 +29,16 @@ NOT_ON_EACH = (
 )
 
 nox.options.reuse_venv = "yes"
+nox.options.default_venv_backend = "uv"
 
 
 @nox.session
 @nox.parametrize("version", [nox.param(version, id=version) for version in VERSIONS])
 def airflow(session: nox.Session, version: str) -> None:
     """Run the tests on an Airflow version, with the other packages that are pinned for it."""
-    # Given as a folder, the package is built into a wheel, and installed anew each time.
-    session.install("--no-compile", "--constraint", str(pins(version)), f"apache-airflow=={version}", ".[test]")
+    # Given as a folder, the package is built into a wheel; without the option, what was built before would be taken.
+    build = "--reinstall-package=airflow-provider-sms"
+    session.install(build, "--constraint", str(pins(version)), f"apache-airflow=={version}", ".[test]")
     options = [f"--ignore={path}" for path in NOT_ON_EACH]
     if version != NEWEST:
         # An older Airflow and the packages of its time warn about each other; what our modules cause stays an error.

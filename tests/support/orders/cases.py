@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.orders.world import Case
+from support.orders.world import HOURS, OWN_HOURS, Case
 
 ALONE = ((1, "a"),)
 RETRY, TWINS, TASKS = ((1, "a"), (2, "a")), ((1, "a"), (1, "a")), ((1, "a"), (1, "b"))
@@ -25,6 +25,21 @@ SMALL = {
     "a pause, and somebody resumes": Case(ALONE, messages=2, concurrency=2, pauses=1),
     "time passes, and a purge": Case(ALONE, messages=2, lost=1, jumps=1, purges=1),
     "two requests, and a commit that the server undoes": Case(ALONE, messages=3, concurrency=2, undone=1),
+    "the hours end, and a commit fails": Case(ALONE, messages=2, window=HOURS, jumps=1, commits=1),
+    "the hours of each recipient end": Case(ALONE, messages=2, concurrency=2, window=OWN_HOURS, jumps=1),
+    "the credit runs out, and a loss": Case(ALONE, messages=2, concurrency=2, poor=1, lost=1),
+    "a request is taken in part, and one is lost": Case(
+        ALONE, messages=4, chunk_size=2, concurrency=2, partly=1, lost=1
+    ),
+    "an error that nobody foresaw": Case(ALONE, messages=2, concurrency=2, strange=1),
+    "a commit that waits too long, twice": Case(ALONE, messages=2, concurrency=2, busy=2),
+    "a read fails, and a loss": Case(ALONE, messages=2, concurrency=2, reads=1, lost=1),
+    "a read fails, and the balance decides": Case(ALONE, messages=2, on_unknown="reconcile", reads=1, lost=1),
+    "the balance is not told, and a loss": Case(ALONE, messages=2, on_unknown="reconcile", unread=2, lost=1),
+    "the balance is not told for long, and a loss": Case(ALONE, on_unknown="reconcile", unread=5, lost=1),
+    "somebody else spends, and the balance decides": Case(ALONE, on_unknown="reconcile", spends=1, lost=1),
+    "two losses in a row": Case(ALONE, messages=3, lost=2, jumps=1),
+    "so many requests per second, and a loss": Case(ALONE, messages=2, rate=0.5, lost=1),
 }
 """Played with every change, in two minutes."""
 

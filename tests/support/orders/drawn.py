@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from support.orders.explore import judge
-from support.orders.world import Case, World, patched
+from support.orders.world import HOURS, OWN_HOURS, Case, World, patched
 
 ATTEMPTS = (
     ((1, "a"),),
@@ -21,16 +21,21 @@ ATTEMPTS = (
 SOMETIMES = (
     "a commit is called failed",
     "a commit is undone",
+    "a balance was not told",
     "a pause held a send back",
     "a purge forgot the campaign",
+    "a request was taken in part",
     "a response came when its message was free again, and free",
     "a response came when its message was free again, and claimed",
     "a response came when its request was accepted",
     "a send ended with LedgerLostError",
     "a send ended with OutageError",
+    "somebody waited when a process had died",
     "somebody was texted twice, and it is said",
     "the balance closed a request as accepted",
     "the balance closed a request as not_sent",
+    "the credit ran out",
+    "the hours ended",
 )
 """What must have happened at least once in some thousand orders."""
 
@@ -41,15 +46,18 @@ def cases(draw):
     few = st.integers(0, 2)
     most = {"messages": draw(st.integers(1, 4)), "chunk_size": draw(st.integers(1, 2))}
     most |= {"concurrency": draw(st.integers(1, 3)), "lost": draw(few), "refused": draw(few)}
-    most |= {"stops": draw(st.integers(0, 1)), "jumps": draw(few), "pauses": draw(st.integers(0, 1))}
+    once = st.integers(0, 1)
+    most |= {"stops": draw(once), "jumps": draw(few), "pauses": draw(once), "busy": draw(few), "poor": draw(once)}
+    most |= {"reads": draw(once), "window": draw(st.sampled_from((None, None, HOURS, OWN_HOURS)))}
     if draw(st.integers(0, 9)) == 9:
         return Case(((1, "a"),), undone=1, **most)
     on_unknown = draw(st.sampled_from(("fail", "reconcile", "resend")))
-    late = draw(few) if on_unknown == "reconcile" else 0
-    # A balance decides; so nobody may have decided wrongly.
-    decisions = 0 if on_unknown == "reconcile" else draw(few)
-    most |= {"commits": draw(few), "crashes": draw(few), "doubled": draw(st.integers(0, 1)), "late": late}
-    most |= {"decisions": decisions, "purges": draw(st.integers(0, 1))}
+    if on_unknown == "reconcile":
+        most |= {"late": draw(few), "unread": draw(few), "spends": draw(once)}
+    else:  # a balance decides there; so nobody may have decided wrongly
+        most |= {"decisions": draw(few)}
+    most |= {"commits": draw(few), "crashes": draw(few), "doubled": draw(once), "strange": draw(once)}
+    most |= {"partly": draw(once), "purges": draw(once), "rate": draw(st.sampled_from((None, 0.5)))}
     return Case(draw(st.sampled_from(ATTEMPTS)), on_unknown=on_unknown, **most)
 
 

@@ -8,9 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.requests import texted, unknown_requests
+from airflow_provider_sms.messages.keys import key_halves
 from airflow_provider_sms.reporting.summary import COUNTS
-from support.orders.world import World, patched
+from airflow_provider_sms.sending.evidence import NOT_CHARGED, UNDECIDED
+from airflow_provider_sms.sending.settle import Reconciliation
+from support.orders.world import ACCOUNT, CAMPAIGN, PRICE, World, patched
+from support.sending import claimant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,8 +116,10 @@ def judge(world):
         return [*_of_counts(world), *(["texted twice"] if max(_takes(world).values(), default=0) > 1 else [])]
     for (state,) in world.ledger.rows("SELECT state FROM sms_request WHERE decided_by = 'balance'"):
         world.rare.add(f"the balance closed a request as {state}")
+    with world.freely():
+        wrong = [words for each in world.ended for words in _of_end(world, each)]
     world.finish()
-    wrong = _of_counts(world)
+    wrong += _of_counts(world)
     for each in world.people:
         wrong += _of_person(world, bytes(each.key))
     (last,) = world.ended[-1:]
@@ -121,7 +129,54 @@ def judge(world):
         wrong.append("a claim is open for ever")
     if world.ledger.rows(CLAIMED_AFTER):
         wrong.append("claimed after it was accepted")
+    return wrong + _of_answers(world)
+
+
+def _of_end(world, ended):
+    """Return what is wrong with what an operator is told at its end."""
+    if world.case.on_unknown == "fail" and ended.unsettled:
+        ended.reconciliation.show(ended.unsettled)
+    sure = sum(each.messages for each in ended.ledger.texted_twice() if each.is_sure)
+    if sure > max(0, len(world.taken) - len(_takes(world))) and not world.decided:
+        yield "said of somebody who was not: texted twice"
+    messages, cost = ended.ledger.sent_after(0, resends=False)
+    if cost != PRICE * messages or messages < ended.ledger.count_accepted():
+        yield f"calls {messages} messages sent, at {cost}"
+
+
+def _of_answers(world):
+    """Return what is wrong with what the ledger tells people, other tasks and later attempts."""
+    with world.freely():
+        store = world.ledger.open(world)
+        by_task = {task: CampaignReader(store, CAMPAIGN, claimant(100, task_id=task)) for task in "abc"}
+        takes, (holders, former) = _takes(world), _holders(world)
+        got = set(key_halves(b"".join(takes))[:, 0].tolist())
+        who = {bytes(each.key): sum(row.messages for row in texted(store, each.destination)) for each in world.people}
+        wrong = ["the list of who was texted lacks a text"] if any(who[key] < takes[key] for key in takes) else []
+        if {row.request_id for row in unknown_requests(store, CAMPAIGN)} != set(world.unknown()):
+            wrong.append("the list of unknown requests is another one")
+        others, own = by_task["c"], [by_task["a"], by_task["b"]]
+        if takes and not (others.is_used() and others.has_others() and got <= _halves(others.blocks_of_others())):
+            wrong.append("another task does not see whom this one texted")
+        if not got <= set().union(*(_halves(each.earlier()) for each in own)):
+            wrong.append("an attempt does not see what an earlier one texted")
+        responses = [response for each in own for response in each.responses(100)]
+        if len(responses) != sum(each.count_responses() for each in own):
+            wrong.append("responses are missing")
+        by_response = [key for key, (_, state) in holders.items() if state == ACCEPTED and others.response_to(key)]
+        if not world.decided and len(set(by_response) - set(takes) - world.left_out):
+            wrong.append("there is a response to what was not taken")
+        reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, world.balance)
+        told = {each: verdict.outcome for each, verdict in reconciliation.weigh(world.unknown()).items()}
+        told = {key: told.get(request) for key, (request, _) in holders.items() if not (former[key] or world.decided)}
+        if any((takes[key] > 0) is (told[key] == NOT_CHARGED) for key in told if told[key] not in (None, UNDECIDED)):
+            wrong.append("the balance tells what is not so")
     return wrong
+
+
+def _halves(blocks):
+    """Return the first halves of the keys in blocks."""
+    return {half for halves, *_ in blocks for half in halves.tolist()}
 
 
 def _of_person(world, key):
@@ -148,7 +203,7 @@ def _of_person(world, key):
         wrong.append("called unknown, and nobody posted it or died")
     if state not in (ACCEPTED, UNKNOWN):
         wrong.append(f"lost: {state}")
-    if state == ACCEPTED and not takes and (request, ACCEPTED) not in world.decided:
+    if state == ACCEPTED and not takes and key not in world.left_out and (request, ACCEPTED) not in world.decided:
         wrong.append("wrongly accepted")
     return wrong
 
@@ -173,6 +228,8 @@ def _of_counts(world):
         counts = {name: ended.summary[name] for name in COUNTS}
         if ended.summary["rows"] != sum(counts.values()) or min(counts.values()) < 0:
             wrong.append(f"counts do not add up: {counts}")
-        if counts["accepted"] + counts["already_sent"] > ended.taken and not lied:
+        # Whom the service left out of a request, nobody knows: these count as accepted, and their number is told.
+        left_out = ended.summary["left_out"], min(len(world.left_out), counts["already_sent"])
+        if counts["accepted"] + counts["already_sent"] - sum(left_out) > ended.taken and not lied:
             wrong.append(f"calls more sent than were taken: {counts}")
     return wrong

@@ -8,7 +8,7 @@ from functools import partial
 from sqlalchemy import create_engine
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.backend import Patience
+from airflow_provider_sms.ledger.backend import Patience, busy
 from support.faults.tries import new_ledger
 
 PATIENCE = 90.0
@@ -16,6 +16,10 @@ PATIENCE = 90.0
 TICK = 0.001
 """Seconds that a commit takes: what comes after it is later, for whoever weighs balances."""
 TABLES = ("sms_message", "sms_superseded", "sms_request", "sms_attempt", "sms_campaign", "sms_balance")
+
+
+NONSENSE = "SELECT nothing_like_that"
+"""What a database refuses."""
 
 
 class _UndoneError(Exception):
@@ -54,16 +58,25 @@ class Ledger:
         store.clock = lambda: world.now
         store.patience = Patience(PATIENCE, sleep=world.sleep, monotonic=store.clock)
         store.write = partial(self._write, world, type(store).write, store)
+        store.fetch = partial(self._fetch, world, type(store).fetch, store)
         return store
+
+    def _fetch(self, world, fetch, store, read):
+        # A step only where it may fail: the reads that others may come in between have one of their own.
+        fails = world.left["reads"] and world.step("reads", faults={"reads": ("fails",)}) == "fails"
+        return fetch(store, (lambda connection: connection.exec_driver_sql(NONSENSE)) if fails else read)
 
     @contextmanager
     def _write(self, world, write, store, *args, **kwargs):
-        outcome = world.step("writes", faults={"commits": ("fails", "is called failed"), "undone": ("is undone",)})
+        faults = {"commits": ("fails", "is called failed"), "busy": ("waits too long",), "undone": ("is undone",)}
+        outcome = world.step("writes", faults=faults)
         world.now += TICK
-        if outcome == "fails":
-            raise LedgerError("fails")
+        if outcome == "waits too long":
+            raise busy(1)
         with suppress(_UndoneError), write(store, *args, **kwargs) as connection:
             yield connection
+            if outcome == "fails":
+                connection.exec_driver_sql(NONSENSE)
             if outcome == "is undone":
                 raise _UndoneError
         if outcome == "is called failed":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 from collections import Counter
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -19,18 +19,24 @@ from airflow_provider_sms.exceptions import (
     LedgerLostError,
     NotSentError,
     OutageError,
+    RefusedError,
+    ServiceError,
     ThrottledError,
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.account import Account
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import adopt, has_trace, note_progress, register
 from airflow_provider_sms.ledger.campaigns import pause, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, AttemptState
+from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
+from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.reporting.summary import COUNTS
+from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending import sender as sender_module
+from airflow_provider_sms.sending import stop_conditions as conditions_module
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
 
     from support.orders.ledgers import Ledger
 
-CAMPAIGN = "spring"
+CAMPAIGN = read_name(" spring ")
 POST_SECONDS = 15.0
 LATER = 10_000.0
 """Seconds after which every claim has lapsed, and nobody may record its outcome any more."""
@@ -66,7 +72,14 @@ STATE = (
 )
 HELD = "SELECT m.message_key, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
 PRICE = Decimal("1.5")
-ACCOUNT = Account(KEY, lambda destinations, _: PRICE * len(destinations))
+PRICES = Prices(PRICE)
+ACCOUNT = Account(KEY, PRICES.total)
+OF_OTHERS = Decimal(7)
+"""Credits that somebody else spends: more than any request costs."""
+HOURS = SendWindow("09:00", "13:47", timezone="UTC")
+"""They end within the first jump of the clock."""
+OWN_HOURS = SendWindow("09:00", "15:47", timezone="UTC", recipient_time_zone=True)
+"""The same in South Africa."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +91,18 @@ class Case:
     :param lost: how many responses may be lost, before or after the service took the request.
     :param refused: how many requests the service may turn away, unprocessed.
     :param crashes: how many processes may die.
+    :param poor: how many it may turn away for want of credit.
+    :param partly: of how many it may take one message less.
+    :param strange: how many POSTs may end in an error that nobody foresaw, or in a response that contradicts itself.
     :param commits: how many commits may fail, or be reported as failed.
+    :param busy: how many may be kept waiting by others for too long.
+    :param reads: how many reads of the ledger may fail.
+    :param unread: how often the balance may not be told.
+    :param spends: how often somebody else may spend, or pay in.
     :param jumps: how often time may pass until every claim has lapsed.
     :param decisions: how many unknown requests a person decides, either way.
+    :param window: the hours in which to send; None means any.
+    :param rate: requests per second; None means no limit.
     """
 
     attempts: tuple[tuple[int, str], ...] = ((1, "a"), (1, "a"))
@@ -90,16 +112,25 @@ class Case:
     on_unknown: str = "fail"
     lost: int = 0
     refused: int = 0
+    poor: int = 0
+    partly: int = 0
+    strange: int = 0
     doubled: int = 0
     late: int = 0
     crashes: int = 0
     stops: int = 0
     commits: int = 0
+    busy: int = 0
+    reads: int = 0
+    unread: int = 0
+    spends: int = 0
     undone: int = 0
     jumps: int = 0
     decisions: int = 0
     pauses: int = 0
     purges: int = 0
+    window: SendWindow | None = None
+    rate: float | None = None
 
 
 BUDGETS = [each.name for each in fields(Case) if each.default == 0]
@@ -113,6 +144,9 @@ class Ended:
     summary: dict[str, Any]
     taken: int
     error: Exception | None
+    ledger: CampaignLedger
+    reconciliation: Reconciliation
+    unsettled: frozenset[int]
 
 
 class Mail(list[Any]):
@@ -176,6 +210,8 @@ class World:
     now: float = 1_000_000.0
     taken: list[tuple[bytes, int]] = field(default_factory=list)
     """The key and the event of each message that the service took."""
+    left_out: set[bytes] = field(default_factory=set)
+    """The messages that the service left out of a request that it took in part."""
     posted: Counter[tuple[bytes, str]] = field(default_factory=Counter)
     """How often each process posted each message, by its key, and the service may have taken it."""
     charges: list[tuple[float, Decimal]] = field(default_factory=list)
@@ -195,6 +231,8 @@ class World:
         self.schedule = Schedule(self.choose, self._shared, self._observed, self._idle)
         self.ledger.empty()
         self._waiting = set()
+        self._noted = set()
+        """The tasks of which Airflow has a note."""
         self._stops = {}
         self._answered = {}
         """The event of the last response to each process."""
@@ -215,6 +253,7 @@ class World:
             work = partial(self._enter, number, process, try_number, task)
             self.schedule.start(process, process, work, at_once=True)
         outside = {"jumps": self._pass_time, "decisions": self._decide, "pauses": self._pause, "purges": self._purge}
+        outside["spends"] = self._spend
         for name, work in outside.items():
             if self.left[name]:
                 self.schedule.start(name, name, work, at_once=True, is_outside=True)
@@ -253,17 +292,22 @@ class World:
         self._attempt(task, *self._prepare(process, try_number, task))
 
     def _prepare(self, process, try_number, task):
-        """Register an attempt, which takes no step."""
+        """Register an attempt, which takes no step; a person adopts a ledger that has no trace of an earlier one."""
         with self.freely():
             who = claimant(try_number, task_id=task, host=process)
             store = self.ledger.open(self)
+            if task in self._noted and not has_trace(store, who):
+                adopt(store, who)
+            self._noted.add(task)
+            claimant_id = register(store, who)
+            note_progress(store, CAMPAIGN, claimant_id, AttemptState.CHECKING)
             ledger = CampaignLedger(
                 store,
                 CAMPAIGN,
                 who,
                 clock=store.clock,
                 elapsed=store.clock,
-                claimant_id=register(store, who),
+                claimant_id=claimant_id,
                 account=ACCOUNT,
             )
             ledger.lapse()
@@ -277,21 +321,27 @@ class World:
         table, case = Table(self.people if task == "a" else self.people[1:] + self.people[:1]), self.case
         on_unknown = "fail" if self.is_free else case.on_unknown
         reconciles = on_unknown == "reconcile"
-        reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, self._balance)
+        reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, self.balance)
         settle = Settle(ledger, reconciliation, on_unknown, stop, self.sleep, monotonic=lambda: self.now)
         stop_conditions = StopConditions(
-            caution=Caution(on=reconciles, calm=CALM_RESPONSES if reconciles else 1), clock=lambda: self.now
+            None if self.is_free else case.window,
+            PRICES if case.poor else None,
+            max_error_rate=0.4 if case.partly else None,
+            caution=Caution(on=reconciles, calm=CALM_RESPONSES if reconciles else 1),
+            clock=lambda: self.now,
         )
-        error = None
+        sender = error = None
         try:
             if reconciles:
-                reconciliation.observe()
+                with suppress(ServiceError):
+                    reconciliation.observe()
             with patch.object(sender_module.queue, "Queue", lambda: Mail(self)):
                 sender = Sender(
                     ledger,
                     self._post,
                     post_seconds=POST_SECONDS,
                     concurrency=case.concurrency,
+                    max_requests_per_second=case.rate,
                     reconciles=reconciles,
                     ask=reconciliation.observe,
                     backoff=Backoff(attempts=3, base=0.0),
@@ -310,9 +360,13 @@ class World:
             table.count_without_ledger()
         if isinstance(error, (LedgerLostError, OutageError)):
             self.rare.add(f"a send ended with {type(error).__name__}")
+        if (reason := sender.stop_conditions.stop_reason if sender else None) is not None:
+            self.rare.add("the credit ran out" if reason.until is None else "the hours ended")
         summary = table.summary(CAMPAIGN)
-        counts = {name: summary[name] for name in ("rows", *COUNTS)}
-        self.ended.append(Ended(counts, len({key for key, _ in self.taken}), error))
+        counts = {name: summary[name] for name in ("rows", "left_out", *COUNTS)}
+        unsettled = frozenset(table.counts.unsettled)
+        taken = len({key for key, _ in self.taken})
+        self.ended.append(Ended(counts, taken, error, ledger, reconciliation, unsettled))
 
     def _read(self, read, *args):
         self.step("reads")
@@ -327,7 +381,7 @@ class World:
             found = []
 
             def outcomes(found=found):
-                found[:] = self._unknown()
+                found[:] = self.unknown()
                 return (ACCEPTED, NOT_SENT) if found else ()
 
             chosen = self.schedule.step("decides", outcomes)
@@ -354,6 +408,12 @@ class World:
                     self.forgotten = len(self.taken)
                     self.rare.add("a purge forgot the campaign")
 
+    def _spend(self):
+        while self.left["spends"]:
+            chosen = self.schedule.step("spends", lambda: ("", "pays in"))
+            self.left["spends"] -= 1
+            self.charges.append((self.now, -OF_OTHERS if chosen else OF_OTHERS))
+
     def _takes(self, budget, label):
         if not self.left[budget]:
             return False
@@ -361,7 +421,8 @@ class World:
         self.left[budget] -= 1
         return True
 
-    def _unknown(self):
+    def unknown(self):
+        """Return the requests that a person may decide."""
         rows = self.ledger.rows("SELECT id, state, deadline FROM sms_request ORDER BY id")
         lapsed = [each for each, state, deadline in rows if state == CLAIMED and deadline < self.now]
         return sorted([*lapsed, *(each for each, state, _ in rows if state == UNKNOWN)])
@@ -378,31 +439,44 @@ class World:
     # The service
 
     def _post(self, messages):
-        faults = {"lost": ("lost", "taken, then lost"), "refused": ("refused",)}
+        faults = {"lost": ("lost", "taken, then lost"), "refused": ("refused", "refused for a second")}
+        faults["poor"] = ("credit is out",)
         faults["late"] = ("taken and charged late", "taken and charged late, then lost")
+        faults["strange"] = ("taken, then an unforeseen error", "taken, then contradicted")
+        faults["partly"] = ("taken in part",) if len(messages) > 1 else ()
         process = "" if self.is_free else self.schedule.process()
         if process in self._answered:  # a connection has carried a response, and carries it once more
             faults["doubled"] = ("another's response", "taken, then another's response")
         outcome = self.step("posts", ("taken",), faults)
         if self.now + POST_SECONDS > getattr(getcurrent(), "moment", self.now + POST_SECONDS):
             raise NotSentError("too little time is left")
-        if outcome == "refused":
-            raise ThrottledError("refused", status=429)
+        if outcome.startswith("refused"):
+            raise ThrottledError(outcome, status=429, retry_after=1.0 if outcome.endswith("second") else None)
+        if outcome == "credit is out":
+            raise RefusedError("refused", status=403, code="InsufficientCredits")
         self.posted.update((bytes(key), process) for key in messages.keys)
         event = 1 + len({each for _, each in self.taken})
+        left_out = int(outcome == "taken in part")
         if outcome.startswith("taken"):
-            self.taken += [(bytes(key), event) for key in messages.keys]
+            if left_out:
+                self.rare.add("a request was taken in part")
+                self.left_out.update(bytes(key) for key in messages.keys[:left_out])
+            taken = messages.keys[left_out:]
+            self.taken += [(bytes(key), event) for key in taken]
             # The service charges, whether or not the process still lives by then.
             seconds = CHARGED_LATE if "charged late" in outcome else 0.0
-            self.charges.append((self.now + seconds, PRICE * len(messages)))
+            self.charges.append((self.now + seconds, PRICE * len(taken)))
         if outcome.endswith("lost"):
             raise UnknownOutcomeError("lost")
+        if outcome.endswith("unforeseen error"):
+            raise RuntimeError(outcome)
         if outcome.endswith("another's response"):
             return answer(self._answered[process], len(messages))
         self.step("is answered")
         self._answered[process] = event
         self._note_lateness(messages)
-        return answer(event, len(messages))
+        response = answer(event, len(messages) - left_out, left_out)
+        return replace(response, messages=0) if outcome.endswith("contradicted") else response
 
     def _note_lateness(self, messages):
         """Look what has become of a request before its response comes."""
@@ -416,8 +490,12 @@ class World:
         elif states.get(key) != CLAIMED:
             self.rare.add(f"a response came when its request was {states.get(key)}")
 
-    def _balance(self):
-        self.step("asks")
+    def balance(self):
+        """Return the account's balance, if it can be read."""
+        outcome = self.step("asks", faults={"unread": ("is not answered", "is refused")})
+        if outcome:
+            self.rare.add("a balance was not told")
+            raise (RefusedError if outcome == "is refused" else ServiceError)(outcome)
         return Balance(self._credit(), post_paid=False)
 
     def _credit(self):
@@ -455,6 +533,8 @@ class World:
             return
         before, now, me = self._dump(), self.now, self.schedule.process()
         self._waiting.add(me)
+        if any(each.is_dead for each in self.schedule.actors):
+            self.rare.add("somebody waited when a process had died")
         self.schedule.step("waits", lambda: ("",) if self._dump() != before or self.now != now else ())
         self._waiting.discard(me)
 
@@ -478,7 +558,7 @@ class World:
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
-        told = (self.forgotten, self.is_undone, tuple(stopped), tuple(sorted(self._answered.items())))
+        told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._answered.items()))
         return self._dump(), here, told
 
 
@@ -489,5 +569,7 @@ def patched(world):
         patch.object(sender_module, "WorkerPool", lambda _, work: Pool(world, work)),
         patch.object(sender_module, "POLL_SECONDS", 1000.0),
         patch.object(sender_module, "ending_by", world.ending_by),
+        patch.object(conditions_module, "FIRST_JUDGED", 2),
+        patch.object(conditions_module, "WINDOW_MESSAGES", 2),
     ):
         yield

@@ -9,6 +9,7 @@ from support.sending import chunk_of, claim, close, outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import ACCEPTED, LAPSED, NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.ledger.transitions import fitting_cost
 
 CLAIM_SECONDS = 60.0
 DEADLINE = 1_000_060.0
@@ -25,11 +26,15 @@ def state_of(ledger, message):
     return holder and holder.state
 
 
-def test_a_claim_wins_what_is_free_by_position(enter):
-    """Of attempts that claim the same messages, the first wins each of them, and the others win the rest or nothing."""
+def test_a_claim_wins_what_is_free_by_position(enter, rows):
+    """Of attempts that claim the same messages, the first wins each of them, and the others win the rest or nothing.
+
+    Nothing is on record of a request that won nothing.
+    """
     won = [claim_each(enter(number), people(count))[0] for number, count in ((1, 3), (2, 5), (3, 5))]
     assert [list(each.won) for each in won] == [[0, 1, 2], [3, 4], []]
     assert won[2].request_id is None
+    assert rows("SELECT id, submitted FROM sms_request") == [(won[0].request_id, 3), (won[1].request_id, 2)]
 
 
 def test_a_claim_is_of_a_message_in_a_campaign(enter):
@@ -121,6 +126,13 @@ def test_no_figure_costs_the_record_of_a_send(enter, rows, told):
     close(ledger, claim(ledger, people(1)), **told)
     ((state, cost),) = rows("SELECT state, cost FROM sms_request")
     assert (state, float(cost or 0)) == (ACCEPTED, pytest.approx(float(told.get("cost", 0))))
+
+
+@pytest.mark.parametrize("digits", [1, 39, 40])
+def test_a_cost_that_its_column_holds_is_kept_as_it_came(digits):
+    """It is rounded only where it has more than 40 characters, to 30 digits."""
+    assert fitting_cost("7" * digits) == "7" * digits
+    assert fitting_cost("7" * 41) == "7." + "7" * 28 + "8E+40"
 
 
 @pytest.fixture

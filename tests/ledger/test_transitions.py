@@ -124,13 +124,30 @@ def test_a_late_response_takes_back_what_is_free(ledger, enter, store, lost, row
     gives_back(ledger, store, lost)
     other = enter(2)
     taken = claim(other, [FIRST])
+    assert ledger.texted_twice() == []
     close(ledger, lost)
     assert rows() == ({lost: 2, taken: 1}, {lost: 1})
+    assert [len(texted(store, each.destination)) for each in PEOPLE] == [2, 1, 1]
     for each, is_sure in ((CLAIMED, False), (UNKNOWN, False), (ACCEPTED, True)):
         if each != CLAIMED:
             close(other, taken, each)
         twice = [TextedTwice(lost, taken, is_sure, 1)]
         assert (ledger.texted_twice(), other.texted_twice(), enter(3).texted_twice()) == (twice, twice, [])
+
+
+def test_messages_go_back_to_an_accepted_request_when_others_give_them_up(ledger, enter, store, lost, rows):
+    """In each campaign by itself, and in the order of requests; what went out twice is said of each."""
+    elsewhere = enter(campaign="b")
+    lost = [lost, *(lose(each, some) for each, some in ((elsewhere, PEOPLE), (ledger, people(1, 3))))]
+    assert (elsewhere.supersede(lost[1:2]), ledger.supersede([lost[0], lost[2]])) == (3, 4)
+    (first, second), other = ((enter(2), enter(2, campaign="b")), enter(3))
+    taken = [lose(second, [FIRST]), lose(other, people(1, 3)), lose(first, [FIRST])]
+    for each, request_id in zip((ledger, elsewhere, ledger), lost, strict=True):
+        close(each, request_id)
+    twice = [(each.request_id, each.other_id, each.is_sure, each.messages) for each in ledger.texted_twice()]
+    assert twice == [(lost[0], taken[2], False, 1), (lost[2], taken[1], False, 1)]
+    assert first.supersede(taken[2:]) == 1
+    assert rows() == ({lost[0]: 3, lost[1]: 2, taken[0]: 1, taken[1]: 1}, {lost[1]: 1, lost[2]: 1, taken[2]: 1})
 
 
 @pytest.mark.parametrize("gives_back", [decide, supersede])

@@ -12,7 +12,18 @@ import pytest
 from sqlalchemy import delete, func, select, update
 from support.engine import by_request
 from support.later import later
-from support.sending import between_lookup_and_claim, claim, claimant, close, counted, failing, outgoing, people
+from support.sending import (
+    EVENT,
+    answer,
+    between_lookup_and_claim,
+    claim,
+    claimant,
+    close,
+    counted,
+    failing,
+    outgoing,
+    people,
+)
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -32,7 +43,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNO
 from airflow_provider_sms.ledger.schema import attempt as attempt_table
 from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.outcomes import outcome_of
-from airflow_provider_sms.sending.request_batch import Chunks
+from airflow_provider_sms.sending.request_batch import Chunks, InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.sender import MARGIN_SECONDS
 from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
 from airflow_provider_sms.service.elapsed import latest_end
@@ -257,8 +268,14 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(run, service, 
     assert enter(2).holders([people(1)[0].key])[people(1)[0].key].request_id == 2
 
 
-def test_a_post_is_told_when_its_claim_ends(run, service, enter, clock):
-    """What the claim has left is counted by the client's clock, before anything is asked of the ledger's."""
+@pytest.mark.parametrize(("asks", "posts"), [(False, 1), (True, 2)])
+def test_a_post_is_told_when_its_claim_ends(run, service, enter, clock, store, asks, posts):
+    """What the claim has left is counted by the client's clock, before anything is asked of the ledger's.
+
+    A claim whose service is asked a question first has twice the time.
+    """
+    caution = Caution(on=asks)
+    caution.asks = asks
     told = []
 
     def post(messages):
@@ -267,8 +284,11 @@ def test_a_post_is_told_when_its_claim_ends(run, service, enter, clock):
 
     ledger = enter(clock=clock)
     ledger.elapsed = lambda: 700.0
-    run(people(5), ledger, post=post)
+    run(people(5), ledger, post=post, stop_conditions=StopConditions(caution=caution), ask=lambda: None)
     assert told == [700.0 + 5.0 + MARGIN_SECONDS]
+    with store.read() as connection:
+        seconds = connection.execute(select(request.c.deadline - request.c.claimed_at)).scalar()
+    assert seconds == posts * 5.0 + MARGIN_SECONDS
     assert latest_end() == float("inf")
 
 
@@ -423,6 +443,24 @@ def test_an_event_id_that_came_before_is_no_answer(run, service, enter):
     service.script = [lambda s, messages, number: replace(s.take(messages, 0), messages=len(messages))]
     send = run(people(30), enter(2), concurrency=1)
     assert counted(send) == {"accepted": 10, "already_sent": 10, "unknown": 10}
+
+
+@pytest.mark.parametrize("is_on_record", [False, True])
+def test_of_responses_that_come_together_one_has_an_event_id(sender, enter, is_on_record):
+    """It belongs to the first of them, and to none where an earlier request has it."""
+    ledger = enter()
+    if is_on_record:
+        close(ledger, claim(ledger, people(1, 5)), event_id=EVENT)
+    send = sender(ledger).sender
+    batches = [RequestBatch(each) for each in by_request(people(3), 1)]
+    claims = ledger.commit(chunks=[each.messages for each in batches], claim_seconds=60.0)
+    for (number, batch), each in zip(enumerate(batches), claims, strict=True):
+        request = InFlightRequest(each.request_id, batch, each.deadline, 0.0, 0.0)
+        send._in_flight[each.request_id] = request
+        send._ended.put((request, answer(EVENT + number // 2, 1)))
+    send._collect(Chunks(iter(())))
+    told = [outcome.state for outcome in send._unrecorded]
+    assert told == [UNKNOWN if is_on_record else ACCEPTED, UNKNOWN, ACCEPTED]
 
 
 # A ledger that went back

@@ -7,8 +7,10 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
+from airflow.models.asset import AssetModel, TaskInletAssetReference
 from airflow.providers.common.compat.sdk import AirflowException, Asset
-from support.assets import read_by
+from airflow.utils.session import create_session
+from sqlalchemy import select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.hidden import Rows, located, redacted_source, with_assets
@@ -163,7 +165,10 @@ def test_the_people_of_an_asset_are_texted(send, people, witnessed):
     asset = Asset(uri=f"file://{people(3)}")
     ran = send(asset)
     assert (ran.state, ran.summary["accepted"], ran.rendered["source"]) == ("success", 3, people(3))
-    assert read_by(ran.summary["campaign"].partition("/")[0]) == [("send", asset.uri)]
+    query = select(TaskInletAssetReference.task_id, AssetModel.uri).join_from(TaskInletAssetReference, AssetModel)
+    with create_session() as session:
+        read = session.execute(query.where(TaskInletAssetReference.dag_id == ran.summary["campaign"].partition("/")[0]))
+        assert read.all() == [("send", asset.uri)]
     again = send([asset, people(5)], campaign=ran.summary["campaign"])
     assert (again.summary["accepted"], again.summary["already_sent"], again.summary["duplicate"]) == (2, 3, 3)
     assert again.rendered["source"] == [people(3), people(5)]

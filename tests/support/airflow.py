@@ -18,7 +18,6 @@ from typing import Any
 
 from support.versions import AIRFLOW
 
-LOOK_SECONDS = 0.05
 _numbers = itertools.count()
 
 
@@ -38,21 +37,22 @@ class Ran:
         return self.xcoms["return_value"]
 
 
-def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
+def run_task(make_task, *, retries=0, only=True, **dag_arguments):
     """Run a task in a DAG of its own, and say what became of it.
 
     :param make_task: makes the task; called within the DAG.
     :param only: None gives the run itself, for a task that is mapped.
-    :param dag_arguments: more of the DAG's own.
     """
     import pendulum
     from airflow.providers.common.compat.sdk import DAG
 
-    dag_id = dag_id or f"dag_{next(_numbers)}"
     default_args = {"retries": retries, "retry_delay": 0}
-    with DAG(dag_id, schedule=None, default_args=default_args, **dag_arguments) as dag:
+    with DAG(f"dag_{next(_numbers)}", schedule=None, default_args=default_args, **dag_arguments) as dag:
         task = make_task()
-    register(dag)
+    with tempfile.TemporaryDirectory() as empty:
+        bag = load_dags(empty)
+    bag.bag_dag(dag)
+    sync_dags(bag)
     with everything_logged() as output:
         run = run_dag(dag, pendulum.now("UTC"))
     return run if only is None else _result(run, task.task_id, output.getvalue())
@@ -88,14 +88,6 @@ def run_dag(dag, logical_date, conf=None):
         return dag.test(logical_date=logical_date, run_conf=conf)
 
 
-def register(dag):
-    """Store a DAG in Airflow's database, whichever file it is from: a run needs it there."""
-    with tempfile.TemporaryDirectory() as empty:
-        bag = load_dags(empty)
-    bag.bag_dag(dag)
-    sync_dags(bag)
-
-
 def load_dags(folder, path=None):
     """Load a folder's DAGs, or those of one file, as Airflow does, and return its bag of them."""
     return _dagbag_module().BundleDagBag(path or folder, bundle_path=folder)
@@ -117,8 +109,14 @@ def _dagbag_module():
 
 @functools.cache
 def _mend_test_runs():
-    """Let ``dag.test()`` wait no longer than it must, and in an older Airflow do what its real tasks do."""
-    _look_often_whether_a_person_has_answered()
+    """Let ``dag.test()`` look often whether a task still waits, and in an older Airflow do what its real tasks do."""
+    sleep = time.sleep
+
+    def sleep_less(seconds):
+        waits = sys._getframe(1).f_globals["__name__"] in ("airflow.sdk.definitions.dag", "airflow.models.dag")
+        sleep(min(seconds, 0.05) if waits else seconds)
+
+    time.sleep = sleep_less
     if AIRFLOW < (3, 3):
         from airflow.sdk.execution_time import supervisor, task_runner
 
@@ -131,25 +129,6 @@ def _mend_test_runs():
             finalize(ti, state, context, log, error)
 
         task_runner.finalize = tell_callbacks_the_error
-
-
-def _look_often_whether_a_person_has_answered():
-    """Shorten the second between two looks of ``dag.test()`` at tasks that wait."""
-    sleep = time.sleep
-
-    def sleep_less(seconds):
-        waits = sys._getframe(1).f_globals["__name__"] in ("airflow.sdk.definitions.dag", "airflow.models.dag")
-        sleep(min(seconds, LOOK_SECONDS) if waits else seconds)
-
-    time.sleep = sleep_less
-
-
-def starts_when(dag):
-    """Say when a DAG starts by itself."""
-    schedule = dag.schedule
-    if schedule is None:
-        return "never"
-    return "an asset is written" if isinstance(schedule, list) else str(schedule)
 
 
 def serialized(dag):
@@ -169,20 +148,13 @@ def as_shown(field):
     return dict(re.findall(r"'(\w+)': ([^,]+)", inside)) if field.startswith("{") else inside.split(", ")
 
 
-def stored_xcoms(home=None, **where):
-    """Return what tasks pushed, as Airflow keeps it, by map index: pairs of the row and its value.
-
-    :param home: folder of another Airflow, whose database is read; None reads that of this process.
-    :param where: columns and their values.
-    """
+def stored_xcoms(**where):
+    """Return what tasks pushed, as Airflow keeps it, by map index: pairs of the row and its value."""
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
-    from sqlalchemy import create_engine, select
-    from sqlalchemy.orm import Session
-    from sqlalchemy.pool import NullPool
+    from sqlalchemy import select
 
-    other = create_engine(f"sqlite:///{home}/airflow.db", poolclass=NullPool) if home else None
-    with Session(other) if home else create_session() as session:
+    with create_session() as session:
         rows = session.scalars(select(XComModel).filter_by(**where).order_by(XComModel.map_index)).all()
         return [(row, XComModel.deserialize_value(row)) for row in rows]
 

@@ -192,7 +192,7 @@ def test_a_server_that_shuts_down_is_away(server):
         return True
 
     with psycopg.connect(host=str(server.folder), port=server.port, user="postgres", dbname="postgres"):
-        os.kill(server.pids[0], signal.SIGTERM)
+        os.kill(int((server.data / "postmaster.pid").read_text().splitlines()[0]), signal.SIGTERM)
         until(lambda: not is_open())
 
 

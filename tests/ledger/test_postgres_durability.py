@@ -87,14 +87,12 @@ def test_a_requirement_holds_for_each_claim(synchronous):
     """A server that is told in mid-send to wait for nobody is not written to any more."""
     primary = synchronous.primary
     with opened(primary.url(), require_standby=True) as store:
-        primary.set(synchronous_standby_names="")
         try:
-            until(lambda: primary.ask("SHOW synchronous_standby_names") == [("",)])
+            primary.wait_for_standby("", "async")
             with pytest.raises(LedgerError, match=r"no longer waits for a standby"), store.write(7):
                 pass
         finally:
-            primary.set(synchronous_standby_names="two")
-            synchronous.wait_until_streaming("sync")
+            primary.wait_for_standby("two", "sync")
 
 
 @pytest.mark.parametrize("level", ["warning", "error"])
@@ -124,7 +122,8 @@ def test_a_standby_is_no_ledger(synchronous):
     """A server in recovery is refused in words, whoever asks for what."""
     with opened(synchronous.primary.url()):
         pass
-    until(synchronous.caught_up)
+    ((end,),) = synchronous.primary.ask("SELECT pg_current_wal_lsn()")
+    until(lambda: synchronous.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{end}'") == [(True,)])
     with pytest.raises(LedgerError, match=r"is a standby, which lags behind its primary.*Connect to the primary"):
         open_postgres(synchronous.standby.url())
 

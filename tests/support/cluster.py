@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 from sqlalchemy.engine import URL
@@ -31,30 +32,18 @@ PORT = 5432
 class Node:
     """One server, on a socket in its own folder.
 
-    :param folder: folder for data and socket.
-    :param address: host and port on which it also listens from its next start; None means on no TCP port.
+    :param address: host and port on which it also listens; None means on no TCP port.
     """
 
     def __init__(self, folder, address=None):
-        self.folder = folder
-        self.data = folder / "data"
-        self.address = address
-
-    @property
-    def port(self):
-        """Number in the socket's name, which is also the TCP port."""
-        return self.address[1] if self.address else PORT
-
-    @property
-    def socket(self):
-        """Path of the server's socket."""
-        return self.folder / f".s.PGSQL.{self.port}"
+        self.folder, self.data, self.address = folder, folder / "data", address
+        host, self.port = address or ("", PORT)
+        self.socket = folder / f".s.PGSQL.{self.port}"
+        self._where = f"-h '{host}' -p {self.port} -k {folder}"
 
     def start(self):
         """Start the server, and return once it accepts connections."""
-        host = self.address[0] if self.address else ""
-        where = f"-h '{host}' -p {self.port} -k {self.folder}"
-        _run("pg_ctl", "-w", "-D", self.data, "-l", self.folder / "log", "-o", where, "start")
+        _run("pg_ctl", "-w", "-D", self.data, "-l", self.folder / "log", "-o", self._where, "start")
 
     def stop(self):
         """Kill the server, like a failing machine; do nothing when it is not running."""
@@ -65,54 +54,23 @@ class Node:
         """Promote a standby, and return once it is a primary."""
         _run("pg_ctl", "-w", "-D", self.data, "promote")
 
-    def ask(self, statement, *values):
+    def ask(self, statement):
         """Run one statement as the owner, outside a transaction, and return its rows."""
         place = {"host": str(self.folder), "port": self.port, "user": "postgres", "dbname": "postgres"}
-        # A server takes no parameters for its settings.
-        with psycopg.connect(**place, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
-            cursor = connection.execute(statement, values or None)
+        with psycopg.connect(**place, autocommit=True) as connection:
+            cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
-    def set(self, **settings):
-        """Change settings that need no restart."""
-        for name, value in settings.items():
-            self.ask(f"ALTER SYSTEM SET {name} = %s", value)
+    def wait_for_standby(self, name, sync_state):
+        """Let commits wait for a standby, or for none by an empty name, and return once it streams in that state."""
+        self.ask(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
         self.ask("SELECT pg_reload_conf()")
+        until(lambda: self.ask("SELECT sync_state FROM pg_stat_replication") == [(sync_state,)])
 
-    @property
-    def pids(self):
-        """The server's processes, the parent first."""
-        first = int((self.data / "postmaster.pid").read_text().splitlines()[0])
-        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
-        return [first, *map(int, children)]
-
-    def url(self, database="postgres", **query):
+    def url(self, database="postgres"):
         """Return the URL of a database on the server."""
-        return URL.create(
-            DRIVER, username="postgres", database=database, port=self.port, query={"host": str(self.folder), **query}
-        )
-
-
-class Pair:
-    """A primary, a standby, and the link between them.
-
-    :param link: forwarder that the standby streams through.
-    """
-
-    def __init__(self, primary, standby, link):
-        self.primary = primary
-        self.standby = standby
-        self.link = link
-
-    def wait_until_streaming(self, sync_state):
-        """Return once the standby is attached in a synchronisation state."""
-        until(lambda: self.primary.ask("SELECT sync_state FROM pg_stat_replication") == [(sync_state,)])
-
-    def caught_up(self):
-        """Return whether the standby has all commits of the primary."""
-        ((position,),) = self.primary.ask("SELECT pg_current_wal_lsn()::text")
-        ((reached,),) = self.standby.ask("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position)
-        return reached
+        place = {"port": self.port, "query": {"host": str(self.folder)}}
+        return URL.create(DRIVER, username="postgres", database=database, **place)
 
 
 def until(condition):
@@ -120,15 +78,32 @@ def until(condition):
     return rest.until(condition, seconds=LONGEST, what="a server does what it was told", every=0.02)
 
 
-@contextmanager
 def running_node(*, address=None, **settings):
     """Run one server. Leaving the context removes it.
 
     :param address: host and port on which it also listens; None means on no TCP port.
     :param settings: settings of PostgreSQL.
     """
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    return _running("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", *options, address=address)
+
+
+@contextmanager
+def running_pair(*, synchronous):
+    """Run a primary, and a standby that has caught up over a link. Leaving the context removes all three."""
+    with running_node() as primary, Forwarder(primary.socket) as link:
+        way = f"host={link.host} port={link.port} user=postgres application_name=two"
+        with _running("pg_basebackup", "-d", way, "-R", "-c", "fast", "-X", "stream") as standby:
+            primary.wait_for_standby(*(("two", "sync") if synchronous else ("", "async")))
+            yield SimpleNamespace(primary=primary, standby=standby, link=link)
+
+
+@contextmanager
+def _running(*command, address=None):
+    """Run a server on the data that a command makes."""
     with _folder() as folder:
-        node = _new(folder / "primary", settings, address)
+        node = Node(folder, address)
+        _run(*command, "-D", node.data)
         try:
             node.start()
             yield node
@@ -137,50 +112,14 @@ def running_node(*, address=None, **settings):
 
 
 @contextmanager
-def running_pair(*, synchronous):
-    """Run a primary and a standby that has caught up. Leaving the context removes both."""
-    with _folder() as folder:
-        primary, standby = _new(folder / "primary", {}), Node(folder / "standby")
-        try:
-            primary.start()
-            with Forwarder(primary.socket) as link:
-                _make_folder(standby.folder)
-                way = f"host={link.host} port={link.port} user=postgres application_name=two"
-                _run("pg_basebackup", "-D", standby.data, "-d", way, "-R", "-c", "fast", "-X", "stream")
-                standby.start()
-                pair = Pair(primary, standby, link)
-                if synchronous:
-                    primary.set(synchronous_standby_names="two")
-                pair.wait_until_streaming("sync" if synchronous else "async")
-                yield pair
-        finally:
-            for node in (standby, primary):
-                if node.data.exists():
-                    node.stop()
-
-
-@contextmanager
 def _folder():
-    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-cluster-", dir=in_memory()))
-    folder.chmod(0o755)
-    try:
+    """Make a folder of the servers' user."""
+    with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-cluster-", dir=in_memory()) as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        if (user := _user()) is not None:
+            shutil.chown(folder, user)
         yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
-def _new(folder, settings, address=None):
-    node = Node(folder, address)
-    _make_folder(folder)
-    options = [f"--set={name}={value}" for name, value in settings.items()]
-    _run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "-D", node.data, *options)
-    return node
-
-
-def _make_folder(folder):
-    folder.mkdir(mode=0o755)
-    if (user := _user()) is not None:
-        shutil.chown(folder, user)
 
 
 def _user():
@@ -208,7 +147,6 @@ def _binaries():
 
 
 def _run(command, *arguments):
-    """Run one of the server's commands."""
     # Into a file, because a started server keeps its parent's output open.
     with tempfile.TemporaryFile() as said:
         ran = subprocess.run(
@@ -232,9 +170,7 @@ def running_pooler(way):
 
     :param way: what has the host and port of the server, such as a forwarder.
     """
-    with _folder() as parent:
-        folder = parent / "pooler"
-        _make_folder(folder)
+    with _folder() as folder:
         settings = folder / "pgbouncer.ini"
         settings.write_text(
             f"[databases]\n* = host={way.host} port={way.port} user=postgres\n"

@@ -126,7 +126,7 @@ def quickstart(reader, home):
     (own,) = re.findall(r"venv ~/(\S+)", install)
     (home / own).parent.mkdir()
     (home / own).symlink_to(home / ENVIRONMENT)
-    reader.start_sandbox(sandbox)
+    reader.type(sandbox, terminal=2, until="sandbox ready at ")
     reader.type(install.splitlines()[1])
     assert "Connection success!" in reader.type(connection)
     reader.type(table)
@@ -187,6 +187,6 @@ def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home
     assert [message["destination"] for message in reader.messages()].count("27820000005") == 1
 
     for terminal in (1, 2):
-        reader.close_window(terminal)
+        reader.terminals[terminal].hang_up()
     reader.type(remove, terminal=3)
     assert not (home / place).exists()

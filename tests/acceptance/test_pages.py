@@ -47,7 +47,7 @@ def site(tmp_path_factory, browser):
     with running_site(folder, dags, services) as site:
         site.services["sms_lossy"].set_faults([{"kind": "none"}, {"kind": "drop_after"}, {"kind": "drop_after"}])
         for dag_id in ("reminders", "hostile", "overdue"):
-            site.send(dag_id)
+            site.airflow.trigger(dag_id, RUN)
         site.await_state("reminders")
         site.await_state("hostile")
         site.await_state("overdue", "deferred")
@@ -95,7 +95,7 @@ def test_a_viewer_sees_a_send_that_waits_for_credit_which_then_goes_on(look, bro
     row(inside, "reminders").locator("td").get_by_role("link", name="reminders", exact=True).click()
     page.wait_for_url(re.compile(r"/dags/reminders/?$"))
     browser.expect(page.locator("iframe")).to_have_count(0)
-    page.goto(site.url + "/plugin/sms")
+    page.goto(site.airflow.url + "/plugin/sms")
     opened(page, "overdue accounts")
     browser.expect(inside.locator(".reasons")).to_contain_text("waits until the balance is 300.00")
     assert inside.locator("button[data-action]").count() == 0
@@ -114,7 +114,7 @@ def test_a_send_is_followed_paused_resumed_and_complete(look, browser, site):
     service = site.services["sms_default"]
     # So that it is still being sent when the slowest machine comes to look at it.
     service.set_faults([{"kind": "delay", "seconds": 3, "persistent": True}])
-    site.send("spring")
+    site.airflow.trigger("spring", RUN)
     until(lambda: len(spring_texts(service)) > 20, seconds=RUN_SECONDS, what="spring is sent")
     page = look("ed")
     browser.expect(row(frame(page), "spring sale").locator(".state")).to_have_text("sending")
@@ -167,7 +167,7 @@ def test_unknown_requests_are_said_on_the_page_and_the_task_goes_on(look, browse
     browser.expect(unknown).to_have_count(0)
     assert audited(site, "ed").count("sms.resolve") == 2
     site.airflow.clear("reminders", RUN)
-    until(lambda: site.state("reminders") == "success", seconds=RUN_SECONDS, what="the cleared task has ended")
+    site.await_state("reminders", "success")
     browser.expect(inside.locator("h1")).to_have_text("reminders")
     # The service had taken both, whatever the person said of the second one.
     assert len(site.services["sms_lossy"].accepted) == 250 + 50
@@ -186,6 +186,6 @@ def test_the_tab_of_a_task_shows_its_campaign_whose_name_is_not_executed(look, b
 
 def test_who_is_not_signed_in_sees_nothing(site, browser):
     """The page says so, and shows nothing of any campaign."""
-    with browser.page(site.url + "/sms/", expected=(r"401",)) as page:
+    with browser.page(site.airflow.url + "/sms/", expected=(r"401",)) as page:
         browser.expect(page.get_by_role("alert")).to_have_text("Not authenticated")
         assert "overdue" not in page.content()

@@ -16,10 +16,10 @@ def store(ledger_path):
 @pytest.fixture
 def site(airflow_home, ledger_path, monkeypatch):
     """The pages, mounted as Airflow's web server mounts them, with its own users."""
-    from support.plugins import Site
+    from support.plugins import mounted_pages
 
     monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "vic:viewer,ed:user,ann:admin")
-    with Site() as site:
+    with mounted_pages() as site:
         yield site
 
 
@@ -65,6 +65,4 @@ def two_teams(airflow_home, dag_rows, monkeypatch):
 @pytest.fixture
 def vic(site):
     """A viewer."""
-    from support.plugins import Person
-
-    return Person(site, "vic")
+    return site("vic")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import select
-from support.plugins import Person
 from support.reported import counts
 from support.told import pause_of, tell
 
@@ -12,7 +11,7 @@ from airflow_provider_sms.plugins.authorization import Access
 
 @pytest.fixture
 def ed(site):
-    return Person(site, "ed")
+    return site("ed")
 
 
 def decisions(store):
@@ -77,7 +76,7 @@ def test_a_campaign_is_paused_and_resumed_under_the_users_name(ed, site, store):
     tell(store, state="sending", claims=[(5, "claimed")])
     assert "Claimed requests are still posted" in ed.post("/campaigns/1/pause").json()["message"]
     assert pause_of(store, "spring").paused_by == "ed"
-    assert "already, by ed" in Person(site, "ann").post("/campaigns/1/pause").json()["message"]
+    assert "already, by ed" in site("ann").post("/campaigns/1/pause").json()["message"]
     assert "ed had paused it" in ed.post("/campaigns/1/resume").json()["message"]
     assert pause_of(store, "spring") is None
     assert ed.post("/campaigns/1/resume").json()["message"] == "The campaign was not paused."

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.plugins import Person
 from support.told import tell
 
 
@@ -62,7 +61,7 @@ def test_no_error_tells_where_the_ledger_is(site, store, monkeypatch, caplog, se
     """A page and an act say what to do; the web server's log has the host, the port, the role and the rest."""
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "secret_ledger")
     monkeypatch.setenv(setting, value)
-    ed = Person(site, "ed")
+    ed = site("ed")
     for answer in (ed.get("/"), ed.post("/campaigns/1/pause")):
         assert answer.status_code == status
         assert "web server" in answer.text

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
-from support.plugins import HAS_TEAMS, Person
+from support.plugins import HAS_TEAMS
 from support.reported import counts
 from support.told import tell
 
@@ -34,8 +34,7 @@ def test_these_are_all_routes():
 def test_without_a_login_nothing_is_shown_or_done(site, unknown, path):
     """Each route asks Airflow for the user, because nothing else does so for a plugin's application."""
     anonymous, known = (
-        person.post(path, unknown) if path in ACTS else person.get(path)
-        for person in (Person(site, None), Person(site, "ed"))
+        person.post(path, unknown) if path in ACTS else person.get(path) for person in (site(None), site("ed"))
     )
     assert (anonymous.status_code, "spring" in anonymous.text) == (401, False)
     assert known.status_code in (200, 307), known.text
@@ -44,7 +43,7 @@ def test_without_a_login_nothing_is_shown_or_done(site, unknown, path):
 @pytest.mark.parametrize("path", ACTS)
 def test_a_viewer_sees_and_does_nothing(site, unknown, path):
     """A change needs permission to edit the DAG; a user without it sees no buttons."""
-    viewer, editor = Person(site, "vic"), Person(site, "ed")
+    viewer, editor = site("vic"), site("ed")
     assert "data-action" not in viewer.get("/campaigns/1").text
     assert viewer.post(path, unknown).status_code == 403
     assert "data-action" in editor.get("/campaigns/1").text
@@ -88,21 +87,21 @@ def test_nothing_of_a_hidden_dag_is_shown(some_dags, store, dag_id, name):
     (request,) = tell(store, "secret", dag_id=dag_id, claims=[(1, "unknown")])
     tell(store, "both", dag_id=dag_id, run_id="r2", claims=[(1, "accepted")])
     tell(store, "both", dag_id="mine", run_id="r3", claims=[(1, "accepted")], first=5)
-    person = Person(some_dags, name)
+    person = some_dags(name)
     answers = everything_of(person, request, task=dag_id)
     assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 404, 404]
     answers.append(person.get("/task?dag_id=mine&run_id=r3&task_id=t"))
     hidden = ("secret", "both")
     assert not [word for answer in answers for word in hidden if word in answer.text]
     assert counts(store, "secret").unknown == 1
-    shown = everything_of(Person(some_dags, "ann"), request, task=dag_id)
+    shown = everything_of(some_dags("ann"), request, task=dag_id)
     assert [answer.status_code for answer in shown] == [200, 200, 307, 200, 200, 200]
 
 
 def test_a_campaign_that_is_hidden_looks_like_one_that_does_not_exist(some_dags, store):
     """The same status and the same words, of a campaign and of a task: nobody learns which ids exist."""
     (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")])
-    ed = Person(some_dags, "ed")
+    ed = some_dags("ed")
     paths = ("/campaigns/{}", "/campaigns/{}/pause", "/campaigns/{}/resolve")
     body = {"request": request, "outcome": "accepted"}
     for path in paths:
@@ -118,7 +117,7 @@ def test_a_user_without_rights_makes_the_server_read_nothing(some_dags, store, m
     """Rights come first: not one statement is sent to the ledger, and a missing ledger is not mentioned."""
     (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")])
     monkeypatch.setattr(LedgerBackend, "read", lambda self: pytest.fail("the ledger was read"))
-    answers = everything_of(Person(some_dags, "nemo"), request)
+    answers = everything_of(some_dags("nemo"), request)
     assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 404, 404]
     assert "<table" not in answers[0].text
 
@@ -126,7 +125,7 @@ def test_a_user_without_rights_makes_the_server_read_nothing(some_dags, store, m
 def test_a_campaign_of_several_dags_needs_permission_to_edit_all(some_dags, store):
     """One DAG's editor does not decide about another's campaign."""
     tell(store, dag_id="mine", claims=[(1, "unknown")])
-    ed = Person(some_dags, "ed")
+    ed = some_dags("ed")
     assert ed.post("/campaigns/1/pause").status_code == 200
     tell(store, dag_id="read", try_number=2)
     assert ed.get("/campaigns/1").status_code == 200
@@ -151,7 +150,7 @@ def test_a_team_sees_and_decides_about_its_own_campaigns_alone(site, store, dag_
     """
     (request,) = tell(store, "of them", dag_id=dag_id, claims=[(1, "unknown")])
     for name in ("bo", "al", "ann", "abe"):
-        answers = everything_of(Person(site, name), request, task=dag_id)
+        answers = everything_of(site(name), request, task=dag_id)
         sees, comes_first = name in seen_by, name == seen_by[0]
         done = [200, 200, 307, 200, 200, 200 if comes_first else 409]
         assert [answer.status_code for answer in answers] == (done if sees else [200, *[404] * 5]), name

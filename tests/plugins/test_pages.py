@@ -4,7 +4,6 @@ import html
 import re
 
 from sqlalchemy import update
-from support.plugins import Person
 from support.told import tell
 
 from airflow_provider_sms.ledger import schema
@@ -74,7 +73,7 @@ def test_a_send_to_groups_is_not_called_a_person(site, store):
     (request,) = tell(store, claims=[(1, "unknown")], state="failed")
     with store.write(1) as connection:
         connection.execute(update(schema.request).values(kind="group"))
-    ed = Person(site, "ed")
+    ed = site("ed")
     answer = ed.get("/campaigns/1").text
     assert ("texts the groups" in answer, "1 person" in answer) == (True, False)
     done = ed.post("/campaigns/1/resolve", {"request": request, "outcome": "accepted"})
@@ -86,13 +85,13 @@ def test_the_balance_speaks_beside_the_buttons(site, store):
     ids = tell(store, claims=[(3, "unknown")] * 4, state="failed")
     for each, verdict in zip(ids, ("charged", "not_charged", "undecided"), strict=False):
         note_evidence(store, "spring", {each: KeptEvidence(verdict, f"Sum of request {each}.", 1.0)})
-    page = Person(site, "ed").get("/campaigns/1")
+    page = site("ed").get("/campaigns/1")
     for each, verdict in zip(ids, ("charged", "not charged", "undecided"), strict=False):
         assert f"The balance: {verdict}. Sum of request {each}." in text(page)
     assert text(page).count("The balance:") == 3
     assert page.text.count("people get the text twice. The balance says that it did.") == 1
     assert page.text.count("But the balance says that it was not sent.") == 1
-    viewed = Person(site, "vic").get("/campaigns/1").text
+    viewed = site("vic").get("/campaigns/1").text
     assert ("Sum of request" in viewed, "<button data-action" in viewed) == (True, False)
 
 
@@ -115,7 +114,7 @@ def test_hostile_words_are_shown_and_not_executed(vic, site, store):
     pause(store, HOSTILE, HOSTILE)
     note_evidence(store, HOSTILE, {lost: KeptEvidence(HOSTILE, HOSTILE, 1.0)})
     pages = [vic.get(path) for path in ("/", "/campaigns/1", f"/?before={HOSTILE}")]
-    pages.append(Person(site, "ed").get("/campaigns/1"))
+    pages.append(site("ed").get("/campaigns/1"))
     for answer in pages:
         assert "<script>document" not in answer.text
         assert "<img" not in answer.text

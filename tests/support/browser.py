@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "SMS_TESTS_NEED_BROWSER"
@@ -42,11 +42,14 @@ class NoBrowserError(Exception):
 class Browser:
     """A running browser. Create one by :func:`running_browser`.
 
+    Its attribute ``expect`` is Playwright's assertions on a page or a locator, which wait until they hold.
+
     :param real: Playwright's browser.
     """
 
-    def __init__(self, real: Any) -> None:
+    def __init__(self, real: Any, expect: Any) -> None:
         self._real = real
+        self.expect = expect
 
     @contextmanager
     def page(
@@ -56,7 +59,7 @@ class Browser:
         color_scheme: Literal["light", "dark"] = "light",
         width: int = 1400,
         height: int = 900,
-        expected: Iterable[str] = (),
+        expected: Collection[str] = (),
     ) -> Iterator[Any]:
         """Open a page in a new profile, and check for errors when it closes.
 
@@ -67,31 +70,6 @@ class Browser:
         :raises AssertionError: at the end, for any other error: an error in the console or in a script, a
             breach of the content security policy, a status of 400 or more, a failed request, or one to another host.
         """
-        problems: list[str] = []
-        page = self._open(url, problems, color_scheme, width, height)
-        patterns = [re.compile(pattern) for pattern in expected]
-
-        def unexpected() -> list[str]:
-            return [problem for problem in problems if not any(pattern.search(problem) for pattern in patterns)]
-
-        try:
-            page.goto(url)
-            yield page
-            page.evaluate("0")  # processes all events that the page has sent by now
-        except BaseException:
-            print(*unexpected(), sep="\n")  # noqa: T201 - beside the failure, where it helps to understand it
-            raise
-        finally:
-            page.context.close()
-        assert not unexpected(), "\n".join(["the page did what it must not:", *unexpected()])
-
-    def expect(self, what: Any) -> Any:
-        """Return Playwright's assertions on a page or a locator, which wait until they hold."""
-        from playwright.sync_api import expect
-
-        return expect(what)
-
-    def _open(self, url: str, problems: list[str], color_scheme: str, width: int, height: int) -> Any:
         context = self._real.new_context(
             color_scheme=color_scheme,
             viewport={"width": width, "height": height},
@@ -101,14 +79,15 @@ class Browser:
         )
         context.set_default_timeout(TIMEOUT_SECONDS * 1000)
         page = context.new_page()
+        here, problems = urlsplit(url)[:2], ["the page did what it must not:"]
 
         def note(problem: str, *, when: bool = True) -> None:
-            if when:
+            if when and not any(re.search(pattern, problem) for pattern in expected):
                 problems.append(problem)
 
         def look(asked: Any) -> None:
-            there, here = urlsplit(asked.url), urlsplit(url)
-            note(f"elsewhere: {asked.url}", when=there.scheme not in ("data", "blob") and there[:2] != here[:2])
+            there = urlsplit(asked.url)
+            note(f"elsewhere: {asked.url}", when=there.scheme not in ("data", "blob") and there[:2] != here)
 
         def failed(asked: Any) -> None:
             # Leaving a page cancels its pending requests.
@@ -120,7 +99,16 @@ class Browser:
         page.on("requestfailed", failed)
         page.on("response", lambda answer: note(f"answer: {answer.status} {answer.url}", when=answer.status >= 400))
         page.on("request", look)
-        return page
+        try:
+            page.goto(url)
+            yield page
+            page.evaluate("0")  # processes all events that the page has sent by now
+        except BaseException:
+            print(*problems[1:], sep="\n")  # noqa: T201 - beside the failure, where it helps to understand it
+            raise
+        finally:
+            context.close()
+        assert len(problems) == 1, "\n".join(problems)
 
 
 @contextmanager
@@ -138,4 +126,4 @@ def running_browser() -> Iterator[Browser]:
 
     expect.set_options(timeout=TIMEOUT_SECONDS * 1000)
     with sync_playwright() as driver, driver.chromium.launch(executable_path=path, args=list(FLAGS)) as real:
-        yield Browser(real)
+        yield Browser(real, expect)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +20,6 @@ RUN, TASK = "morning", "send"
 USERS = {"ann": "admin", "ed": "user", "vic": "viewer"}
 """Users by role, the admin first; each password is the user's name."""
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="pwned"</script>"\'&amp;'
-EXPECTED = (
-    # Airflow's page asks who is there before anybody has signed in.
-    r"401.*/ui/config",
-    r"401 \(Unauthorized\)",
-)
-"""Errors of Airflow's own page, of which this package knows nothing."""
 
 DAGS = """
 from datetime import datetime, timezone
@@ -57,41 +51,30 @@ class CampaignSite:
     """
 
     airflow: Any
-    services: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def url(self):
-        return self.airflow.url
-
-    def send(self, dag_id):
-        """Start a campaign's DAG run."""
-        self.airflow.trigger(dag_id, RUN)
-
-    def state(self, dag_id):
-        (instance,) = self.airflow.instances(dag_id, RUN)
-        return instance["state"]
+    services: dict[str, Any]
 
     def await_state(self, dag_id, *states):
         """Wait until a campaign's task is in one of some states, by default until it has ended."""
         wanted = states or ENDED
-        until(lambda: self.state(dag_id) in wanted, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
 
-    def await_texted(self, conn_id, people):
-        """Wait until a sandbox has accepted more messages than this."""
-        sent = self.services[conn_id]
-        what = f"{people} are texted by {conn_id}"
-        until(lambda: len(sent.accepted) > people, seconds=RUN_SECONDS, what=what, every=0.5)
+        def reached():
+            (instance,) = self.airflow.instances(dag_id, RUN)
+            return instance["state"] in wanted
+
+        until(reached, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
 
     @contextmanager
     def page(self, browser, name, path="/plugin/sms", **how):
         """Open a page of Airflow as a user, who has signed in through the form."""
-        with browser.page(f"{self.url}/", expected=EXPECTED, **how) as page:
+        # Airflow's own page asks who is there before anybody has signed in.
+        expected = (r"401.*/ui/config", r"401 \(Unauthorized\)")
+        with browser.page(f"{self.airflow.url}/", expected=expected, **how) as page:
             page.get_by_label("Username").fill(name)
             page.get_by_label("Password").fill(name)
             page.get_by_role("button", name="Sign in").click()
             # A page that is opened before the sign-in ends has no user yet.
             page.get_by_role("link", name="Home").last.wait_for()
-            page.goto(self.url + path)
+            page.goto(self.airflow.url + path)
             yield page
 
 

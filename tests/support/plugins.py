@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import ExitStack, closing, contextmanager
 
 from airflow.api_fastapi.app import get_auth_manager, init_auth_manager, purge_cached_app
 from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
@@ -21,48 +22,37 @@ HAS_TEAMS = "teams" in inspect.signature(SimpleAuthManagerUser.__init__).paramet
 """Whether this Airflow has multi-team deployments."""
 
 
-class Site:
-    """Airflow's web server with the plugin's application only."""
-
-    def __enter__(self):
-        purge_cached_app()
-        (mounted,) = SmsPlugin().fastapi_apps
-        self._root = FastAPI()
-        self._root.mount(mounted["url_prefix"], mounted["app"])
-        init_auth_manager(self._root)
-        self._clients = []
-        return self
-
-    def __exit__(self, *error):
-        for client in self._clients:
-            client.close()
-        purge_cached_app()
-
-    def client(self, name=None, **headers):
-        """Return the client of a user; without a name, the client is not signed in."""
-        client = TestClient(self._root, base_url="http://airflow.test", headers=headers, follow_redirects=False)
-        if name is not None:
-            teams = {"teams": TEAMS.get(name)} if HAS_TEAMS else {}
-            user = SimpleAuthManagerUser(username=name, role=ROLES[name], **teams)
-            client.cookies.set(COOKIE_NAME_JWT_TOKEN, get_auth_manager().generate_jwt(user))
-        self._clients.append(client)
-        return client
-
-
-class Person:
+class Person(TestClient):
     """A user of the pages.
 
     :param name: one of :data:`ROLES`; None means not signed in.
     """
 
-    def __init__(self, site, name):
-        self._client = site.client(name)
+    def __init__(self, app, name):
+        super().__init__(app, base_url=f"http://airflow.test{PREFIX}", follow_redirects=False)
+        if name is not None:
+            teams = {"teams": TEAMS.get(name)} if HAS_TEAMS else {}
+            user = SimpleAuthManagerUser(username=name, role=ROLES[name], **teams)
+            self.cookies.set(COOKIE_NAME_JWT_TOKEN, get_auth_manager().generate_jwt(user))
 
-    def get(self, path, **headers):
-        """Request a page."""
-        return self._client.get(PREFIX + path, headers={"accept": "text/html", **headers})
+    def get(self, path):
+        """Request a page like a browser."""
+        return super().get(path, headers={"accept": "text/html"})
 
     def post(self, path, body=None, **headers):
         """Submit an action like the page."""
         headers = {"x-sms-page": "1", "sec-fetch-site": "same-origin", **headers}
-        return self._client.post(PREFIX + path, json=body or {}, headers=headers)
+        return super().post(path, json=body or {}, headers=headers)
+
+
+@contextmanager
+def mounted_pages():
+    """Mount the pages like Airflow's web server does, and yield a function that returns a :class:`Person` by name."""
+    purge_cached_app()
+    (mounted,) = SmsPlugin().fastapi_apps
+    root = FastAPI()
+    root.mount(mounted["url_prefix"], mounted["app"])
+    init_auth_manager(root)
+    with ExitStack() as people:
+        yield lambda name: people.enter_context(closing(Person(root, name)))
+    purge_cached_app()

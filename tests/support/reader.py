@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 
 import requests
@@ -19,78 +20,64 @@ INSTALL = next(block.code for block in blocks(README, "sh") if "pip install" in 
 ACTIVATE = INSTALL.splitlines()[1]
 PASTE = next(block.code for block in blocks(README, "sh") if "airflow dags test" in block.code)
 SETTINGS = "".join(re.findall(r"^export .*\n", PASTE, re.MULTILINE))
-BUSY = {
-    # Airflow prints at once what it prints to a terminal, and not to a pipe.
-    "PYTHONUNBUFFERED": "1",
-    # A busy machine must not look like a dead API or a dead scheduler.
-    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
-    # A DAG file that was changed is believed at once: a person takes longer than this to go from step to step.
-    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
-}
 
 
 class Reader:
     """Does what a page says. The ports of the programs that it starts and its folder ``/tmp`` are this reader's own.
 
+    Its ``terminals`` have numbers; each is opened when it is first used.
+
     :param home: their home folder.
     """
 
     def __init__(self, home):
-        self.home = home
-        self.port, web_port = free_port(), free_port()
+        self._home = home
+        self._port, web_port = free_port(), free_port()
         self.web_url = f"http://127.0.0.1:{web_port}"
         (home / "tmp").mkdir(exist_ok=True)
-        self.tmp = Path(tempfile.mkdtemp(dir=home / "tmp"))
-        self._variables = {
-            **BUSY,
+        self._tmp = Path(tempfile.mkdtemp(dir=home / "tmp"))
+        variables = {
+            # Airflow prints at once what it prints to a terminal, and not to a pipe.
+            "PYTHONUNBUFFERED": "1",
+            # A busy machine must not look like a dead API or a dead scheduler.
+            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+            # A DAG file that was changed is believed at once: a person takes longer than this to go from step to step.
+            "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(web_port),
             "AIRFLOW__API__BASE_URL": self.web_url,
         }
-        self._terminals = {}
+        self.terminals = defaultdict(lambda: Terminal(home, ROOT, **variables))
 
     def adapted(self, code):
         """Return the code of a page with this reader's ports and folder."""
-        return code.replace("8025", str(self.port)).replace("/tmp/", f"{self.tmp}/")
+        return code.replace("8025", str(self._port)).replace("/tmp/", f"{self._tmp}/")
 
     def type(self, code, *, terminal=1, until=None):
         """Type a block of a page, and return what it prints.
 
-        :param terminal: its number; each is opened when it is first used.
         :param until: words at the start of a line of a program that does not end; None waits for the end.
         """
-        if terminal not in self._terminals:
-            self._terminals[terminal] = Terminal(self.home, ROOT, **self._variables)
-        return self._terminals[terminal].run(self.adapted(code), until=until)
-
-    def start_sandbox(self, code):
-        """Type the block that starts the sandbox in the second terminal, and return when it is ready."""
-        self.type(code, terminal=2, until="sandbox ready at ")
+        return self.terminals[terminal].run(self.adapted(code), until=until)
 
     def start_airflow(self, code):
         """Type the block that starts Airflow in the first terminal, and return what it prints until it is ready.
 
         Airflow's servers for logs, which would listen on every address of the machine, are left out.
         """
-        folder = wrapper(self.tmp / "bin", f"{self.home / ENVIRONMENT}/bin/airflow")
+        folder = wrapper(self._tmp / "bin", f"{self._home / ENVIRONMENT}/bin/airflow")
         return self.type(f'PATH="{folder}:$PATH"\n{code}', until="standalone | Airflow is ready")
-
-    def close_window(self, terminal):
-        """Close a terminal's window, and return when nothing runs there any more."""
-        self._terminals[terminal].hang_up()
 
     def messages(self):
         """Return the messages that the sandbox accepted, in order."""
-        return requests.get(f"http://127.0.0.1:{self.port}/_sandbox/messages", timeout=60).json()["messages"][::-1]
+        return requests.get(f"http://127.0.0.1:{self._port}/_sandbox/messages", timeout=60).json()["messages"][::-1]
 
     def texts(self):
-        """Return the texts that the sandbox accepted, in order."""
         return [message["content"] for message in self.messages()]
 
     def close(self):
-        """Close all terminals."""
-        for each in self._terminals.values():
+        for each in self.terminals.values():
             each.close()
 
 

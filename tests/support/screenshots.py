@@ -11,7 +11,8 @@ import requests
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.browser import running_browser
-from support.campaign_site import running_site, write_people
+from support.campaign_site import RUN, running_site, write_people
+from support.faults.rest import RUN_SECONDS, until
 from support.pages import ROOT
 
 REMINDER = "Hi {first_name}, invoice {invoice} of R{amount:.2f} is overdue. Paid already? Thank you."
@@ -63,12 +64,13 @@ def _take_campaigns(browser, folder):
     with running_site(folder, dags, SERVICES) as site:
         site.services["sms_reminders"].set_faults([{"kind": "none", "times": 3}, LOST, {"kind": "none"}, LOST])
         for dag_id in ("appointment_reminders", "send_statements", "remind_customers"):
-            site.send(dag_id)
+            site.airflow.trigger(dag_id, RUN)
         site.await_state("appointment_reminders")
         site.await_state("remind_customers")
         site.await_state("send_statements", "deferred")
-        site.send("spring_sale")
-        site.await_texted("sms_default", 14_000)
+        site.airflow.trigger("spring_sale", RUN)
+        texted = site.services["sms_default"].accepted
+        until(lambda: len(texted) > 14_000, seconds=RUN_SECONDS, what="the sale is sent", every=0.5)
         with site.page(browser, "vic", height=460) as page:
             page.frame_locator("iframe").locator("#list tbody tr").nth(3).wait_for()
             _take(page, "campaigns-list-light")

@@ -69,14 +69,10 @@ SETTINGS = {
     # Airflow sometimes starts a task before it has marked it as queued, and then treats it as failed.
     "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "2",
     "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
+    "AIRFLOW__METRICS__OTEL_ON": "True",
+    "AIRFLOW__METRICS__OTEL_HOST": "127.0.0.1",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
 }
-
-EXPORTING_SOON = {"AIRFLOW__METRICS__OTEL_INTERVAL_MILLISECONDS": "1000", "OTEL_METRIC_EXPORT_INTERVAL": "1000"}
-"""Settings of a process that exports its metrics every second, and not every minute and at its end.
-
-They are not for a process that forks: one that is forked during an export inherits the exporter's lock, and waits
-forever at its own export.
-"""
 
 
 @dataclass
@@ -86,7 +82,6 @@ class Whole:
     :param home: Airflow's home.
     :param taken: the accepted messages.
     :param triggers: rows of Airflow's database while a sensor was deferred.
-    :param looks: balance requests of the second triggerer.
     :param told: extra of a send's asset event.
     :param exported: what Airflow exported of its metrics, as OTLP.
     :param shown: what people were shown by the package's pages and commands; numbers that they typed are left out.
@@ -99,7 +94,6 @@ class Whole:
     states: dict[str, str] = field(default_factory=dict)
     taken: list[Any] = field(default_factory=list)
     triggers: list[str] = field(default_factory=list)
-    looks: int = 0
     told: dict[str, Any] = field(default_factory=dict)
     run_type: str = ""
     label: str = ""
@@ -113,47 +107,37 @@ class Whole:
         self.exported.append(gzip.decompress(body) if headers["Content-Encoding"] == "gzip" else body)
         return 200, {}, b""
 
-    @property
-    def alerts(self):
-        """Return the recipients and texts of a notifier."""
-        return {(message.destination, message.content) for message in self.taken if "Airflow" in message.content}
-
 
 def run_all(folder):
     """Run everything once, and return the observations.
 
     :param folder: an empty one.
     """
-    home, report = folder / "airflow", folder / "report.parquet"
-    shutil.copytree(EXAMPLES, home / "dags", ignore=shutil.ignore_patterns("__pycache__"))
-    _open_all_day(home / "dags" / "example_sms_controls.py")
+    whole = Whole(folder / "airflow", folder / "report.parquet")
+    dags, partitions = whole.home / "dags", folder / "partitions"
+    shutil.copytree(EXAMPLES, dags, ignore=shutil.ignore_patterns("__pycache__"))
+    _open_all_day(dags / "example_sms_controls.py")
     source = write_people(folder / "people.parquet", 30, first=27_841_000_000)
-    own = DAGS.format(needed=NEEDED, report=str(report), source=source)
-    (home / "dags" / "own.py").write_text(own)
+    (dags / "own.py").write_text(DAGS.format(needed=NEEDED, report=str(whole.report), source=source))
+    for part in range(2):
+        write_people(partitions / f"part-{part}.parquet", 250, first=27_831_000_000 + 250 * part)
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
-        whole = Whole(home, report)
         url = stack.enter_context(served(whole.collect))
-        airflow = stack.enter_context(running_airflow(home, {**settings, **SETTINGS, **_exporting_to(url)}))
-        _set_up(airflow, sandbox)
-        _run(airflow, sandbox, whole, folder)
+        exports = {"AIRFLOW__METRICS__OTEL_PORT": url.rpartition(":")[2], "OTEL_EXPORTER_OTLP_ENDPOINT": url}
+        airflow = stack.enter_context(running_airflow(whole.home, {**settings, **SETTINGS, **exports}))
+        # In Airflow's database, not in the environment: the token must not be readable there either.
+        service = {"connection_id": "sms_default", "conn_type": "sms", "host": sandbox.base_url, "password": TOKEN}
+        airflow.call("POST", "/connections", **service)
+        airflow.call("POST", "/variables", key="sms_on_call", value="082 000 0001, +27830000002")
+        airflow.call("POST", "/pools", name="sms_account", slots=2)
+        _run(airflow, sandbox, whole, partitions)
         (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
         whole.label = instance["rendered_map_index"]
         _show(airflow, whole, sandbox)
         whole.taken = list(sandbox.state.accepted)
     return whole
-
-
-def _exporting_to(url):
-    """Return the settings by which all processes of an Airflow export their metrics."""
-    return {
-        "AIRFLOW__METRICS__OTEL_ON": "True",
-        "AIRFLOW__METRICS__OTEL_HOST": "127.0.0.1",
-        "AIRFLOW__METRICS__OTEL_PORT": url.rpartition(":")[2],
-        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
-        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-    }
 
 
 def _show(airflow, whole, sandbox):
@@ -175,88 +159,78 @@ def _open_all_day(dag):
     dag.write_text(text.replace(hours, always).replace(imported, "import BulkSmsOperator, SendWindow"))
 
 
-def _set_up(airflow, sandbox):
-    # In Airflow's database, not in the environment: the token must not be readable there either.
-    service = {"connection_id": "sms_default", "conn_type": "sms", "host": sandbox.base_url, "password": TOKEN}
-    airflow.call("POST", "/connections", **service)
-    airflow.call("POST", "/variables", key="sms_on_call", value="082 000 0001, +27830000002")
-    airflow.call("POST", "/pools", name="sms_account", slots=2)
+def _await(condition, what):
+    return until(condition, seconds=RUN_SECONDS, what=what)
 
 
-def _run(airflow, sandbox, whole, folder):
-    for part in range(2):
-        write_people(folder / "partitions" / f"part-{part}.parquet", 250, first=27_831_000_000 + 250 * part)
-    params = {"example_sms_partitions": {"directory": str(folder / "partitions"), "campaign": "spring"}}
-    # The last one comes once there is a ledger.
-    triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update", "example_sms_maintenance"}
-    triggered |= {"example_sms_on_update_write"}
-    triggered.remove("example_sms_approval")
-    for dag_id in ("waits", *sorted(triggered)):
+def _run(airflow, sandbox, whole, partitions):
+    params = {"example_sms_partitions": {"directory": str(partitions), "campaign": "spring"}}
+    others = {"example_sms_approval", "example_sms_maintenance", "example_sms_on_update"}
+    triggered = sorted({path.stem for path in EXAMPLES.glob("*.py")} - others | {"example_sms_on_update_write"})
+    for dag_id in ("waits", *triggered):
         airflow.trigger(dag_id, RUN, **params.get(dag_id, {}))
     _outlive_triggerer(airflow, sandbox, whole)
-    for dag_id in sorted(triggered):
+    for dag_id in triggered:
         whole.states[dag_id] = airflow.await_end(dag_id, RUN)
-    _approve(airflow, sandbox, whole)
+    for run, answer in (("cheap", None), (RUN, "Approve"), ("refused", "Reject"), ("changed", "Approve")):
+        _approve(airflow, sandbox, whole, run, answer)
+    # Once there is a ledger.
     airflow.trigger("example_sms_maintenance", RUN)
     whole.states["example_sms_maintenance"] = airflow.await_end("example_sms_maintenance", RUN)
     missed = "missed its deadline"
-    until(lambda: any(missed in each.content for each in sandbox.state.accepted), seconds=RUN_SECONDS, what=missed)
+    _await(lambda: any(missed in each.content for each in sandbox.state.accepted), missed)
     sandbox.state.set_balance(BOUGHT)
     whole.states["waits"] = airflow.await_end("waits", RUN)
     # Changed assets trigger these.
     for dag_id in ("example_sms_on_update", "told"):
-        run = until(lambda dag_id=dag_id: airflow.runs(dag_id), seconds=RUN_SECONDS, what=f"{dag_id} was scheduled")[0]
+        run = _await(lambda dag_id=dag_id: airflow.runs(dag_id), f"{dag_id} was scheduled")[0]
         whole.states[dag_id] = airflow.await_end(dag_id, run["dag_run_id"])
         whole.run_type = run["run_type"]
     (_, whole.told), *_ = airflow.summaries("told", run["dag_run_id"])
 
 
-def _approve(airflow, sandbox, whole):
-    """Run the approval example: approved, refused, approved after its table was changed, and too cheap to be asked."""
-    dag_id, table = "example_sms_approval", EXAMPLES / "data" / "recipients.parquet"
-    copied = airflow.home / "dags" / "data" / table.name
-    output = airflow.home / "standalone-0.out"
-    for run, answer in (("cheap", None), (RUN, "Approve"), ("refused", "Reject"), ("changed", "Approve")):
-        before = len(sandbox.state.accepted)
-        airflow.trigger(dag_id, run, campaign=run, ask_above=500 if answer else 1_000_000)
-        if answer:
-            until(lambda run=run: _asks(airflow, dag_id, run), seconds=RUN_SECONDS, what="the task asks")
-            # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
-            known = re.compile(rf"Received executor event.*dag_id='{dag_id}'.*'approve'.*'{run}'")
-            until(
-                lambda known=known: known.search(output.read_text(errors="replace")),
-                seconds=RUN_SECONDS,
-                what="it waits",
-            )
-            whole.unapproved[run] = _texts(sandbox, before)
-            if run == "changed":
-                pq.write_table(pq.read_table(table).slice(1), copied)
-            airflow.answer(dag_id, run, "approve", answer)
-        whole.states[f"{dag_id} {run}"] = airflow.await_end(dag_id, run)
-        whole.approved[run] = _texts(sandbox, before)
+def _approve(airflow, sandbox, whole, run, answer):
+    """Run the approval example: the run ``changed`` finds another table once it is approved.
+
+    :param answer: option of the person who is asked; None for a plan that is too cheap to be asked about.
+    """
+    dag_id, before = "example_sms_approval", len(sandbox.state.accepted)
+
+    def texts():
+        return sum("your appointment at our" in each.content for each in sandbox.state.accepted[before:])
+
+    airflow.trigger(dag_id, run, campaign=run, ask_above=500 if answer else 1_000_000)
+    if answer:
+        asks, output = ("awaiting_input", "deferred"), whole.home / "standalone-0.out"
+        _await(lambda: _states(airflow, dag_id, run).get("approve") in asks, "the task asks")
+        # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
+        known = re.compile(rf"Received executor event.*dag_id='{dag_id}'.*'approve'.*'{run}'")
+        _await(lambda: known.search(output.read_text(errors="replace")), "it waits")
+        whole.unapproved[run] = texts()
+        if run == "changed":
+            table = EXAMPLES / "data" / "recipients.parquet"
+            pq.write_table(pq.read_table(table).slice(1), whole.home / "dags" / "data" / table.name)
+        airflow.answer(dag_id, run, "approve", answer)
+    whole.states[f"{dag_id} {run}"] = airflow.await_end(dag_id, run)
+    whole.approved[run] = texts()
 
 
-def _asks(airflow, dag_id, run):
-    states = {each["task_id"]: each["state"] for each in airflow.instances(dag_id, run)}
-    return states.get("approve") in ("awaiting_input", "deferred")
-
-
-def _texts(sandbox, before):
-    return sum("your appointment at our" in each.content for each in sandbox.state.accepted[before:])
+def _states(airflow, dag_id, run):
+    return {each["task_id"]: each["state"] for each in airflow.instances(dag_id, run)}
 
 
 def _outlive_triggerer(airflow, sandbox, whole):
-    def deferred():
-        states = {each["task_id"]: each["state"] for each in airflow.instances("waits", RUN)}
-        return states.get("credit") == "deferred"
+    """Kill the triggerer of a sensor, and wait until another one has looked after it."""
 
     def looks():
         return sum(request.operation == "balance" for request in sandbox.state.requests)
 
-    until(deferred, seconds=RUN_SECONDS, what="the sensor is deferred")
+    _await(lambda: _states(airflow, "waits", RUN).get("credit") == "deferred", "the sensor is deferred")
     with closing(sqlite3.connect(f"file:{airflow.home}/airflow.db?mode=ro", uri=True)) as database:
         whole.triggers = [str(row) for row in database.execute("SELECT * FROM trigger")]
-    airflow.replace("triggerer", EXPORTING_SOON, whole=True)
+    # It exports its metrics every second, and not every minute and at its end. No process that forks may: one that is
+    # forked during an export inherits the exporter's lock, and waits forever at its own export.
+    soon = {"AIRFLOW__METRICS__OTEL_INTERVAL_MILLISECONDS": "1000", "OTEL_METRIC_EXPORT_INTERVAL": "1000"}
+    airflow.replace("triggerer", soon, whole=True)
     before = looks()
-    until(lambda: looks() > before + 1, seconds=RUN_SECONDS, what="another triggerer looks")
-    whole.looks = looks() - before
+    _await(lambda: looks() > before + 1, "another triggerer looks")

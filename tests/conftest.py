@@ -153,24 +153,14 @@ def postgres_ledger_url(postgres_server, patient_servers, ledger_template):
 
 
 @pytest.fixture
-def use_metrics(monkeypatch):
-    """Make a recorder the backend of Airflow's metrics, for this test."""
+def metrics(monkeypatch):
+    """What this test tells Airflow's metrics."""
     from support.metrics import Recorder, install
 
-    def use(recorder):
-        install(recorder, monkeypatch)
-        return recorder
-
-    yield use
+    recorder = Recorder()
+    install(recorder, monkeypatch)
+    yield recorder
     install(Recorder(), monkeypatch)
-
-
-@pytest.fixture
-def metrics(use_metrics):
-    """What this test tells Airflow's metrics."""
-    from support.metrics import Recorder
-
-    return use_metrics(Recorder())
 
 
 @pytest.fixture(scope="module")

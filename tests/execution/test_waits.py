@@ -12,7 +12,7 @@ from support.airflow import stored_xcoms
 from support.keys import message_keys, request_of
 from support.later import later
 from support.sending import claimant
-from support.windows import Closes, OpensLater
+from support.windows import ClosedOnce
 
 from airflow_provider_sms.exceptions import NotSentError
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -94,7 +94,7 @@ def test_an_attempt_that_refuses_its_table_tells_what_earlier_ones_sent(
 def test_outside_of_the_hours_the_balance_is_not_needed(send, people, sandbox, ledger_path):
     """It is read again when they begin, before which nothing is claimed: no retry is used up for it at night."""
     sandbox.state.set_faults([{"kind": "status", "status": 502, "on": "balance"}])
-    hours = OpensLater(seconds=2)
+    hours = ClosedOnce(2)
     ran = send(people(20), on_low_balance="fail", send_window=hours)
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 20})
     assert sandbox.state.accepted[0].at >= hours.opening.replace(microsecond=0)
@@ -195,7 +195,7 @@ def test_who_was_texted_twice_is_told_in_the_end(send, people, sandbox, ledger_p
             (claim,) = other.commit(chunks=[request_of(keys, numbers)], claim_seconds=60.0)
             other.commit(outcomes=[Outcome(claim.request_id, ACCEPTED, event_id=77, messages=100)])
 
-    window = Closes(sandbox)
+    window = ClosedOnce(3, lambda: len(sends(sandbox)) >= 2)
     with later(close_and_send_again, lambda: len(sends(sandbox)) >= 2):
         ran = send(people(300), campaign="c", concurrency=1, max_requests_per_second=20, send_window=window)
     assert ran.state == "failed"
@@ -248,7 +248,8 @@ def test_an_error_after_a_wait_in_the_middle_denies_nothing_that_was_sent(
 @pytest.mark.slow
 def test_hours_that_end_in_the_middle_are_waited_for(send, people, sandbox, witnessed, metrics):
     """What is under way ends, the rest goes out when they begin again; metrics count each message once."""
-    ran = send(people(300), send_window=Closes(sandbox), concurrency=1)
+    window = ClosedOnce(3, lambda: len(sends(sandbox)) >= 2)
+    ran = send(people(300), send_window=window, concurrency=1)
     assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 300})
     assert (len(witnessed()), set(witnessed().values())) == (300, {1})
     assert "Outside of the sending hours" in ran.log

@@ -61,12 +61,12 @@ def test_a_process_that_was_stopped_posts_nothing_although_the_time_is_set_back(
     def ask():
         # The process is stopped, with the answer to its free question in its hands.
         wall.now, up.now = wall.now + 400.0, up.now + 400.0
-        send_of(2, on_unknown="resend").run([people(20)])
+        send_of(2, on_unknown="resend").run(people(20))
         wall.now -= HOUR
 
     service.script = [failing(UnknownOutcomeError("lost"))]
     send = send_of(1, ask=ask)
-    send.run([people(20)])
+    send.run(people(20))
     assert (service.duplicates, len(service.taken)) == (0, 20)
     # It sees that those of its lost request were texted meanwhile, too.
     assert (counted(send), send.error) == ({"already_sent": 20}, None)

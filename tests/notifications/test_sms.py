@@ -9,8 +9,7 @@ from unittest.mock import Mock
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowException, task
 from support.airflow import run_task
-from support.deadlines import execute, trigger_of
-from support.versions import EXECUTES_CALLBACKS
+from support.versions import AIRFLOW
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.notifications.sms import SmsNotifier, parse_recipients, send_sms_notification
@@ -169,7 +168,14 @@ def test_a_missed_deadline_texts_from_the_triggerer(sms_default, texts, argument
     """Airflow's own trigger makes it with the arguments that it stored; a wrong one is found then, and named."""
     from airflow.sdk.definitions.deadline import AsyncCallback
 
-    trigger = trigger_of(AsyncCallback(SmsNotifier, kwargs={"to": FIRST, **arguments}), DEADLINE)
+    if AIRFLOW < (3, 2):
+        from airflow.triggers.deadline import DeadlineCallbackTrigger as CallbackTrigger
+    else:
+        from airflow.triggers.callback import CallbackTrigger
+
+    callback = AsyncCallback(SmsNotifier, kwargs={"to": FIRST, **arguments})
+    stored = json.loads(json.dumps({**callback.kwargs, "context": DEADLINE}))
+    trigger = CallbackTrigger(callback.path, stored)
 
     async def events():
         return [event.payload async for event in trigger.run()]
@@ -185,12 +191,22 @@ def test_a_long_text_is_cut(sms_default, sandbox):
     assert [(message.parts, message.content[-4:]) for message in sandbox.state.accepted] == [(2, "a..."), (1, "a...")]
 
 
-@pytest.mark.skipif(not EXECUTES_CALLBACKS, reason="Airflow before 3.2 has no deadlines with synchronous callbacks")
+@pytest.mark.skipif(AIRFLOW < (3, 2), reason="Airflow before 3.2 has no deadlines with synchronous callbacks")
 def test_a_missed_deadline_texts_from_an_executor(sms_default, texts):
     """As a synchronous callback of a deadline it texts once, not once when made and once when called."""
     from airflow.sdk.definitions.deadline import SyncCallback
 
-    assert execute(SyncCallback(SmsNotifier, kwargs={"to": FIRST}), DEADLINE) == (True, None)
+    callback, log = SyncCallback(SmsNotifier, kwargs={"to": FIRST}), Mock()
+    arguments = {**callback.kwargs, "context": DEADLINE}
+    if AIRFLOW < (3, 3):
+        from airflow.executors.workloads.callback import execute_callback_workload
+
+        said = execute_callback_workload(SimpleNamespace(data={"path": callback.path, "kwargs": arguments}), log)
+    else:
+        from airflow.sdk.execution_time.callback_supervisor import execute_callback
+
+        said = execute_callback(callback.path, arguments, "", None, log)
+    assert said == (True, None)
     assert texts() == [(FIRST, MISSED)]
 
 

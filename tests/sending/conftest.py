@@ -9,7 +9,7 @@ def run(sender):
 
     def run(messages, ledger=None, **options):
         sending = sender(ledger, **options)
-        sending.run([messages])
+        sending.run(messages)
         return sending
 
     return run

@@ -169,7 +169,7 @@ def test_an_error_after_a_commit_keeps_no_claim_from_being_posted(sender, run, e
     holders, commit = ledger.holders, ledger.commit
 
     def meet(**arguments):
-        another.run([people(1)])
+        another.run(people(1))
         monkeypatch.setattr(ledger, "commit", commit)
         return commit(**arguments)
 
@@ -297,7 +297,7 @@ def test_a_crash_while_waiting_to_post_again_makes_nothing_unknown(sender, servi
     witness = enter(9)
     service.script = [failing(ThrottledError("429", retry_after=1.0))]
     send = sender(concurrency=1)
-    thread = threading.Thread(target=send.run, args=([people(10)],))
+    thread = threading.Thread(target=send.run, args=(people(10),))
     thread.start()
     seen = []
     while thread.is_alive():
@@ -415,7 +415,7 @@ def test_an_error_after_a_response_does_not_cost_the_record_of_its_request(sende
     """The outcome is kept for the ledger first of all: whoever was texted stays so, whatever fails then."""
     send = sender(concurrency=1)
     monkeypatch.setattr(send.stop_conditions, "answered", lambda *_: 1 / 0)
-    send.run([people(20)])
+    send.run(people(20))
     assert (type(send.error), states(enter(2), people(20))) == (ZeroDivisionError, {ACCEPTED: 10, NOT_SENT: 10})
 
 

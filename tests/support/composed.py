@@ -28,12 +28,8 @@ class Composed(NamedTuple):
 
 
 def composed(composer, batch, first=0):
-    """Compose a batch, and return its rows as lists."""
-    return as_lists(composer.compose(batch), first)
-
-
-def as_lists(rows, first=0):
-    """Return composed rows as lists; none is both a message and invalid."""
+    """Compose a batch, and return its rows as lists; none is both a message and invalid."""
+    rows = composer.compose(batch)
     assert rows.schema == SCHEMA
     found = Composed([], [], [], [], [], [])
     for row, each in enumerate(rows.to_pylist(), first):

@@ -70,44 +70,16 @@ def sender(service, enter):
     """Make a send whose waits take no time, though its clock goes on."""
     slept = [0.0]
 
-    def sender(
-        ledger=None,
-        *,
-        stop=None,
-        post=service,
-        ask=None,
-        stop_conditions=None,
-        post_seconds=5.0,
-        reconciliation=None,
-        monotonic=lambda: time.monotonic() + sum(slept),
-        chunk_size=10,
-        concurrency=2,
-        on_unknown="fail",
-        backoff=None,
-        **options,
-    ):
+    def sender(ledger=None, *, stop=None, post=service, reconciliation=None, on_unknown="fail", **options):
         ledger, stop = ledger or enter(), stop or StopFlag()
         store = ledger._store
-        store.patience = Patience(store.patience.seconds, stop, slept.append, monotonic)
+        chosen = {"post_seconds": 5.0, "concurrency": 2, "monotonic": lambda: time.monotonic() + sum(slept), **options}
+        store.patience = Patience(store.patience.seconds, stop, slept.append, chosen["monotonic"])
         if reconciliation is None:
             balance = Balance(Decimal(1000), post_paid=False)
-            reconciliation = Reconciliation(ledger._store, "c", KEY, lambda: balance)
-        pause = lambda seconds: time.sleep(min(seconds, 0.005))  # noqa: E731
-        settle = Settle(ledger, reconciliation, on_unknown, stop, pause)
-        sender = Sender(
-            ledger,
-            post,
-            post_seconds=post_seconds,
-            ask=ask,
-            stop=stop,
-            concurrency=concurrency,
-            reconciles=on_unknown == "reconcile",
-            backoff=backoff or Backoff(attempts=4, base=0.001),
-            stop_conditions=stop_conditions,
-            holds=settle.holds,
-            monotonic=monotonic,
-            **options,
-        )
-        return Sending(ledger, sender, settle, chunk_size)
+            reconciliation = Reconciliation(store, "c", KEY, lambda: balance)
+        settle = Settle(ledger, reconciliation, on_unknown, stop, lambda seconds: time.sleep(min(seconds, 0.005)))
+        chosen.update(reconciles=on_unknown == "reconcile", holds=settle.holds, backoff=Backoff(attempts=4, base=0.001))
+        return Sending(ledger, Sender(ledger, post, stop=stop, **chosen), settle)
 
     return sender

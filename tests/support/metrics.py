@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from contextlib import contextmanager
+from collections import Counter
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -17,14 +18,11 @@ class Told(NamedTuple):
 
 
 class Recorder:
-    """Stores the metrics whose names begin with ``sms.``.
+    """Stores the metrics whose names begin with ``sms.``, and raises ``error`` for each, if there is one."""
 
-    :param error: error to raise for each such metric; None raises none.
-    """
-
-    def __init__(self, error=None):
+    def __init__(self):
         self.told: list[Told] = []
-        self._error = error
+        self.error = None
 
     def incr(self, stat, count=1, rate=1, *, tags=None):
         self._tell("count", stat, count, tags)
@@ -45,15 +43,15 @@ class Recorder:
     def _tell(self, kind, name, value, tags):
         if name.startswith("sms."):
             self.told.append(Told(kind, name, value, tags))
-            if self._error is not None:
-                raise self._error
+            if self.error is not None:
+                raise self.error
 
     def counts(self):
         """Return the sums of the counters."""
-        counts: dict[str, float] = {}
+        counts = Counter()
         for told in self.told:
             if told.kind == "count":
-                counts[told.name] = counts.get(told.name, 0) + told.value
+                counts[told.name] += told.value
         return counts
 
     def values(self, name):
@@ -70,16 +68,11 @@ def install(recorder, monkeypatch):
         monkeypatch.setattr(Stats, "_instance_pid", os.getpid(), raising=False)
         return
     places = [Stats]
-    try:
+    with suppress(ImportError):
         from airflow.observability.stats import Stats as OfServers
-    except ImportError:
-        pass
-    else:
+
         places.append(OfServers)
     for place in places:
-        more = (
-            {"export_legacy_names": False}
-            if "export_legacy_names" in inspect.signature(place.initialize).parameters
-            else {}
-        )
+        known = inspect.signature(place.initialize).parameters
+        more = {"export_legacy_names": False} if "export_legacy_names" in known else {}
         place.initialize(factory=lambda: recorder, **more)

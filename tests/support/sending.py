@@ -17,38 +17,31 @@ from support.keys import request_of
 
 KEY = "0" * 32
 """The key of the account that tests send with."""
+EVENT = 9_007_199_254_740_993
+"""An event id that a float would round."""
 
 
 class Sending:
-    """One attempt: checks the messages of blocks, sends those that are free, and counts them all."""
+    """One attempt: checks messages, sends those that are free, and counts them all."""
 
-    def __init__(self, ledger, sender, settle, chunk_size):
+    def __init__(self, ledger, sender, settle):
         self.ledger = ledger
         self.sender = sender
         self.settle = settle
         self.stop_conditions = sender.stop_conditions
-        self.table = Table(())
-        self._chunk_size = chunk_size
 
-    def run(self, blocks):
-        self.table = Table([message for block in blocks for message in block])
-        self.table.send(self.ledger, self.sender, self.settle, self._chunk_size)
+    def run(self, messages):
+        table = Table(messages)
+        table.send(self.ledger, self.sender, self.settle, chunk_size=10)
         try:
-            self.table.count(self.ledger)
+            table.count(self.ledger)
         except LedgerError:
-            self.table.count_without_ledger()
+            table.count_without_ledger()
+        self.counts, self.sums = table.counts, table.sums
 
     @property
     def error(self):
         return self.sender.error
-
-    @property
-    def counts(self):
-        return self.table.counts
-
-    @property
-    def sums(self):
-        return self.table.sums
 
 
 class Clock:
@@ -84,7 +77,7 @@ class Service:
     def take(self, messages, number=0, left_out=0):
         with self.lock:
             self.taken.update(messages.destinations[left_out:])
-        return answer(9_007_199_254_740_993 + number, len(messages) - left_out, left_out)
+        return answer(EVENT + number, len(messages) - left_out, left_out)
 
     @property
     def duplicates(self):
@@ -145,10 +138,6 @@ def claimant(try_number=1, **changes):
     return Claimant(**{**fields, **changes}, try_number=try_number)
 
 
-EVENT = 9_007_199_254_740_993
-"""An event id that a float would round."""
-
-
 def claim(ledger, messages, seconds=60.0):
     """Claim messages in one request, and return its id."""
     return ledger.commit(chunks=[chunk_of(messages)], claim_seconds=seconds)[0].request_id
@@ -159,8 +148,8 @@ def close(ledger, request_id, state=ACCEPTED, **fields):
     ledger.commit(outcomes=[Outcome(request_id, state, **fields)])
 
 
-def accept(ledger, messages, **fields):
+def accept(ledger, messages):
     """Claim messages, and record that the service took them."""
     request_id = claim(ledger, messages)
-    close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10", **fields)
+    close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10")
     return request_id

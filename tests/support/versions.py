@@ -6,8 +6,6 @@ from importlib.metadata import version
 
 AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
 
-EXECUTES_CALLBACKS = AIRFLOW >= (3, 2)
-"""An executor may run the callback of a deadline."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """The command ``airflow sms`` exists."""
 CLEARS_RUNS_BY_COMMAND = AIRFLOW >= (3, 3)

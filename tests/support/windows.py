@@ -71,46 +71,24 @@ def holds(window, moment):
     return False
 
 
-class Closes:
-    """Hours that end for three seconds once the service has had some requests.
+class ClosedOnce:
+    """Hours that are over once, for some seconds, however long the task took to start.
 
-    :param sandbox: the service.
-    :param then: called when they end.
-    :param requests: after how many requests.
+    :param since: whether they end now; by default they do when somebody first asks.
     """
 
     recipient_time_zone = False
 
-    def __init__(self, sandbox, then=lambda: None, requests=2):
-        self.requests = requests
-        self._sandbox, self._then, self._until = sandbox, then, None
-
-    def __deepcopy__(self, memo):
-        """Return the same hours, so that they end once."""
-        return self
-
-    def closed_until(self, now, destination=None):
-        posted = sum(each.operation == "bulk" for each in self._sandbox.state.requests)
-        if self._until is None and posted >= self.requests:
-            self._until = now + timedelta(seconds=3)
-            self._then()
-        return self._until if self._until and now < self._until else None
-
-
-class OpensLater:
-    """Hours that begin some seconds after they are first asked for, however long the task took to start."""
-
-    recipient_time_zone = False
-
-    def __init__(self, seconds):
+    def __init__(self, seconds, since=lambda: True):
         self.opening = None
-        """When they begin; None before anybody has asked."""
-        self._seconds = seconds
+        """When they begin again; None before they have ended."""
+        self._seconds, self._since = seconds, since
 
     def __deepcopy__(self, memo):
-        """Return the same hours, so that a test reads what a copy of its task was told."""
+        """Return the same hours, so that they end once, and a test reads what a copy of its task was told."""
         return self
 
     def closed_until(self, now, destination=None):
-        self.opening = self.opening or now + timedelta(seconds=self._seconds)
-        return self.opening if now < self.opening else None
+        if self.opening is None and self._since():
+            self.opening = now + timedelta(seconds=self._seconds)
+        return self.opening if self.opening and now < self.opening else None

@@ -9,9 +9,15 @@ from functools import partial
 
 import pytest
 from hypothesis import settings
+from support.browser import REQUIRED, NoBrowserError, running_browser
 from support.leftovers import end_with_this_process
 from support.memory import in_memory
+from support.metrics import Recorder, install
+from support.postgres import new_database, running_postgres, temporary_database
 
+from airflow_provider_sms.ledger import postgres
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sending import sender
 
 pytest_plugins = [
@@ -49,8 +55,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture
 def sms_sandbox_config():
     """The settings of each test's sandbox: its token, and credit for everything."""
-    from airflow_provider_sms.sandbox.config import SandboxConfig
-
     return SandboxConfig(token=TOKEN, balance=100_000)
 
 
@@ -106,8 +110,6 @@ def audit_rows(airflow_home):
 @pytest.fixture(scope="session")
 def postgres_server():
     """A PostgreSQL server of this test session's own, on a socket in its own folder."""
-    from support.postgres import running_postgres
-
     with running_postgres() as url:
         yield url
 
@@ -115,8 +117,6 @@ def postgres_server():
 @pytest.fixture(scope="session")
 def patient_servers():
     """Servers of ledgers wait as long as they may for this machine, which may be busy and has not vanished."""
-    from airflow_provider_sms.ledger import postgres
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postgres, "IDLE_SECONDS", 3600.0)
         yield
@@ -125,8 +125,6 @@ def patient_servers():
 @pytest.fixture
 def postgres_url(postgres_server, patient_servers):
     """An empty database of this test's own."""
-    from support.postgres import temporary_database
-
     with temporary_database(postgres_server) as url:
         yield url
 
@@ -134,10 +132,6 @@ def postgres_url(postgres_server, patient_servers):
 @pytest.fixture(scope="session")
 def ledger_template(postgres_server):
     """The name of a database in which the ledger has been made: a copy of it takes half as long as making another."""
-    from support.postgres import new_database
-
-    from airflow_provider_sms.ledger.postgres import open_postgres
-
     made = new_database(postgres_server)
     open_postgres(made).close()
     return made.database
@@ -146,8 +140,6 @@ def ledger_template(postgres_server):
 @pytest.fixture
 def postgres_ledger_url(postgres_server, patient_servers, ledger_template):
     """A database of this test's own, with a ledger in which nothing is."""
-    from support.postgres import temporary_database
-
     with temporary_database(postgres_server, ledger_template) as url:
         yield url
 
@@ -155,8 +147,6 @@ def postgres_ledger_url(postgres_server, patient_servers, ledger_template):
 @pytest.fixture
 def metrics(monkeypatch):
     """What this test tells Airflow's metrics."""
-    from support.metrics import Recorder, install
-
     recorder = Recorder()
     install(recorder, monkeypatch)
     yield recorder
@@ -166,8 +156,6 @@ def metrics(monkeypatch):
 @pytest.fixture(scope="module")
 def browser():
     """A headless browser for the tests of a file, which are skipped where there is none."""
-    from support.browser import REQUIRED, NoBrowserError, running_browser
-
     with contextlib.ExitStack() as stack:
         try:
             running = stack.enter_context(running_browser())

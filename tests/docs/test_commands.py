@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 from support.pages import PAGES, ROOT, blocks
-from support.versions import CLEARS_RUNS_BY_COMMAND
+from support.versions import AIRFLOW
 
 from airflow_provider_sms.cli.main import _parser
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -34,7 +34,7 @@ def test_our_commands_are_ours(command):
     assert _parser().parse_args([NAMES.get(each, each) for each in arguments]).func
 
 
-@pytest.mark.parametrize("command", [each for each in AIRFLOWS if CLEARS_RUNS_BY_COMMAND or "dags clear" not in each])
+@pytest.mark.parametrize("command", [each for each in AIRFLOWS if AIRFLOW >= (3, 3) or "dags clear" not in each])
 def test_airflows_commands_are_airflows(command, airflow_home):
     """Airflow has each command, with its arguments, and what of this package they name is there."""
     from airflow.cli.cli_parser import get_parser

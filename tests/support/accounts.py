@@ -136,8 +136,6 @@ class Account:
         self._count += 1
         heapq.heappush(self._events, (when, self._count, event, given))
 
-    # The service
-
     def _spend(self, seconds, amount):
         self.balance -= amount
         self._at(self.now + self.chance.expovariate(1 / seconds), self._spend, seconds, amount)
@@ -155,8 +153,6 @@ class Account:
         cheap, dear = chance.randint(0, 50), chance.randint(0, 50)
         cost = Decimal("0.5") * cheap + (100 - cheap - dear) + 3 * dear
         return (cost, cost, cost) if prices == "exact" else (cost, Decimal(50), Decimal(300))
-
-    # A task
 
     def _step(self, task, life):
         if task.life != life or task.is_done or task.is_reading:
@@ -177,12 +173,9 @@ class Account:
     def _in_doubt(self):
         """Return when the last lost request is settled that is in no window yet; None where there is none."""
         _, last = windows(self.readings, [each.billed() for each in self.sent])
-        ended = [each for each in self.sent if each.stated is None and (each.ended or self._is_lapsed(each))]
+        ended = [each for each in self.sent if each.stated is None and (each.ended or self.now > each.at + DEADLINE)]
         doubted = [each.at + DEADLINE for each in ended if last is not None and each.at >= last.read_at]
         return max((each for each in doubted if each > self.now - 60.0), default=None)
-
-    def _is_lapsed(self, sent):
-        return self.now > sent.at + DEADLINE
 
     def _ask(self, task, life):
         task.is_reading = True

@@ -12,39 +12,25 @@ import sys
 import tempfile
 import time
 import warnings
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from types import SimpleNamespace
 
 from support.versions import AIRFLOW
 
 _numbers = itertools.count()
 
 
-@dataclass
-class Ran:
-    """What a run of a one-task DAG left behind."""
-
-    state: str
-    tries: int
-    xcoms: dict[str, Any]
-    rendered: dict[str, Any]
-    log: str
-    run_id: str
-
-    @property
-    def summary(self):
-        return self.xcoms["return_value"]
-
-
 def run_task(make_task, *, retries=0, only=True, **dag_arguments):
-    """Run a task in a DAG of its own, and say what became of it.
+    """Run a task in a DAG of its own, and return what it left behind: its XComs by key, ``log``, ``summary`` and more.
 
     :param make_task: makes the task; called within the DAG.
-    :param only: None gives the run itself, for a task that is mapped.
+    :param only: None returns the run itself, for a task that is mapped.
     """
     import pendulum
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.providers.common.compat.sdk import DAG
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
 
     default_args = {"retries": retries, "retry_delay": 0}
     with DAG(f"dag_{next(_numbers)}", schedule=None, default_args=default_args, **dag_arguments) as dag:
@@ -55,7 +41,25 @@ def run_task(make_task, *, retries=0, only=True, **dag_arguments):
     sync_dags(bag)
     with everything_logged() as output:
         run = run_dag(dag, pendulum.now("UTC"))
-    return run if only is None else _result(run, task.task_id, output.getvalue())
+    if only is None:
+        return run
+    (instance,) = (ti for ti in run.get_task_instances() if ti.task_id == task.task_id)
+    where = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": task.task_id}
+    with create_session() as session:
+        if AIRFLOW >= (3, 4):  # it is kept by attempt
+            rendered = RenderedTaskInstanceFields.get_for_attempt(instance.id, session=session)
+        else:
+            rendered = session.scalars(select(RenderedTaskInstanceFields).filter_by(**where)).first()
+    xcoms = {row.key: value for row, value in stored_xcoms(**where)}
+    return SimpleNamespace(
+        state=str(instance.state),
+        tries=instance.try_number,
+        xcoms=xcoms,
+        summary=xcoms.get("return_value"),
+        rendered=dict(rendered.rendered_fields) if rendered else {},
+        log=output.getvalue(),
+        run_id=run.run_id,
+    )
 
 
 @contextlib.contextmanager
@@ -157,25 +161,3 @@ def stored_xcoms(**where):
     with create_session() as session:
         rows = session.scalars(select(XComModel).filter_by(**where).order_by(XComModel.map_index)).all()
         return [(row, XComModel.deserialize_value(row)) for row in rows]
-
-
-def _result(run, task_id, log):
-    from airflow.models.renderedtifields import RenderedTaskInstanceFields
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    (instance,) = (ti for ti in run.get_task_instances() if ti.task_id == task_id)
-    where = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": task_id}
-    with create_session() as session:
-        if AIRFLOW >= (3, 4):  # it is kept by attempt
-            rendered = RenderedTaskInstanceFields.get_for_attempt(instance.id, session=session)
-        else:
-            rendered = session.scalars(select(RenderedTaskInstanceFields).filter_by(**where)).first()
-        return Ran(
-            state=str(instance.state),
-            tries=instance.try_number,
-            xcoms={row.key: value for row, value in stored_xcoms(**where)},
-            rendered=dict(rendered.rendered_fields) if rendered else {},
-            log=log,
-            run_id=run.run_id,
-        )

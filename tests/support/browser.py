@@ -21,18 +21,11 @@ TIMEOUT_SECONDS = 60
 """The longest wait for a page, which other tests keep waiting, too."""
 
 FLAGS = (
-    "--no-sandbox",  # containers have no namespaces for a sandbox; only pages of this machine are opened
     "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    "--hide-scrollbars",
-    "--force-color-profile=srgb",
     "--font-render-hinting=none",
 )
+"""Beside Playwright's own, by which the browser starts no update and has no scrollbars."""
 
 
 class NoBrowserError(Exception):
@@ -40,16 +33,12 @@ class NoBrowserError(Exception):
 
 
 class Browser:
-    """A running browser. Create one by :func:`running_browser`.
-
-    Its attribute ``expect`` is Playwright's assertions on a page or a locator, which wait until they hold.
-
-    :param real: Playwright's browser.
-    """
+    """A running browser. Create one by :func:`running_browser`."""
 
     def __init__(self, real: Any, expect: Any) -> None:
         self._real = real
         self.expect = expect
+        """Playwright's assertions on a page or a locator, which wait until they hold."""
 
     @contextmanager
     def page(

@@ -44,14 +44,12 @@ SETTINGS = {
 
 @dataclass
 class CampaignSite:
-    """The site and its parts.
-
-    :param airflow: Airflow's API, with the admin's rights.
-    :param services: memory of each sandbox, by connection.
-    """
+    """The site and its parts."""
 
     airflow: Any
+    """Airflow's API, with the admin's rights."""
     services: dict[str, Any]
+    """The memory of each sandbox, by connection."""
 
     def await_state(self, dag_id, *states):
         """Wait until a campaign's task is in one of some states, by default until it has ended."""
@@ -80,9 +78,8 @@ class CampaignSite:
 
 @contextmanager
 def running_site(folder, dags, services):
-    """Run the site. Leaving the context ends all of its processes.
+    """Run the site in an empty folder. Leaving the context ends all of its processes.
 
-    :param folder: an empty one.
     :param dags: arguments of the operator, by DAG.
     :param services: settings of each sandbox, by connection.
     """

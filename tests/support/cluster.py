@@ -30,10 +30,7 @@ PORT = 5432
 
 
 class Node:
-    """One server, on a socket in its own folder.
-
-    :param address: host and port on which it also listens; None means on no TCP port.
-    """
+    """One server, on a socket in its own folder; see :func:`running_node`."""
 
     def __init__(self, folder, address=None):
         self.folder, self.data, self.address = folder, folder / "data", address
@@ -166,10 +163,7 @@ def _run(command, *arguments):
 
 @contextmanager
 def running_pooler(way):
-    """Run pgbouncer in transaction mode in front of a server, and yield the folder of its only socket.
-
-    :param way: what has the host and port of the server, such as a forwarder.
-    """
+    """Run pgbouncer in transaction mode in front of a forwarder to a server; yield the folder of its only socket."""
     with _folder() as folder:
         settings = folder / "pgbouncer.ini"
         settings.write_text(

@@ -31,10 +31,7 @@ def by_request(texts, size=100):
 
 
 class Table:
-    """Messages that are checked, sent and counted.
-
-    :param rows: a message for each row; those with the same key are duplicates of the first.
-    """
+    """Messages that are checked, sent and counted; those with the same key are duplicates of the first."""
 
     def __init__(self, rows):
         self.rows = len(rows)

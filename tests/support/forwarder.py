@@ -54,10 +54,7 @@ class Relay:
 
 
 class Forwarder(Relay):
-    """Forwards connections to a server.
-
-    :param target: a socket's path, or host and port.
-    """
+    """Forwards connections to a server, whose address is a socket's path, or host and port."""
 
     def __init__(self, target):
         self._target = target

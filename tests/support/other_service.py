@@ -12,10 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextlib.contextmanager
 def served(answer):
-    """Run a server on this machine; its address is the value.
+    """Run a server on this machine, and yield its address.
 
-    :param answer: returns status, headers and body of the response to a path, headers and a body; None ends the
-        connection without a response.
+    :param answer: returns status, headers and body of the response to a path, headers and a body; None for no response.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -39,16 +38,14 @@ def served(answer):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class OtherService:
@@ -56,8 +53,6 @@ class OtherService:
 
     Its attribute ``behaves`` is for the next calls: a status without effect, or ``lost`` for a message that is taken
     without a response. ``taken`` has the number and the text of each message.
-
-    :param key: the API key.
     """
 
     def __init__(self, key):

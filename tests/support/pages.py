@@ -36,11 +36,7 @@ class Block:
     @property
     def is_dag(self):
         """Whether the block is a whole DAG file."""
-        return (
-            self.language == "python"
-            and "airflow.sdk import" in self.code
-            and bool(re.search(r"DAG\(|@dag", self.code))
-        )
+        return self.language == "python" and bool(re.search(r"airflow\.sdk import.*(DAG\(|@dag)", self.code, re.DOTALL))
 
 
 def blocks(page, language=None):

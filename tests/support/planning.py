@@ -34,7 +34,6 @@ def checked(
     return table
 
 
-def planned(rows, *, chunk_size=100, balance=None, **how):
+def planned(rows, *, balance=None, **how):
     """Return the plan of such a table."""
-    table = checked(rows, **how)
-    return table.plan("c", chunk_size=chunk_size, balance=balance)
+    return checked(rows, **how).plan("c", chunk_size=100, balance=balance)

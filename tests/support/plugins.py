@@ -23,10 +23,7 @@ HAS_TEAMS = "teams" in inspect.signature(SimpleAuthManagerUser.__init__).paramet
 
 
 class Person(TestClient):
-    """A user of the pages.
-
-    :param name: one of :data:`ROLES`; None means not signed in.
-    """
+    """A user of the pages: one of :data:`ROLES`, or None, who has not signed in."""
 
     def __init__(self, app, name):
         super().__init__(app, base_url=f"http://airflow.test{PREFIX}", follow_redirects=False)

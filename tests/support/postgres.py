@@ -25,10 +25,7 @@ def running_postgres():
 
 
 def new_database(url, template="template1"):
-    """Make a database on a server.
-
-    :param template: the database that it is a copy of; by default an empty one.
-    """
+    """Make a database on a server, by default an empty one, as a copy of another."""
     name = f"ledger_{next(_numbers)}"
     _run(url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     return url.set(database=name)

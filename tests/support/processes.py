@@ -17,11 +17,7 @@ STOP_SECONDS = 8.0
 
 
 def start(command, folder, output, **more):
-    """Start a program in a folder, which Ctrl-C does not reach: this process ends it in order.
-
-    :param output: file to which all that it prints is appended.
-    :param more: further arguments of :class:`subprocess.Popen`.
-    """
+    """Start a program, which Ctrl-C does not reach: this process ends it in order. A file gets all that it prints."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         # As in a shell's background: it would be inherited, and only SIGINT ends all processes of some programs.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,12 +41,7 @@ def said(output):
 
 
 def await_ready(is_ready, programs, *, seconds, what):
-    """Wait until programs are ready.
-
-    :param is_ready: function that returns whether they are.
-    :raises RuntimeError: one of them has ended.
-    :raises TimeoutError: they are not.
-    """
+    """Wait until programs are ready; raise RuntimeError when one of them has ended before."""
 
     def ready():
         for each in programs:
@@ -96,10 +87,7 @@ def processes_below(folder):
 
 
 def kill(processes):
-    """Kill processes, and those that they start meanwhile.
-
-    :param processes: function that returns those that live.
-    """
+    """Kill the processes that a function returns, and those that they start meanwhile, until it returns none."""
     while left := processes():
         for each in left:
             with suppress(psutil.Error):

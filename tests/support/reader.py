@@ -23,11 +23,9 @@ SETTINGS = "".join(re.findall(r"^export .*\n", PASTE, re.MULTILINE))
 
 
 class Reader:
-    """Does what a page says. The ports of the programs that it starts and its folder ``/tmp`` are this reader's own.
+    """Does what a page says, in terminals with numbers, each of which is opened when it is first used.
 
-    Its ``terminals`` have numbers; each is opened when it is first used.
-
-    :param home: their home folder.
+    The ports of the programs that it starts and its folder ``/tmp`` are this reader's own.
     """
 
     def __init__(self, home):
@@ -55,10 +53,7 @@ class Reader:
         return code.replace("8025", str(self._port)).replace("/tmp/", f"{self._tmp}/")
 
     def type(self, code, *, terminal=1, until=None):
-        """Type a block of a page, and return what it prints.
-
-        :param until: words at the start of a line of a program that does not end; None waits for the end.
-        """
+        """Type a block of a page, and return what it prints; see :meth:`Terminal.run`."""
         return self.terminals[terminal].run(self.adapted(code), until=until)
 
     def start_airflow(self, code):

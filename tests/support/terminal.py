@@ -24,12 +24,7 @@ STOP_SECONDS = 60.0
 
 
 class Terminal:
-    """A running shell, in a home folder of its own.
-
-    :param home: its ``~``.
-    :param folder: where it begins.
-    :param variables: more environment variables.
-    """
+    """A running shell with a ``~`` of its own, which begins in a folder."""
 
     def __init__(self, home, folder, **variables):
         real = Path.home()
@@ -50,11 +45,7 @@ class Terminal:
         threading.Thread(target=self._read, daemon=True).start()
 
     def run(self, code, *, until=None):
-        """Run commands, and return what they print.
-
-        :param until: words that a command prints which does not end by itself; None waits for the end.
-        :raises AssertionError: the words, or the end, did not come.
-        """
+        """Run commands, and return what they print to their end, or until a line begins with some words."""
         end = f"ended {time.monotonic_ns()}"
         # Nothing that a command reads is the next command.
         self._process.stdin.write(f"{{\n{code}\n}} < /dev/null; echo; echo {end}\n")
@@ -69,10 +60,7 @@ class Terminal:
         return "".join(said[:-1] if until is None else said)
 
     def hang_up(self):
-        """Close the terminal's window, and return when no program runs any more.
-
-        :raises TimeoutError: one of them runs on.
-        """
+        """Close the terminal's window, and return when no program runs any more."""
         os.killpg(self._process.pid, signal.SIGHUP)
 
         def ended():

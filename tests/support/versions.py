@@ -8,7 +8,5 @@ AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
 
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """The command ``airflow sms`` exists."""
-CLEARS_RUNS_BY_COMMAND = AIRFLOW >= (3, 3)
-"""The command ``airflow dags clear`` exists."""
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can store a value that its later attempts find."""

@@ -79,7 +79,6 @@ SETTINGS = {
 class Whole:
     """The observations of the run.
 
-    :param home: Airflow's home.
     :param taken: the accepted messages.
     :param triggers: rows of Airflow's database while a sensor was deferred.
     :param told: extra of a send's asset event.
@@ -109,10 +108,7 @@ class Whole:
 
 
 def run_all(folder):
-    """Run everything once, and return the observations.
-
-    :param folder: an empty one.
-    """
+    """Run everything once in an empty folder, and return the observations."""
     whole = Whole(folder / "airflow", folder / "report.parquet")
     dags, partitions = whole.home / "dags", folder / "partitions"
     shutil.copytree(EXAMPLES, dags, ignore=shutil.ignore_patterns("__pycache__"))

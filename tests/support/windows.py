@@ -72,10 +72,7 @@ def holds(window, moment):
 
 
 class ClosedOnce:
-    """Hours that are over once, for some seconds, however long the task took to start.
-
-    :param since: whether they end now; by default they do when somebody first asks.
-    """
+    """Hours that are over once, for some seconds since a condition holds, by default since somebody first asks."""
 
     recipient_time_zone = False
 

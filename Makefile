@@ -7,7 +7,7 @@ help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test           style, types, layers, documentation, wheel, and the tests on both kinds of ledger"
 	@echo "make test-all       make test, then slow tests, a whole Airflow, pages in a browser, faults, the oldest supported Airflow, benchmarks"
-	@echo "make test-shuffled  the tests three times in random order, once beside a load; TESTS='tests/ledger' for a part"
+	@echo "make test-shuffled  make test-all three times, with the tests in random order, once beside a load"
 	@echo "make coverage       report the lines that no test of make test runs, slow ones included"
 	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(3.1.8)' for one"
 	@echo "make sizes          print the lines of each room of the package against its budget"
@@ -60,7 +60,7 @@ wheel: env
 WORKERS ?= 3
 test-slow test-faults: WORKERS := 2
 PYTEST := .venv/bin/pytest
-PARALLEL = --numprocesses $(WORKERS) --dist loadfile
+PARALLEL = --numprocesses $(WORKERS) --dist loadfile $(SHUFFLE)
 
 # What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
 BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page.py tests/test_browser.py
@@ -94,8 +94,10 @@ test-faults:
 	@$(PYTEST) $(PARALLEL) tests/faults $(PRINTED)
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
+# `sending` reaches the database through `ledger` alone.
+test-oldest: OTHERS := $(patsubst %,tests/%,acceptance dags faults sandbox sending service) $(NESTED)
 test-oldest:
-	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
+	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" $(OTHERS:%=--ignore=%) $(PRINTED)
 
 # Small, and not judged: what else runs costs them time.
 test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)
@@ -110,10 +112,10 @@ test-demo:
 coverage: env
 	@$(PYTEST) $(PARALLEL) --cov --cov-report=term:skip-covered $(LATER:%=--ignore=%)
 
-# The seed that each run prints repeats its order.
+# Each run prints its seed; SHUFFLE="--shuffle 1764500000" repeats the order.
 test-shuffled: env
 	@failed=0; for load in "" --beside-a-load ""; do \
-		$(PYTEST) $(PARALLEL) --no-loadscope-reorder --shuffle $$(date +%s) $$load $(TESTS) || failed=1; \
+		$(MAKE) --no-print-directory test-all SHUFFLE="--shuffle $$(date +%s) $$load" || failed=1; \
 	done; exit $$failed
 
 matrix: env

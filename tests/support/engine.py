@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import islice
+from types import SimpleNamespace
 from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.message import Outgoing
-from airflow_provider_sms.reporting.row_counts import RowCounts, count_keys
+from airflow_provider_sms.messages.spool import CheckedRows, Status
+from airflow_provider_sms.reporting.row_counts import RowCounts, count_rows
 from airflow_provider_sms.reporting.summary import Sums, add_up, summarise
 from airflow_provider_sms.sending.attempt_loop import send
 
@@ -37,6 +43,7 @@ class Table:
         self.rows = len(rows)
         self.messages = list({message.key: message for message in reversed(rows)}.values())[::-1]
         self.counts = RowCounts(not_sent=len(self.messages), duplicate=self.rows - len(self.messages))
+        self.statuses = np.full(len(self.messages), Status.FREE, np.uint8)
         self.sums = Sums()
         self.error = None
 
@@ -44,6 +51,7 @@ class Table:
         """Check the messages, send those that are free, and settle what is left."""
         try:
             held = ledger.holders([message.key for message in self.messages])
+            self.statuses = ledger.look(b"".join(message.key for message in self.messages)).statuses()
         except LedgerError as error:
             sender.fail(error)
             return
@@ -60,8 +68,12 @@ class Table:
 
     def count(self, ledger):
         """Count the rows by who holds them."""
-        keys = b"".join(each.key for each in self.messages)
-        counts = replace(count_keys([keys], ledger), duplicate=self.counts.duplicate)
+        keys = pa.array([each.key for each in self.messages], pa.binary(16))
+        rows = CheckedRows(0, pa.record_batch({"key": keys}), self.statuses)
+        spool = SimpleNamespace(batches=lambda: [rows])
+        counts = replace(
+            count_rows(spool, Counter(map(Status, self.statuses)), ledger), duplicate=self.counts.duplicate
+        )
         self.counts = counts.in_doubt() if isinstance(self.error, LedgerLostError) else counts
         self.sums = add_up(ledger.sent_requests())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerLostError
@@ -13,7 +14,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.requests import texted, unknown_requests
 from airflow_provider_sms.messages.keys import key_halves
 from airflow_provider_sms.reporting.summary import COUNTS
-from airflow_provider_sms.sending.evidence import NOT_CHARGED, UNDECIDED
+from airflow_provider_sms.sending.evidence import CHARGED, UNDECIDED
 from airflow_provider_sms.sending.settle import Reconciliation
 from support.orders.world import ACCOUNT, CAMPAIGN, PRICE, World, patched
 from support.sending import claimant
@@ -76,12 +77,32 @@ class EveryOrder:
         return False
 
 
-def explore(case, ledger, most=None):
+class AnyOrder:
+    """Chooses by chance, always the same: that finds sooner what needs several rare events."""
+
+    seen = ()
+
+    def __init__(self, count):
+        self._left = count
+        self._random = Random(1)
+
+    def choose(self, count, _):
+        """Return which option is taken."""
+        return self._random.randrange(count)
+
+    def advance(self):
+        """Return whether there is another order."""
+        self._left -= 1
+        return self._left > 0
+
+
+def explore(case, ledger, most=None, by_chance=None):
     """Play the orders of a case.
 
     :param most: how many at most; None means all.
+    :param by_chance: how many are drawn; None means that one is played after the other.
     """
-    explored, every = Explored(), EveryOrder()
+    explored, every = Explored(), AnyOrder(by_chance) if by_chance else EveryOrder()
     ends = {}
     while True:
         world = World(case, ledger, every.choose)
@@ -101,6 +122,11 @@ def explore(case, ledger, most=None):
             return explored
 
 
+OVERWRITTEN = (
+    "SELECT 1 FROM sms_request r WHERE r.state IN ('claimed', 'unknown') AND (r.decided_at IS NOT NULL OR NOT EXISTS "
+    "(SELECT 1 FROM sms_message m WHERE m.request_id = r.id))"
+)
+"""Requests that are open though somebody has decided about them, or though they hold no message any more."""
 CLAIMED_AFTER = (
     "SELECT 1 FROM sms_superseded s JOIN sms_request a ON a.id = s.request_id AND a.state = 'accepted' "
     "JOIN sms_message m ON m.message_key = s.message_key JOIN sms_request b ON b.id = m.request_id "
@@ -114,12 +140,15 @@ def judge(world):
     if world.is_undone and any(isinstance(each.error, LedgerLostError) for each in world.ended):
         # It has forgotten people: nobody may send until a person has looked.
         return [*_of_counts(world), *(["texted twice"] if max(_takes(world).values(), default=0) > 1 else [])]
-    for (state,) in world.ledger.rows("SELECT state FROM sms_request WHERE decided_by = 'balance'"):
+    wrong = []
+    for request, state in world.ledger.rows("SELECT id, decision FROM sms_request WHERE decided_by = 'balance'"):
         world.rare.add(f"the balance closed a request as {state}")
+        if (state == ACCEPTED) != (request in world.paid):
+            wrong.append("the balance closed a request wrongly")
     with world.freely():
-        wrong = [words for each in world.ended for words in _of_end(world, each)]
+        wrong += [words for each in world.ended for words in _of_end(world, each)]
     world.finish()
-    wrong += _of_counts(world)
+    wrong += [*_of_counts(world), *sorted(world.wrong)]
     for each in world.people:
         wrong += _of_person(world, bytes(each.key))
     (last,) = world.ended[-1:]
@@ -129,6 +158,11 @@ def judge(world):
         wrong.append("a claim is open for ever")
     if world.ledger.rows(CLAIMED_AFTER):
         wrong.append("claimed after it was accepted")
+    if world.ledger.rows(OVERWRITTEN):
+        wrong.append("a decision is overwritten")
+    said = sum(each.messages for each in world.texted_twice() if each.is_sure)
+    if said > sum(count - 1 for count in _takes(world).values()) and all(each != ACCEPTED for _, each in world.decided):
+        wrong.append("said to be texted twice, and was not")
     return wrong + _of_answers(world)
 
 
@@ -136,9 +170,8 @@ def _of_end(world, ended):
     """Return what is wrong with what an operator is told at its end."""
     if world.case.on_unknown == "fail" and ended.unsettled:
         ended.reconciliation.show(ended.unsettled)
-    sure = sum(each.messages for each in ended.ledger.texted_twice() if each.is_sure)
-    if sure > max(0, len(world.taken) - len(_takes(world))) and not world.decided:
-        yield "said of somebody who was not: texted twice"
+    if set(ended.ledger.texted_twice()) - set(world.texted_twice()):
+        yield "an attempt calls others texted twice"
     messages, cost = ended.ledger.sent_after(0, resends=False)
     if cost != PRICE * messages or messages < ended.ledger.count_accepted():
         yield f"calls {messages} messages sent, at {cost}"
@@ -149,11 +182,12 @@ def _of_answers(world):
     with world.freely():
         store = world.ledger.open(world)
         by_task = {task: CampaignReader(store, CAMPAIGN, claimant(100, task_id=task)) for task in "abc"}
-        takes, (holders, former) = _takes(world), _holders(world)
+        takes, (holders, _) = _takes(world), _holders(world)
         got = set(key_halves(b"".join(takes))[:, 0].tolist())
         who = {bytes(each.key): sum(row.messages for row in texted(store, each.destination)) for each in world.people}
         wrong = ["the list of who was texted lacks a text"] if any(who[key] < takes[key] for key in takes) else []
-        if {row.request_id for row in unknown_requests(store, CAMPAIGN)} != set(world.unknown()):
+        unknown = {each for each, state in world.ledger.rows("SELECT id, state FROM sms_request") if state == UNKNOWN}
+        if {row.request_id for row in unknown_requests(store, CAMPAIGN)} != unknown:
             wrong.append("the list of unknown requests is another one")
         others, own = by_task["c"], [by_task["a"], by_task["b"]]
         if takes and not (others.is_used() and others.has_others() and got <= _halves(others.blocks_of_others())):
@@ -167,9 +201,9 @@ def _of_answers(world):
         if not world.decided and len(set(by_response) - set(takes) - world.left_out):
             wrong.append("there is a response to what was not taken")
         reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, world.balance)
-        told = {each: verdict.outcome for each, verdict in reconciliation.weigh(world.unknown()).items()}
-        told = {key: told.get(request) for key, (request, _) in holders.items() if not (former[key] or world.decided)}
-        if any((takes[key] > 0) is (told[key] == NOT_CHARGED) for key in told if told[key] not in (None, UNDECIDED)):
+        told = {each: verdict.outcome for each, verdict in reconciliation.weigh(unknown).items()}
+        told = {each: outcome == CHARGED for each, outcome in told.items() if outcome != UNDECIDED}
+        if not world.decided and told != {each: each in world.paid for each in told}:
             wrong.append("the balance tells what is not so")
     return wrong
 
@@ -190,7 +224,7 @@ def _of_person(world, key):
     if world.case.on_unknown != "reconcile" and max(posts, default=0) > 1 + freed + (world.case.on_unknown == "resend"):
         wrong.append("posted again and again by one process")
     if takes > 1:
-        if world.case.on_unknown != "resend" and all(outcome != NOT_SENT for _, outcome in world.decided):
+        if world.case.on_unknown != "resend" and not world.is_misled:
             wrong.append("texted twice")
         elif former[key] < takes - 1:
             wrong.append("texted twice, and nothing says so")

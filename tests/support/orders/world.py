@@ -26,12 +26,14 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import adopt, has_trace, note_progress, register
-from airflow_provider_sms.ledger.campaigns import pause, resume
+from airflow_provider_sms.ledger.campaigns import find_campaign, pause, resume
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, AttemptState
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.ledger.purge import old_campaigns, purge
+from airflow_provider_sms.ledger.requests import named_requests
+from airflow_provider_sms.ledger.transitions import texted_twice
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.send_window.window import SendWindow
@@ -56,6 +58,7 @@ CAMPAIGN = read_name(" spring ")
 POST_SECONDS = 15.0
 LATER = 10_000.0
 """Seconds after which every claim has lapsed, and nobody may record its outcome any more."""
+ENDED_BY = 1_000_000.0 + 3 * LATER
 JUMP = 60.0
 """Seconds after which a claim has lapsed, while its process may still record its outcome."""
 IDLE = 30.0
@@ -71,6 +74,13 @@ STATE = (
     "SELECT id FROM sms_attempt ORDER BY 1",
 )
 HELD = "SELECT m.message_key, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
+CLAIMS = (
+    "SELECT m.message_key, r.id, a.host, r.deadline FROM sms_message m JOIN sms_request r ON r.id = m.request_id "
+    "JOIN sms_attempt a ON a.id = r.attempt_id WHERE r.state = 'claimed'"
+)
+AGAIN = (
+    "SELECT s.message_key FROM sms_superseded s JOIN sms_request r ON r.id = s.request_id WHERE r.state = 'superseded'"
+)
 PRICE = Decimal("1.5")
 PRICES = Prices(PRICE)
 ACCOUNT = Account(KEY, PRICES.total)
@@ -225,6 +235,12 @@ class World:
     """Whether everything goes well at once, without a choice."""
     rare: set[str] = field(default_factory=set)
     """What happened that seldom does."""
+    wrong: set[str] = field(default_factory=set)
+    """What was wrong before the end."""
+    paid: set[int] = field(default_factory=set)
+    """The requests that the service took."""
+    is_misled: bool = False
+    """Whether a person has called a request not sent that the service took."""
 
     def __post_init__(self):
         self.left = {name: getattr(self.case, name) for name in BUDGETS}
@@ -236,6 +252,8 @@ class World:
         self._stops = {}
         self._answered = {}
         """The event of the last response to each process."""
+        self._told = {}
+        """The events of all responses to each process."""
 
     @cached_property
     def people(self):
@@ -355,6 +373,8 @@ class World:
             self.step("counts")
             with self.freely():
                 table.count(ledger)
+            if not isinstance(error, LedgerError):
+                self._check_end(table.counts)
         except LedgerError as failure:
             error = error or failure
             table.count_without_ledger()
@@ -368,6 +388,18 @@ class World:
         taken = len({key for key, _ in self.taken})
         self.ended.append(Ended(counts, taken, error, ledger, reconciliation, unsettled))
 
+    def _check_end(self, counts):
+        """Look whether an attempt has counted who holds each message, and recorded every response."""
+        held = {bytes(key): state for key, state in self.ledger.rows(HELD)}
+        again = {bytes(key) for (key,) in self.ledger.rows(AGAIN)}
+        states = Counter(held.get(each.key, UNKNOWN if each.key in again else "free") for each in self.people)
+        truth = states[ACCEPTED], states[UNKNOWN] + states[CLAIMED]
+        if (counts.accepted + counts.already_sent, counts.unknown) != truth:
+            self.wrong.add("counts differ from who holds the messages")
+        recorded = {event for _, state, event in self.ledger.rows(STATE[2]) if state == ACCEPTED}
+        if not (self.is_free or self.is_undone) and self._told.get(self.schedule.process(), set()) - recorded:
+            self.wrong.add("a response is not in the ledger")
+
     def _read(self, read, *args):
         self.step("reads")
         return read(*args)
@@ -377,17 +409,20 @@ class World:
             self.now += JUMP
 
     def _decide(self):
+        with self.freely():
+            store = self.ledger.open(self)
         while self.left["decisions"]:
             found = []
 
             def outcomes(found=found):
-                found[:] = self.unknown()
+                found[:] = self._undecided(store)
                 return (ACCEPTED, NOT_SENT) if found else ()
 
             chosen = self.schedule.step("decides", outcomes)
             self.left["decisions"] -= 1
+            self.is_misled |= chosen == NOT_SENT and found[0] in self.paid
             with self.freely():
-                resolve(self.ledger.open(self), found[0], chosen, "Ann")
+                resolve(store, found[0], chosen, "Ann")
             self.decided.append((found[0], chosen))
 
     def _pause(self):
@@ -395,6 +430,10 @@ class World:
             self._by_person(pause)
             self.schedule.step("resumes")
             self._by_person(resume)
+
+    def texted_twice(self):
+        """Return what the ledger says about messages that were texted twice."""
+        return self.ledger.open(self).fetch(lambda each: texted_twice(each, find_campaign(each, CAMPAIGN)))
 
     def _by_person(self, act):
         with self.freely(), suppress(InputError):  # a purge may have forgotten the campaign
@@ -404,8 +443,10 @@ class World:
         while self._takes("purges", "purges"):
             with self.freely():
                 store, before = self.ledger.open(self), self.now - IDLE
+                is_open = {bytes(key) for key, state in self.ledger.rows(HELD) if state != ACCEPTED}
                 if purge(store, old_campaigns(store, before), before).campaigns:
-                    self.forgotten = len(self.taken)
+                    self.taken.sort(key=lambda each: each[0] in is_open)
+                    self.forgotten = sum(key not in is_open for key, _ in self.taken)
                     self.rare.add("a purge forgot the campaign")
 
     def _spend(self):
@@ -421,11 +462,14 @@ class World:
         self.left[budget] -= 1
         return True
 
-    def unknown(self):
-        """Return the requests that a person may decide."""
-        rows = self.ledger.rows("SELECT id, state, deadline FROM sms_request ORDER BY id")
-        lapsed = [each for each, state, deadline in rows if state == CLAIMED and deadline < self.now]
-        return sorted([*lapsed, *(each for each, state, _ in rows if state == UNKNOWN)])
+    def _undecided(self, store):
+        """Return the requests about which a person may decide."""
+        found, ids = [], [each for each, state, _ in self.ledger.rows(STATE[2]) if state in (CLAIMED, UNKNOWN)]
+        for row in named_requests(store, ids) if ids else ():
+            with suppress(InputError):
+                require_unknown(row)
+                found.append(row.request_id)
+        return found
 
     def await_resumption(self):
         """Wait while the campaign is paused: a send that is held back looks again and again."""
@@ -454,6 +498,7 @@ class World:
             raise ThrottledError(outcome, status=429, retry_after=1.0 if outcome.endswith("second") else None)
         if outcome == "credit is out":
             raise RefusedError("refused", status=403, code="InsufficientCredits")
+        request = self._claim_of(messages, process)
         self.posted.update((bytes(key), process) for key in messages.keys)
         event = 1 + len({each for _, each in self.taken})
         left_out = int(outcome == "taken in part")
@@ -463,6 +508,7 @@ class World:
                 self.left_out.update(bytes(key) for key in messages.keys[:left_out])
             taken = messages.keys[left_out:]
             self.taken += [(bytes(key), event) for key in taken]
+            self.paid.add(request)
             # The service charges, whether or not the process still lives by then.
             seconds = CHARGED_LATE if "charged late" in outcome else 0.0
             self.charges.append((self.now + seconds, PRICE * len(taken)))
@@ -476,7 +522,19 @@ class World:
         self._answered[process] = event
         self._note_lateness(messages)
         response = answer(event, len(messages) - left_out, left_out)
-        return replace(response, messages=0) if outcome.endswith("contradicted") else response
+        if outcome.endswith("contradicted"):
+            return replace(response, messages=0)
+        self._told.setdefault(process, set()).add(event)
+        return response
+
+    def _claim_of(self, messages, process):
+        """Return the request that is posted, by the claim of its process."""
+        rows = self.ledger.rows(CLAIMS)
+        live = {bytes(key): each for key, each, host, deadline in rows if host == process and deadline >= self.now}
+        found = {live.get(bytes(key)) for key in messages.keys}
+        if not (self.is_free or self.is_undone) and (None in found or len(found) > 1):
+            self.wrong.add("posted without a claim")
+        return max(filter(None, found), default=0)
 
     def _note_lateness(self, messages):
         """Look what has become of a request before its response comes."""
@@ -530,6 +588,7 @@ class World:
         """Wait until the ledger has changed, or until nobody else can move: then time passes."""
         if self.is_free:
             self.now += JUMP
+            assert self.now < ENDED_BY, "the last attempt waits for ever"
             return
         before, now, me = self._dump(), self.now, self.schedule.process()
         self._waiting.add(me)
@@ -553,13 +612,15 @@ class World:
     def end(self):
         """Return what the end of a run is judged by."""
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
-        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone
+        seen = sorted(self.wrong), sorted(self.paid), self.is_misled
+        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, seen
 
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
         told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._answered.items()))
-        return self._dump(), here, told
+        known = sorted((name, *sorted(events)) for name, events in self._told.items())
+        return self._dump(), here, told, (known, sorted(self.wrong), sorted(self.paid), self.is_misled)
 
 
 @contextmanager

@@ -150,6 +150,18 @@ def test_messages_go_back_to_an_accepted_request_when_others_give_them_up(ledger
     assert rows() == ({lost[0]: 3, lost[1]: 2, taken[0]: 1, taken[1]: 1}, {lost[1]: 1, lost[2]: 1, taken[2]: 1})
 
 
+@pytest.mark.parametrize("gives_back", [decide, supersede, refuse])
+def test_what_a_later_request_gives_back_returns_to_the_accepted_one(ledger, enter, store, lost, rows, gives_back):
+    """Nobody whom an accepted request has texted is free to be texted again."""
+    decide(ledger, store, lost)
+    other = enter(2)
+    taken = claim(other, [FIRST])
+    close(other, taken, UNKNOWN)
+    close(ledger, lost)
+    gives_back(other, store, taken)
+    assert rows()[0] == {lost: 3}
+
+
 @pytest.mark.parametrize("gives_back", [decide, supersede])
 def test_a_late_refusal_of_a_superseded_request_leaves_nothing(ledger, enter, store, lost, rows, gives_back):
     """Its poster knows that it texted nobody: whoever has its messages now keeps them, and no other is unknown."""

@@ -16,6 +16,8 @@ ORDERS = "tests/faults/test_orders.py"
 CLIENT = "tests/service"
 HOLDERS = "tests/ledger/test_holders.py"
 SETTLE = "tests/sending/test_settle.py"
+EVIDENCE = "tests/sending/test_evidence.py"
+COUNTS = "tests/reporting/test_row_counts.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,27 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a try needs a trace by its number, whatever Airflow has noted",
+        "execution/enter.py",
+        " or (state is not None and _notes_outlive_clears())\n",
+        "\n",
+        ("tests/execution/test_enter.py",),
+        first="test_a_try_needs_a_trace_where_an_earlier_one_may_have_texted",
+    ),
+    Mutation(
         "an attempt that the ledger has lost goes on under its id",
         "ledger/attempts.py",
         "or_(attempt.c.id < claimant_id, own))",
         "attempt.c.id <= claimant_id)",
         (SENDER,),
         first="test_an_attempt_that_the_ledger_has_lost_claims_nothing",
+    ),
+    Mutation(
+        "the balance does not weigh what a person has called not sent",
+        "ledger/balances.py",
+        " and row.decided_at is None\n",
+        "\n",
+        ("tests/ledger/test_balances.py",),
     ),
     Mutation(
         "a pause does not wait for claims of its campaign",
@@ -147,6 +164,22 @@ MUTATIONS = (
         first="test_a_late_response_takes_back_what_is_free",
     ),
     Mutation(
+        "what is given back stays free, though an accepted request had it",
+        "ledger/claims.py",
+        "any(each.state == NOT_SENT or is_late(",
+        "any(is_late(",
+        (TRANSITIONS,),
+        first="test_what_a_later_request_gives_back_returns_to_the_accepted_one",
+    ),
+    Mutation(
+        "requests that the ledger has lost are not missed",
+        "ledger/claims.py",
+        "        return {request_id: state for request_id, state in rows if request_id is not None}\n",
+        "        return {**dict.fromkeys(ids, CLAIMED), **{each: state for each, state in rows if each is not None}}\n",
+        (SENDER,),
+        first="test_a_ledger_that_lost_the_last_claim_is_given_no_other",
+    ),
+    Mutation(
         "a claim looks for a pause before its transaction begins",
         "ledger/claims.py",
         "        claims: list[Claim] = []\n",
@@ -157,11 +190,27 @@ MUTATIONS = (
         also=("            self.paused = open_pause(connection, self._campaign_id)\n            if", "            if"),
     ),
     Mutation(
+        "a live claim may be decided",
+        "ledger/decisions.py",
+        "    if row.state == UNKNOWN:\n",
+        "    if row.state in (UNKNOWN, CLAIMED):\n",
+        ("tests/ledger/test_decisions.py",),
+        first="test_only_what_is_unknown_is_up_to_somebody",
+    ),
+    Mutation(
         "claims never lapse",
         "ledger/holders.py",
         'state_at(bindparam("now"))',
         "request.c.state",
         (HOLDERS, SENDER, ORDERS),
+    ),
+    Mutation(
+        "what a process has sent is counted by the try",
+        "ledger/holders.py",
+        "and_(request.c.attempt_id == self._claimant_id, request",
+        "and_(request.c.attempt_id.in_(self.claimants), request",
+        (LEDGER,),
+        first="test_what_a_process_has_sent_is_counted_by_its_accepted_requests",
     ),
     Mutation(
         "PostgreSQL: a claim takes the row that is there",
@@ -189,6 +238,14 @@ MUTATIONS = (
         " ORDER BY 2, new.place",
         "",
         ("tests/ledger/test_postgres_side_by_side.py",),
+    ),
+    Mutation(
+        "a purge forgets open requests",
+        "ledger/purge.py",
+        '"open" if is_open else "paused" if',
+        '"paused" if',
+        ("tests/ledger/test_purge.py",),
+        first="test_a_campaign_with_an_open_request_is_to_be_kept",
     ),
     Mutation(
         "SQLite: a claim takes the row that is there",
@@ -235,8 +292,31 @@ MUTATIONS = (
     Mutation(
         "a late answer does not correct an unknown",
         "ledger/transitions.py",
-        '_IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))\n',
-        '_IS_OPEN = and_(request.c.state == bindparam("claimed"), bindparam("unknown") == UNKNOWN)\n',
+        "_recording(or_(_IS_OPEN, request.c.response.is_(None)))",
+        "_recording(and_(request.c.response.is_(None), request.c.state != bindparam('unknown')))",
+    ),
+    Mutation(
+        "a response that comes after a decision is ignored",
+        "ledger/transitions.py",
+        "_recording(or_(_IS_OPEN, request.c.response.is_(None)))",
+        "_recording(or_(_IS_OPEN, and_(request.c.response.is_(None), request.c.state == bindparam('accepted'))))",
+        (TRANSITIONS,),
+        first="test_a_late_response_takes_back_what_is_free",
+    ),
+    Mutation(
+        "an unknown outcome is written over a decision",
+        "ledger/transitions.py",
+        '_RECORD_UNKNOWN = _recording(request.c.state == bindparam("claimed"))\n',
+        '_RECORD_UNKNOWN = _recording(request.c.state != bindparam("accepted"))\n',
+        (TRANSITIONS,),
+        first="test_a_late_doubt_leaves_a_superseded_request_as_it_is",
+    ),
+    Mutation(
+        "texted twice is said before it is known",
+        "ledger/transitions.py",
+        "holder.c.state == ACCEPTED, func.count())",
+        "holder.c.state != NOT_SENT, func.count())",
+        (TRANSITIONS,),
     ),
     Mutation(
         "a late response takes what another request has claimed",
@@ -267,6 +347,37 @@ MUTATIONS = (
         "        this = and_(request.c.id == request_id, request.c.state.in_((UNKNOWN, CLAIMED)))\n",
         (TRANSITIONS,),
         first="test_only_unknown_requests_are_superseded_and_once",
+    ),
+    Mutation(
+        "what was superseded and is free counts as not sent",
+        "reporting/row_counts.py",
+        'Status.AGAIN: "unknown"}',
+        'Status.AGAIN: "not_sent"}',
+        (COUNTS,),
+    ),
+    Mutation(
+        "what this process has not sent counts as not sent",
+        "reporting/row_counts.py",
+        "    if sent == to_send and not statuses[Status.UNKNOWN]:\n",
+        "    if True:\n",
+        (COUNTS,),
+        also=("unknown=0, not_sent=0)", "not_sent=to_send - sent)"),
+    ),
+    Mutation(
+        "the balance tells that nothing was taken before the deadline",
+        "sending/evidence.py",
+        "            if still_open and not window.all_taken:\n",
+        "            if False:\n",
+        (EVIDENCE,),
+        first="test_a_charge_is_seen_at_once_that_there_was_none_only_at_the_deadline",
+    ),
+    Mutation(
+        "a balance beside open requests is evidence",
+        "sending/evidence.py",
+        "any(each.stated is not None or before is None for each in still_open)",
+        "before is None and still_open",
+        (EVIDENCE,),
+        first="test_no_verdict_is_wrong",
     ),
     Mutation(
         "an unknown outcome is recorded as not sent",
@@ -307,8 +418,8 @@ MUTATIONS = (
     Mutation(
         "a post does not look at its claim's deadline",
         "sending/sender.py",
-        "            if left < self._post_seconds:\n",
-        "            if False:\n",
+        "            left = min(request.deadline - self._ledger.clock(), request.lapses_at - began)\n",
+        "            left = self._post_seconds + MARGIN_SECONDS\n",
         first="test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew",
     ),
     Mutation(
@@ -350,6 +461,13 @@ MUTATIONS = (
         "        self._unrecorded = []\n",
         (SENDER,),
         first="test_a_lock_that_is_not_had_is_waited_for_again",
+    ),
+    Mutation(
+        "an outcome is waited for, however long",
+        "sending/settle.py",
+        "each.state == CLAIMED for each in found.values()) and not self._is_over(ends_at)",
+        "each.state in (CLAIMED, UNKNOWN) for each in found.values()) and not self._stop.is_set()",
+        (ORDERS,),
     ),
     Mutation(
         "what was sent again is superseded again by the same attempt",

@@ -17,6 +17,8 @@ SMALL = {
     "a retry, and a response that is lost": Case(RETRY, lost=1),
     "a request is refused": Case(ALONE, refused=2, crashes=1),
     "sent again after a loss, by the same attempt": Case(ALONE, on_unknown="resend", lost=2, jumps=1),
+    "sent again after a loss, and a stop": Case(ALONE, on_unknown="resend", lost=1, stops=1),
+    "the balance decides, and a person, too": Case(ALONE, on_unknown="reconcile", lost=1, late=1, decisions=1),
     "two requests, one is lost, and the balance decides": Case(
         ALONE, messages=2, on_unknown="reconcile", lost=1, late=1
     ),
@@ -50,6 +52,8 @@ LARGE = {
     "two copies of a task, and one dies": Case(TWINS, crashes=1, jumps=1),
     "a retry, a loss, and time passes": Case(RETRY, lost=1, jumps=1),
     "a retry, time passes, and a person decides": Case(RETRY, jumps=1, decisions=1),
+    "a retry, a refusal, and a person decides": Case(RETRY, refused=1, jumps=1, decisions=1),
+    "two copies of a task, and stops": Case(TWINS, messages=2, stops=2),
     "a retry, a loss, and a person decides": Case(RETRY, lost=1, jumps=1, decisions=1),
     "a retry, and a commit that fails": Case(RETRY, commits=1),
     "two tasks, a commit that fails, and time passes": Case(TASKS, commits=1, jumps=1),
@@ -80,6 +84,17 @@ DEFECTS = (
     "an unknown outcome is recorded as not sent",
     "what was sent again is superseded again by the same attempt",
     "a request that waits to be posted again keeps its claim",
+    "a post does not look at its claim's deadline",
+    "a response that comes after a decision is ignored",
+    "the balance tells that nothing was taken before the deadline",
+    "an unknown outcome is written over a decision",
+    "a live claim may be decided",
+    "an outcome is waited for, however long",
+    "a purge forgets open requests",
+    "requests that the ledger has lost are not missed",
+    "what was superseded and is free counts as not sent",
+    "the balance does not weigh what a person has called not sent",
+    "what this process has not sent counts as not sent",
 )
 """Mutants, by name, that the small cases must find."""
 
@@ -87,5 +102,8 @@ LARGER = {
     "a late response takes what another request has claimed": "a retry, time passes, and a person decides",
     "all of a batch is posted, not what was won": "two tasks, whose requests overlap in part",
     "claims whose commit raised stay unknown once they have lapsed": "two tasks, a commit that fails, and time passes",
+    "what is given back stays free, though an accepted request had it": "a retry, a refusal, and a person decides",
+    "what a process has sent is counted by the try": "two copies of a task, and stops",
+    "texted twice is said before it is known": "a retry, a loss, and a person decides",
 }
-"""Those that a large case must find, with the case."""
+"""Those that a large case must find by chance, with the case."""

@@ -90,6 +90,11 @@ HOURS = SendWindow("09:00", "13:47", timezone="UTC")
 """They end within the first jump of the clock."""
 OWN_HOURS = SendWindow("09:00", "15:47", timezone="UTC", recipient_time_zone=True)
 """The same in South Africa."""
+REFUSALS = {
+    "credit is out": partial(RefusedError, "refused", status=403, code="InsufficientCredits"),
+    "refused": partial(ThrottledError, "refused", status=429),
+    "refused for a second": partial(ThrottledError, "refused", status=429, retry_after=1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -483,35 +488,25 @@ class World:
     # The service
 
     def _post(self, messages):
-        faults = {"lost": ("lost", "taken, then lost"), "refused": ("refused", "refused for a second")}
-        faults["poor"] = ("credit is out",)
+        process = "" if self.is_free else self.schedule.process()
+        faults = {"lost": ("lost", "taken, then lost"), "refused": tuple(REFUSALS)[1:], "poor": tuple(REFUSALS)[:1]}
         faults["late"] = ("taken and charged late", "taken and charged late, then lost")
         faults["strange"] = ("taken, then an unforeseen error", "taken, then contradicted")
         faults["partly"] = ("taken in part",) if len(messages) > 1 else ()
-        process = "" if self.is_free else self.schedule.process()
         if process in self._answered:  # a connection has carried a response, and carries it once more
             faults["doubled"] = ("another's response", "taken, then another's response")
         outcome = self.step("posts", ("taken",), faults)
         if self.now + POST_SECONDS > getattr(getcurrent(), "moment", self.now + POST_SECONDS):
             raise NotSentError("too little time is left")
-        if outcome.startswith("refused"):
-            raise ThrottledError(outcome, status=429, retry_after=1.0 if outcome.endswith("second") else None)
-        if outcome == "credit is out":
-            raise RefusedError("refused", status=403, code="InsufficientCredits")
+        if outcome in REFUSALS:
+            raise REFUSALS[outcome]()
         request = self._claim_of(messages, process)
         self.posted.update((bytes(key), process) for key in messages.keys)
         event = 1 + len({each for _, each in self.taken})
         left_out = int(outcome == "taken in part")
         if outcome.startswith("taken"):
-            if left_out:
-                self.rare.add("a request was taken in part")
-                self.left_out.update(bytes(key) for key in messages.keys[:left_out])
-            taken = messages.keys[left_out:]
-            self.taken += [(bytes(key), event) for key in taken]
+            self._take(messages, event, left_out, CHARGED_LATE if "charged late" in outcome else 0.0)
             self.paid.add(request)
-            # The service charges, whether or not the process still lives by then.
-            seconds = CHARGED_LATE if "charged late" in outcome else 0.0
-            self.charges.append((self.now + seconds, PRICE * len(taken)))
         if outcome.endswith("lost"):
             raise UnknownOutcomeError("lost")
         if outcome.endswith("unforeseen error"):
@@ -526,6 +521,15 @@ class World:
             return replace(response, messages=0)
         self._told.setdefault(process, set()).add(event)
         return response
+
+    def _take(self, messages, event, left_out, seconds):
+        """Take messages but the first ones, and charge for them, whether or not the process still lives by then."""
+        if left_out:
+            self.rare.add("a request was taken in part")
+            self.left_out.update(bytes(key) for key in messages.keys[:left_out])
+        taken = messages.keys[left_out:]
+        self.taken += [(bytes(key), event) for key in taken]
+        self.charges.append((self.now + seconds, PRICE * len(taken)))
 
     def _claim_of(self, messages, process):
         """Return the request that is posted, by the claim of its process."""
@@ -588,7 +592,9 @@ class World:
         """Wait until the ledger has changed, or until nobody else can move: then time passes."""
         if self.is_free:
             self.now += JUMP
-            assert self.now < ENDED_BY, "the last attempt waits for ever"
+            if self.now > ENDED_BY:
+                self.wrong.add("the last attempt waits for ever")
+                raise LedgerError("waits for ever")
             return
         before, now, me = self._dump(), self.now, self.schedule.process()
         self._waiting.add(me)

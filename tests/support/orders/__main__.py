@@ -29,7 +29,6 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
     parser.add_argument("--most", type=int, help="runs of a case at most")
-    parser.add_argument("--by-chance", type=int, metavar="N", help="play so many orders of each case, by chance")
     parser.add_argument("--drawn", type=int, metavar="N", help="draw so many orders of larger cases, on each store")
     parser.add_argument("--until-broken", action="store_true", help="end with the first case that is broken")
     parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
@@ -41,16 +40,16 @@ def main():
     if given.drawn:
         return _draw(given.drawn)
     chosen = {name: case for name, case in (SMALL if given.small else CASES).items() if given.only in name}
-    return _explore(chosen, given.most, given.by_chance, until_broken=given.until_broken)
+    return _explore(chosen, given.most, until_broken=given.until_broken)
 
 
-def _explore(cases, *how_many, until_broken):
+def _explore(cases, most, *, until_broken):
     is_broken = False
     with opened("sqlite") as ledger:
         for name, case in cases.items():
             if not (is_broken and until_broken):
                 began = time.monotonic()
-                found = explore(case, ledger, *how_many)
+                found = explore(case, ledger, most)
                 is_broken |= bool(found.broken)
                 _say(f"{name}: {found.orders} orders, {found.states} states, {time.monotonic() - began:.0f} s")
                 for wrong, steps in found.broken[:1]:
@@ -91,7 +90,7 @@ def _defects(only):
 
 def _hunt(mutation):
     """Return which case finds a defect, and how; None where none does."""
-    options = ["--small"] if mutation.name in DEFECTS else ["--by-chance", "5000", "--only", LARGER[mutation.name]]
+    options = ["--small"] if mutation.name in DEFECTS else ["--only", LARGER[mutation.name]]
     command = [sys.executable, "-m", "support.orders", *options, "--until-broken"]
     with copied(mutation) as (folder, environment):
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
-from random import Random
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerLostError
@@ -77,32 +76,12 @@ class EveryOrder:
         return False
 
 
-class AnyOrder:
-    """Chooses by chance, always the same: that finds sooner what needs several rare events."""
-
-    seen = ()
-
-    def __init__(self, count):
-        self._left = count
-        self._random = Random(1)
-
-    def choose(self, count, _):
-        """Return which option is taken."""
-        return self._random.randrange(count)
-
-    def advance(self):
-        """Return whether there is another order."""
-        self._left -= 1
-        return self._left > 0
-
-
-def explore(case, ledger, most=None, by_chance=None):
+def explore(case, ledger, most=None):
     """Play the orders of a case.
 
     :param most: how many at most; None means all.
-    :param by_chance: how many are drawn; None means that one is played after the other.
     """
-    explored, every = Explored(), AnyOrder(by_chance) if by_chance else EveryOrder()
+    explored, every = Explored(), EveryOrder()
     ends = {}
     while True:
         world = World(case, ledger, every.choose)

@@ -57,6 +57,8 @@ class Schedule:
     shared: Callable[[], Hashable]
     observed: Callable[[str], Hashable]
     idle: Callable[[], bool]
+    first: Sequence[str] = ()
+    """Steps that are taken first, as the log tells them."""
     actors: list[Actor] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     hub: Any = field(default_factory=getcurrent)
@@ -109,10 +111,13 @@ class Schedule:
             elif not options:
                 assert self.idle(), "nobody can go on"
                 continue
+            if len(self.log) < len(self.first):
+                options = [each for each in options if each and _told(*each) == self.first[len(self.log)]]
+                assert options, f"cannot be taken: {self.first[len(self.log)]}"
             if (option := options[self.choose(len(options), self._state) if options[1:] else 0]) is None:
                 return
             actor, outcome = option
-            self.log.append(f"{actor.name}: {actor.label} {outcome}".strip())
+            self.log.append(_told(actor, outcome))
             actor.past = _digest(actor.past, actor.label, outcome, self.observed(actor.label))
             actor.greenlet.switch(outcome)
         raise AssertionError("a run has no end: " + " / ".join(self.log[-30:]))
@@ -134,6 +139,10 @@ class Schedule:
     def _state(self):
         waiting = sorted((each.name, each.past, each.label) for each in self.actors if not each.is_over)
         return _digest(self.shared(), *waiting)
+
+
+def _told(actor, outcome):
+    return f"{actor.name}: {actor.label} {outcome}".strip()
 
 
 def _digest(*values):

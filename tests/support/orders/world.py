@@ -118,6 +118,7 @@ class Case:
     :param decisions: how many unknown requests a person decides, either way.
     :param window: the hours in which to send; None means any.
     :param rate: requests per second; None means no limit.
+    :param first: the steps of a history with which each order begins.
     """
 
     attempts: tuple[tuple[int, str], ...] = ((1, "a"), (1, "a"))
@@ -146,6 +147,7 @@ class Case:
     purges: int = 0
     window: SendWindow | None = None
     rate: float | None = None
+    first: tuple[str, ...] = ()
 
 
 BUDGETS = [each.name for each in fields(Case) if each.default == 0]
@@ -249,7 +251,7 @@ class World:
 
     def __post_init__(self):
         self.left = {name: getattr(self.case, name) for name in BUDGETS}
-        self.schedule = Schedule(self.choose, self._shared, self._observed, self._idle)
+        self.schedule = Schedule(self.choose, self._shared, self._observed, self._idle, self.case.first)
         self.ledger.empty()
         self._waiting = set()
         self._noted = set()
@@ -499,7 +501,7 @@ class World:
         if self.now + POST_SECONDS > getattr(getcurrent(), "moment", self.now + POST_SECONDS):
             raise NotSentError("too little time is left")
         if outcome in REFUSALS:
-            raise REFUSALS[outcome]()
+            raise REFUSALS[outcome]()  # noqa: RSE102  # made here
         request = self._claim_of(messages, process)
         self.posted.update((bytes(key), process) for key in messages.keys)
         event = 1 + len({each for _, each in self.taken})

@@ -258,7 +258,7 @@ class World:
         """The tasks of which Airflow has a note."""
         self._stops = {}
         self._answered = {}
-        """The event of the last response to each process."""
+        """The last response to each process."""
         self._told = {}
         """The events of all responses to each process."""
 
@@ -472,7 +472,9 @@ class World:
     def _undecided(self, store):
         """Return the requests about which a person may decide."""
         found, ids = [], [each for each, state, _ in self.ledger.rows(STATE[2]) if state in (CLAIMED, UNKNOWN)]
-        for row in named_requests(store, ids) if ids else ():
+        with self.freely():
+            rows = named_requests(store, ids) if ids else ()
+        for row in rows:
             with suppress(InputError):
                 require_unknown(row)
                 found.append(row.request_id)
@@ -514,14 +516,15 @@ class World:
         if outcome.endswith("unforeseen error"):
             raise RuntimeError(outcome)
         if outcome.endswith("another's response"):
-            return answer(self._answered[process], len(messages))
+            return self._answered[process]
         self.step("is answered")
-        self._answered[process] = event
         self._note_lateness(messages)
         response = answer(event, len(messages) - left_out, left_out)
         if outcome.endswith("contradicted"):
-            return replace(response, messages=0)
-        self._told.setdefault(process, set()).add(event)
+            response = replace(response, messages=0)
+        else:
+            self._told.setdefault(process, set()).add(event)
+        self._answered[process] = response
         return response
 
     def _take(self, messages, event, left_out, seconds):
@@ -623,10 +626,13 @@ class World:
         seen = sorted(self.wrong), sorted(self.paid), self.is_misled
         return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, seen
 
+    def _last_events(self):
+        return ((process, each.event_id, each.messages) for process, each in self._answered.items())
+
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
-        told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._answered.items()))
+        told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._last_events()))
         known = sorted((name, *sorted(events)) for name, events in self._told.items())
         return self._dump(), here, told, (known, sorted(self.wrong), sorted(self.paid), self.is_misled)
 

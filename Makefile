@@ -22,6 +22,9 @@ help:
 	@echo "make env            only make .venv, with what the other commands need"
 	@echo "make clean          remove .venv and everything that was made here"
 
+# As pip does, it trusts what the machine trusts.
+export UV_SYSTEM_CERTS := 1
+
 env: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import logging
+
 import pytest
 from support.faults.tries import STORES
 from support.orders.cases import SMALL
 from support.orders.drawn import draw_orders
 from support.orders.explore import explore
 from support.orders.ledgers import opened
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """Thousands of orders say as much as a few."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("name", SMALL)

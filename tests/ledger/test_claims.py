@@ -29,12 +29,15 @@ def state_of(ledger, message):
 def test_a_claim_wins_what_is_free_by_position(enter, rows):
     """Of attempts that claim the same messages, the first wins each of them, and the others win the rest or nothing.
 
-    Nothing is on record of a request that won nothing.
+    Nothing is on record of a request that won nothing, nor is its request missed.
     """
-    won = [claim_each(enter(number), people(count))[0] for number, count in ((1, 3), (2, 5), (3, 5))]
+    ledgers = [enter(number) for number in (1, 2, 3)]
+    won = [claim_each(each, people(count))[0] for each, count in zip(ledgers, (3, 5, 5), strict=True)]
+    ledgers[2].commit()
     assert [list(each.won) for each in won] == [[0, 1, 2], [3, 4], []]
     assert won[2].request_id is None
-    assert rows("SELECT id, submitted FROM sms_request") == [(won[0].request_id, 3), (won[1].request_id, 2)]
+    of = [(won[0].request_id, 3, None), (won[1].request_id, 2, None)]
+    assert rows("SELECT id, submitted, planned_cost FROM sms_request ORDER BY id") == of
 
 
 def test_a_claim_is_of_a_message_in_a_campaign(enter):

@@ -11,7 +11,7 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.requests import named_requests, texted
 from airflow_provider_sms.ledger.schema import message, request, superseded
-from airflow_provider_sms.ledger.transitions import LAPSED, lapse, reason_at, state_at
+from airflow_provider_sms.ledger.transitions import LAPSED, lapse, reason_at, state_at, texted_twice
 
 DEADLINE = 1_000.0
 
@@ -146,6 +146,8 @@ def test_messages_go_back_to_an_accepted_request_when_others_give_them_up(ledger
         close(each, request_id)
     twice = [(each.request_id, each.other_id, each.is_sure, each.messages) for each in ledger.texted_twice()]
     assert twice == [(lost[0], taken[2], False, 1), (lost[2], taken[1], False, 1)]
+    with store.read() as connection:
+        assert len(texted_twice(connection, ledger._campaign_id)) == 2
     assert first.supersede(taken[2:]) == 1
     assert rows() == ({lost[0]: 3, lost[1]: 2, taken[0]: 1, taken[1]: 1}, {lost[1]: 1, lost[2]: 1, taken[2]: 1})
 

@@ -29,7 +29,12 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
     parser.add_argument("--most", type=int, help="runs of a case at most")
-    parser.add_argument("--drawn", type=int, metavar="N", help="draw so many orders of larger cases, on each store")
+    parser.add_argument(
+        "--drawn",
+        type=int,
+        metavar="N",
+        help="draw so many orders of larger cases, on each store",
+    )
     parser.add_argument("--until-broken", action="store_true", help="end with the first case that is broken")
     parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
     parser.add_argument("--only", default="", help="a part of the names of cases or defects")
@@ -79,6 +84,7 @@ def _draw(count):
 def _defects(only):
     named = {*DEFECTS, *LARGER}
     chosen = [each for each in MUTATIONS if each.name in named and only in each.name]
+    assert named <= {each.name for each in MUTATIONS}
     missed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for mutation, words in zip(chosen, pool.map(_hunt, chosen), strict=True):
@@ -97,7 +103,8 @@ def _hunt(mutation):
     lines = done.stdout.splitlines()
     if broken := [n for n, line in enumerate(lines) if line.startswith("BROKEN")]:
         return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
-    return done.stderr.strip().splitlines()[-1] if "Error" in done.stderr else None
+    told = done.stderr.strip().splitlines()[-1:]
+    return told[0] if told and "a run has no end" in told[0] else None
 
 
 def _say(line):

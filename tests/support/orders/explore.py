@@ -118,7 +118,8 @@ def judge(world):
     """Send the rest after a run, and return what is wrong."""
     if world.is_undone and any(isinstance(each.error, LedgerLostError) for each in world.ended):
         # It has forgotten people: nobody may send until a person has looked.
-        return [*_of_counts(world), *(["texted twice"] if max(_takes(world).values(), default=0) > 1 else [])]
+        twice = ["texted twice"] if max(_takes(world).values(), default=0) > 1 else []
+        return [*sorted(world.wrong), *_of_counts(world), *twice]
     wrong = []
     for request, state in world.ledger.rows("SELECT id, decision FROM sms_request WHERE decided_by = 'balance'"):
         world.rare.add(f"the balance closed a request as {state}")
@@ -151,8 +152,8 @@ def _of_end(world, ended):
         return
     if world.case.on_unknown == "fail" and ended.unsettled:
         ended.reconciliation.show(ended.unsettled)
-    if set(ended.ledger.texted_twice()) - set(world.texted_twice()):
-        yield "an attempt calls others texted twice"
+    if not set(ended.ledger.texted_twice()) <= set(world.texted_twice()):
+        yield "an attempt is told of what was not texted twice"
     messages, cost = ended.ledger.sent_after(0, resends=False)
     if cost != PRICE * messages or messages < ended.ledger.count_accepted():
         yield f"calls {messages} messages sent, at {cost}"

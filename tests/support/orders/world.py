@@ -99,7 +99,7 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class Case:
-    """What happens in every order.
+    """What may happen, in every order.
 
     :param attempts: the try number and the task of each attempt.
     :param messages: people in the table of each attempt.
@@ -623,7 +623,14 @@ class World:
     def end(self):
         """Return what the end of a run is judged by."""
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
-        seen = sorted(self.wrong), sorted(self.paid), self.is_misled
+        seen = (
+            sorted(self.wrong),
+            sorted(self.paid),
+            self.is_misled,
+            sorted(self.posted.items()),
+            self.left,
+            self.charges,
+        )
         return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, seen
 
     def _last_events(self):
@@ -634,7 +641,8 @@ class World:
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
         told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._last_events()))
         known = sorted((name, *sorted(events)) for name, events in self._told.items())
-        return self._dump(), here, told, (known, sorted(self.wrong), sorted(self.paid), self.is_misled)
+        ends = [(*each.summary.values(), each.taken, repr(each.error)) for each in self.ended]
+        return self._dump(), here, told, ends, (known, sorted(self.wrong), sorted(self.paid), self.is_misled)
 
 
 @contextmanager

@@ -93,9 +93,8 @@ test-whole:
 test-slow:
 	@$(PYTEST) $(PARALLEL) -m slow $(SLOW) $(PRINTED)
 
-# Test by test: nothing is shared there, and the orders are one file.
 test-faults:
-	@$(PYTEST) $(PARALLEL) --dist load tests/faults $(PRINTED)
+	@$(PYTEST) $(PARALLEL) tests/faults $(PRINTED)
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 # `sending` reaches the database through `ledger` alone.

@@ -176,6 +176,9 @@ def attempt(
     try:
         with SmsClient(settings, pool_size=concurrency) as client, closing(campaign.ledgers()) as store:
             store.clock = clock = lambda: campaign.now() + ahead()
+            # Before the first write, which would wait for minutes where the ledger is away for good.
+            waited = []
+            store.patience = patience or Patience(3.0, stop, waited.append, lambda: time.monotonic() + sum(waited))
             who = claimant(number, map_index=map_index)
             claimant_id = register(store, who)
             context = {"ti": SimpleNamespace(dag_id="dag", task_id="task")}
@@ -191,7 +194,6 @@ def attempt(
             ledger.lapse()
             notes.begin(RowCounts(not_sent=campaign.count), campaign.count)
             pause = lambda seconds: time.sleep(0.001) if reconciles else None  # noqa: E731
-            store.patience = patience or Patience(3.0, stop, pause)
             settle = Settle(ledger, reconciliation, "reconcile" if reconciles else "fail", stop, pause)
             sender = Sender(
                 ledger,

@@ -492,13 +492,13 @@ MUTATIONS = (
         "        connection = self._idle_connection(exchange) or self._open(exchange)\n"
         "        write(connection.sock, request, exchange, self._timeout)\n"
         "        connection = self._open(exchange)\n",
-        (CLIENT, ORDERS),
+        (CLIENT,),
     ),
     Mutation(
         "a read timeout is posted again",
         "service/transport.py",
         "            if exchange.written:\n",
         "            if exchange.written and not isinstance(error, TimeoutError):\n",
-        (CLIENT, ORDERS),
+        (CLIENT,),
     ),
 )

@@ -15,7 +15,7 @@ from airflow_provider_sms.messages.keys import key_halves
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sending.evidence import CHARGED, UNDECIDED
 from airflow_provider_sms.sending.settle import Reconciliation
-from support.orders.world import ACCOUNT, CAMPAIGN, PRICE, World, patched
+from support.orders.world import ACCOUNT, CAMPAIGN, PRICE, STATE, World, patched
 from support.sending import claimant
 
 if TYPE_CHECKING:
@@ -33,11 +33,13 @@ class Explored:
     :param orders: runs that were played to their end.
     :param states: different states in which there was a choice.
     :param broken: what was wrong, with the steps that led there, of the first runs that were wrong.
+    :param rare: what happened that seldom does.
     """
 
     orders: int = 0
     states: int = 0
     broken: list[tuple[Sequence[str], Sequence[str]]] = field(default_factory=list)
+    rare: set[str] = field(default_factory=set)
 
 
 class EveryOrder:
@@ -94,6 +96,7 @@ def explore(case, ledger, most=None):
                 explored.orders += 1
                 if (end := repr(world.end())) not in ends:
                     ends[end] = judge(world)
+                    explored.rare |= world.rare
                 if ends[end]:
                     explored.broken.append((ends[end], list(world.schedule.log)))
         if (most is not None and explored.orders >= most) or len(explored.broken) >= 3 or not every.advance():
@@ -101,6 +104,7 @@ def explore(case, ledger, most=None):
             return explored
 
 
+BY_BALANCE = "SELECT 1 FROM sms_request WHERE decided_by = 'balance' AND decision = 'not_sent'"
 OVERWRITTEN = (
     "SELECT 1 FROM sms_request r WHERE r.state IN ('claimed', 'unknown') AND (r.decided_at IS NOT NULL OR NOT EXISTS "
     "(SELECT 1 FROM sms_message m WHERE m.request_id = r.id))"
@@ -138,12 +142,22 @@ def judge(world):
         wrong.append("a claim is open for ever")
     if world.ledger.rows(CLAIMED_AFTER):
         wrong.append("claimed after it was accepted")
-    if world.ledger.rows(OVERWRITTEN):
-        wrong.append("a decision is overwritten")
+    return [*wrong, *_of_record(world), *_of_answers(world)]
+
+
+def _of_record(world):
+    """Return what is wrong with what the ledger keeps of decisions, and of people who were texted twice."""
+    states = {request: state for request, state, *_ in world.ledger.rows(STATE[2])}
+    is_kept = all(states.get(each) in (outcome, ACCEPTED) for each, outcome in world.decided if each)
+    if not is_kept or world.ledger.rows(OVERWRITTEN):
+        yield "a decision is overwritten"
+    recorded = {event for _, state, event, *_ in world.ledger.rows(STATE[2]) if state == ACCEPTED}
+    known = Counter(key for key, event in world.taken[world.forgotten :] if event in recorded)
     said = sum(each.messages for each in world.texted_twice() if each.is_sure)
-    if said > sum(count - 1 for count in _takes(world).values()) and all(each != ACCEPTED for _, each in world.decided):
-        wrong.append("said to be texted twice, and was not")
-    return wrong + _of_answers(world)
+    if said < sum(count - 1 for count in known.values()):
+        yield "known to be texted twice, and nothing says so"
+    if said > sum(count - 1 for count in _takes(world).values()) and ACCEPTED not in world.lies:
+        yield "said to be texted twice, and was not"
 
 
 def _of_end(world, ended):
@@ -176,16 +190,17 @@ def _of_answers(world):
             wrong.append("another task does not see whom this one texted")
         if not got <= set().union(*(_halves(each.earlier()) for each in own)):
             wrong.append("an attempt does not see what an earlier one texted")
-        responses = [response for each in own for response in each.responses(100)]
-        if len(responses) != sum(each.count_responses() for each in own):
+        kept = world.ledger.rows("SELECT response FROM sms_request WHERE response IS NOT NULL ORDER BY 1")
+        responses = sorted(response for each in own for response in each.responses(100))
+        if [(each,) for each in responses] != kept or len(kept) != sum(each.count_responses() for each in own):
             wrong.append("responses are missing")
         by_response = [key for key, (_, state) in holders.items() if state == ACCEPTED and others.response_to(key)]
-        if not world.decided and len(set(by_response) - set(takes) - world.left_out):
+        if len(set(by_response) - set(takes) - world.left_out):
             wrong.append("there is a response to what was not taken")
         reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, world.balance)
         told = {each: verdict.outcome for each, verdict in reconciliation.weigh(unknown).items()}
         told = {each: outcome == CHARGED for each, outcome in told.items() if outcome != UNDECIDED}
-        if not world.decided and told != {each: each in world.paid for each in told}:
+        if not world.lies and told != {each: each in world.paid for each in told}:
             wrong.append("the balance tells what is not so")
     return wrong
 
@@ -202,11 +217,11 @@ def _of_person(world, key):
     request, state = holders.get(key, (0, NOT_SENT))
     posts = [count for (posted, _), count in world.posted.items() if posted == key]
     freed = world.forgotten + sum(outcome == NOT_SENT for _, outcome in world.decided)
-    # A balance may show each time that nothing was taken.
-    if world.case.on_unknown != "reconcile" and max(posts, default=0) > 1 + freed + (world.case.on_unknown == "resend"):
+    freed += len(world.ledger.rows(BY_BALANCE)) + (world.case.on_unknown == "resend")
+    if max(posts, default=0) > 1 + freed:
         wrong.append("posted again and again by one process")
     if takes > 1:
-        if world.case.on_unknown != "resend" and not world.is_misled:
+        if world.case.on_unknown != "resend" and NOT_SENT not in world.lies:
             wrong.append("texted twice")
         elif former[key] < takes - 1:
             wrong.append("texted twice, and nothing says so")
@@ -239,13 +254,12 @@ def _holders(world):
 def _of_counts(world):
     """Return what is wrong with the summaries."""
     wrong = []
-    lied = any(outcome == ACCEPTED for _, outcome in world.decided)
     for ended in world.ended:
         counts = {name: ended.summary[name] for name in COUNTS}
         if ended.summary["rows"] != sum(counts.values()) or min(counts.values()) < 0:
             wrong.append(f"counts do not add up: {counts}")
         # Whom the service left out of a request, nobody knows: these count as accepted, and their number is told.
         left_out = ended.summary["left_out"], min(len(world.left_out), counts["already_sent"])
-        if counts["accepted"] + counts["already_sent"] - sum(left_out) > ended.taken and not lied:
+        if counts["accepted"] + counts["already_sent"] - sum(left_out) > ended.taken and ACCEPTED not in world.lies:
             wrong.append(f"calls more sent than were taken: {counts}")
     return wrong

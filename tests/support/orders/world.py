@@ -68,7 +68,7 @@ CHARGED_LATE = 10.0
 STATE = (
     "SELECT message_key, request_id FROM sms_message ORDER BY 1, 2",
     "SELECT message_key, request_id FROM sms_superseded ORDER BY 1, 2",
-    "SELECT id, state, event_id FROM sms_request ORDER BY 1",
+    "SELECT id, state, event_id, attempt_id, deadline, decision FROM sms_request ORDER BY 1",
     "SELECT read_at, amount FROM sms_balance ORDER BY 1, 2",
     "SELECT paused_at, resumed_at FROM sms_campaign",
     "SELECT id FROM sms_attempt ORDER BY 1",
@@ -103,19 +103,28 @@ class Case:
 
     :param attempts: the try number and the task of each attempt.
     :param messages: people in the table of each attempt.
+    :param chunk_size: how many of them a request has at most.
+    :param concurrency: how many requests of an attempt are in flight at most.
+    :param on_unknown: as the operator's.
     :param lost: how many responses may be lost, before or after the service took the request.
     :param refused: how many requests the service may turn away, unprocessed.
-    :param crashes: how many processes may die.
     :param poor: how many it may turn away for want of credit.
     :param partly: of how many it may take one message less.
     :param strange: how many POSTs may end in an error that nobody foresaw, or in a response that contradicts itself.
+    :param doubled: how many requests may get the response of another one.
+    :param late: how many may be charged late.
+    :param crashes: how many processes may die.
+    :param stops: how many attempts may be told to stop.
     :param commits: how many commits may fail, or be reported as failed.
     :param busy: how many may be kept waiting by others for too long.
     :param reads: how many reads of the ledger may fail.
     :param unread: how often the balance may not be told.
     :param spends: how often somebody else may spend, or pay in.
+    :param undone: how many commits the server may undo.
     :param jumps: how often time may pass until every claim has lapsed.
     :param decisions: how many unknown requests a person decides, either way.
+    :param pauses: how often a person may pause the campaign, and resume it.
+    :param purges: how often old campaigns may be purged.
     :param window: the hours in which to send; None means any.
     :param rate: requests per second; None means no limit.
     :param first: the steps of a history with which each order begins.
@@ -246,8 +255,8 @@ class World:
     """What was wrong before the end."""
     paid: set[int] = field(default_factory=set)
     """The requests that the service took."""
-    is_misled: bool = False
-    """Whether a person has called a request not sent that the service took."""
+    lies: set[str] = field(default_factory=set)
+    """What a person has called requests of which it was not so."""
 
     def __post_init__(self):
         self.left = {name: getattr(self.case, name) for name in BUDGETS}
@@ -403,7 +412,7 @@ class World:
         truth = states[ACCEPTED], states[UNKNOWN] + states[CLAIMED]
         if (counts.accepted + counts.already_sent, counts.unknown) != truth:
             self.wrong.add("counts differ from who holds the messages")
-        recorded = {event for _, state, event in self.ledger.rows(STATE[2]) if state == ACCEPTED}
+        recorded = {event for _, state, event, *_ in self.ledger.rows(STATE[2]) if state == ACCEPTED}
         if not (self.is_free or self.is_undone) and self._told.get(self.schedule.process(), set()) - recorded:
             self.wrong.add("a response is not in the ledger")
 
@@ -427,7 +436,8 @@ class World:
 
             chosen = self.schedule.step("decides", outcomes)
             self.left["decisions"] -= 1
-            self.is_misled |= chosen == NOT_SENT and found[0] in self.paid
+            if (chosen == ACCEPTED) != (found[0] in self.paid):
+                self.lies.add(chosen)
             with self.freely():
                 resolve(store, found[0], chosen, "Ann")
             self.decided.append((found[0], chosen))
@@ -454,6 +464,10 @@ class World:
                 if purge(store, old_campaigns(store, before), before).campaigns:
                     self.taken.sort(key=lambda each: each[0] in is_open)
                     self.forgotten = sum(key not in is_open for key, _ in self.taken)
+                    # The ledger may give another request the same id.
+                    kept = {each for each, *_ in self.ledger.rows(STATE[2])}
+                    self.paid &= kept
+                    self.decided = [(each if each in kept else 0, outcome) for each, outcome in self.decided]
                     self.rare.add("a purge forgot the campaign")
 
     def _spend(self):
@@ -471,7 +485,7 @@ class World:
 
     def _undecided(self, store):
         """Return the requests about which a person may decide."""
-        found, ids = [], [each for each, state, _ in self.ledger.rows(STATE[2]) if state in (CLAIMED, UNKNOWN)]
+        found, ids = [], [each for each, state, *_ in self.ledger.rows(STATE[2]) if state in (CLAIMED, UNKNOWN)]
         with self.freely():
             rows = named_requests(store, ids) if ids else ()
         for row in rows:
@@ -626,7 +640,7 @@ class World:
         seen = (
             sorted(self.wrong),
             sorted(self.paid),
-            self.is_misled,
+            sorted(self.lies),
             sorted(self.posted.items()),
             self.left,
             self.charges,
@@ -642,7 +656,7 @@ class World:
         told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._last_events()))
         known = sorted((name, *sorted(events)) for name, events in self._told.items())
         ends = [(*each.summary.values(), each.taken, repr(each.error)) for each in self.ended]
-        return self._dump(), here, told, ends, (known, sorted(self.wrong), sorted(self.paid), self.is_misled)
+        return self._dump(), here, told, ends, (known, sorted(self.wrong), sorted(self.paid), sorted(self.lies))
 
 
 @contextmanager

@@ -59,16 +59,18 @@ wheel: env
 		'import airflow_provider_sms as p; assert "/build/wheel/" in p.__file__, p.__file__'
 
 # Processes of pytest: more than cores, since many tests wait for a server or a thread; but the lots of .ci/rest run beside
-# each other. A file stays in one process, since it may share an Airflow.
+# each other. A file stays in one process, since it may share an Airflow; among the faults, one file takes longest.
 WORKERS ?= 3
+DIST := loadfile
 test-slow test-faults: WORKERS := 2
+test-faults: DIST := load
 PYTEST := .venv/bin/pytest
-PARALLEL = --numprocesses $(WORKERS) --dist loadfile $(SHUFFLE)
+PARALLEL = --numprocesses $(WORKERS) --dist $(DIST) $(SHUFFLE)
 
 # What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
 BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page.py tests/test_browser.py
 # Files of minutes come first: left to the end, one of them would run alone.
-LONGEST := $(patsubst %,tests/acceptance/test_%.py,several_machines whole first_half_hour pages)
+LONGEST := $(patsubst %,tests/acceptance/test_%.py,first_half_hour several_machines whole pages)
 WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/acceptance/test_*.py))
 # They run pytest as a team's own repository does, a process of Airflow for each.
 NESTED := tests/docs/test_testing.py tests/testing/test_plugin.py
@@ -98,7 +100,7 @@ test-faults:
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 # `sending` reaches the database through `ledger` alone.
-test-oldest: OTHERS := $(patsubst %,tests/%,acceptance dags faults sandbox sending service) $(NESTED)
+test-oldest: OTHERS := $(patsubst %,tests/%,acceptance dags faults sandbox send_window sending service) $(NESTED)
 test-oldest:
 	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" $(OTHERS:%=--ignore=%) $(PRINTED)
 

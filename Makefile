@@ -64,6 +64,8 @@ WORKERS ?= 3
 DIST := loadfile
 test-slow test-faults: WORKERS := 2
 test-faults: DIST := load
+# One load is enough for all lots that run beside each other.
+test-slow test-faults test-oldest: override SHUFFLE := $(filter-out --beside-a-load,$(SHUFFLE))
 PYTEST := .venv/bin/pytest
 PARALLEL = --numprocesses $(WORKERS) --dist $(DIST) $(SHUFFLE)
 

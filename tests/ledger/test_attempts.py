@@ -22,15 +22,16 @@ def test_a_trace_is_one_of_the_same_task_instance(enter, store):
 
 def test_an_attempt_is_made_by_all_its_processes_so_far(enter):
     """A try that goes on after a wait tells what its earlier process sent from what other tries and tasks did."""
-    messages = people(4)
+    messages = people(5)
     before = enter(2)
     accept(before, messages[:1])
     accept(enter(1), messages[1:2])
     accept(enter(2, run_id="other"), messages[2:3])
+    accept(enter(2, map_index=1), messages[4:])
     goes_on = enter(2)
-    accept(goes_on, messages[3:])
+    accept(goes_on, messages[3:4])
     mine = [goes_on.holders([each.key])[each.key].mine for each in messages]
-    assert mine == [True, False, False, True]
+    assert mine == [True, False, False, True, False]
     assert [before.holders([each.key])[each.key].mine for each in (messages[0], messages[3])] == [True, False]
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import pytest
 from support.keys import sent_again
-from support.sending import claim, claimant, people
+from support.sending import claim, claimant, close, people
 
 from airflow_provider_sms.ledger.backend import PATIENCE_SECONDS
 from airflow_provider_sms.ledger.holders import CampaignReader
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, SUPERSEDED, UNKNOWN
 
 CLAIM_SECONDS = 60.0
 PERSON = people(1)[0]
@@ -38,6 +39,20 @@ def test_a_claim_is_its_makers_until_its_deadline_and_then_awaited_for_a_bounded
         clock.now = began + after
         found.append((held(second).state, held(second).awaited, held(first).awaited))
     assert found == [(CLAIMED, True, False), (UNKNOWN, True, False), (UNKNOWN, True, False), (UNKNOWN, False, False)]
+
+
+@pytest.mark.parametrize("ends", [ACCEPTED, SUPERSEDED])
+def test_a_message_that_moves_while_it_is_looked_for_is_found(enter, ends):
+    """A late response gives it back to its request, or a resend takes it away, between two reads of its task."""
+    ledger = enter()
+    moves, other, _ = (claim(ledger, people(1, n)) for n in range(3))
+    for each in (moves, other):
+        close(ledger, each, UNKNOWN)
+    ledger.supersede([other if ends == SUPERSEDED else moves])
+    blocks = enter(2).earlier()
+    found = [next(blocks)]
+    ledger.supersede([moves]) if ends == SUPERSEDED else close(ledger, moves)
+    assert int(PERSON.destination) in {each for _, numbers, _ in [*found, *blocks] for each in numbers.tolist()}
 
 
 def test_a_campaign_need_not_exist(store, enter):

@@ -156,6 +156,7 @@ def test_what_a_task_sent_after_a_plan_is_added_up(store, enter, resends, expect
         sent(second, people(2, 20 + 2 * place), state)
     claim(second, people(1, 30))
     accept(enter(task_id="other"), people(1, 40))
+    accept(enter(map_index=1), people(1, 41))
     second.supersede([sent(second, people(1, 50), UNKNOWN)])
     assert enter(3).sent_after(plan, resends=resends) == expected
 

@@ -92,6 +92,13 @@ def test_balances_decide_what_they_prove_and_nothing_else(later, requests, expec
     assert outcomes([*(read(*each) for each in later), read(0, 1000)], *requests) == expected
 
 
+def test_a_share_of_a_sum_is_nobodys_cost():
+    """Of requests that were lost together, the cost is known where the sum is what all cost, and one alone has it."""
+    for fall, costs in ((150, [None, None]), (200, [100, 100])):
+        found = judge([read(0, 1000), read(70, 1000 - fall)], [lost(1, 10), lost(2, 11)])
+        assert [verdict.amount for verdict in found.values()] == costs
+
+
 def test_a_first_balance_beside_a_lost_request_is_not_quiet():
     """What is charged for that one later would look like the charge of the next."""
     assert outcomes([read(20, 1000), read(80, 900)], lost(1, 10), lost(2, 30)) == [UNDECIDED, UNDECIDED]

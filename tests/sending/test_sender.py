@@ -445,13 +445,15 @@ def test_an_event_id_that_came_before_is_no_answer(run, service, enter):
     assert counted(send) == {"accepted": 10, "already_sent": 10, "unknown": 10}
 
 
-@pytest.mark.parametrize("is_on_record", [False, True])
-def test_of_responses_that_come_together_one_has_an_event_id(sender, enter, is_on_record):
+@pytest.mark.parametrize("earlier", ["none", "recorded", "not yet recorded"])
+def test_of_responses_that_come_together_one_has_an_event_id(sender, enter, earlier):
     """It belongs to the first of them, and to none where an earlier request has it."""
     ledger = enter()
-    if is_on_record:
-        close(ledger, claim(ledger, people(1, 5)), event_id=EVENT)
-    send = sender(ledger).sender
+    send, first = sender(ledger).sender, claim(ledger, people(1, 5))
+    if earlier == "recorded":
+        close(ledger, first, event_id=EVENT)
+    if earlier == "not yet recorded":
+        send._unrecorded.append(Outcome(first, ACCEPTED, event_id=EVENT))
     batches = [RequestBatch(each) for each in by_request(people(3), 1)]
     claims = ledger.commit(chunks=[each.messages for each in batches], claim_seconds=60.0)
     for (number, batch), each in zip(enumerate(batches), claims, strict=True):
@@ -459,8 +461,8 @@ def test_of_responses_that_come_together_one_has_an_event_id(sender, enter, is_o
         send._in_flight[each.request_id] = request
         send._ended.put((request, answer(EVENT + number // 2, 1)))
     send._collect(Chunks(iter(())))
-    told = [outcome.state for outcome in send._unrecorded]
-    assert told == [UNKNOWN if is_on_record else ACCEPTED, UNKNOWN, ACCEPTED]
+    told = [outcome.state for outcome in send._unrecorded[-3:]]
+    assert told == [ACCEPTED if earlier == "none" else UNKNOWN, UNKNOWN, ACCEPTED]
 
 
 # A ledger that went back

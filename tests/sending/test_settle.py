@@ -19,6 +19,7 @@ from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.requests import named_requests, unknown_requests
+from airflow_provider_sms.ledger.schema import balance as balance_table
 from airflow_provider_sms.ledger.schema import request as request_table
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.sending.settle import MAX_WAIT_SECONDS, Reconciliation, Settle, weigh
@@ -158,6 +159,19 @@ def test_nothing_is_posted_while_the_balance_cannot_be_read(send, service, recon
     else:
         assert (counts(sender), service.read) == ({"accepted": 10, "unknown": 10, "not_sent": 10}, 4)
         assert isinstance(sender.error, OutageError)
+
+
+def test_a_balance_counts_from_when_it_was_asked_for(store, clock):
+    """What is charged while the response is under way may not be in it."""
+    store.clock, began = clock, clock.now
+
+    def read():
+        clock.now += 5.0
+        return Balance(Decimal(3), post_paid=False)
+
+    Reconciliation(store, "c", KEY, read).observe()
+    times = select(balance_table.c.asked_at, balance_table.c.read_at)
+    assert store.fetch(lambda each: each.execute(times).all()) == [(began, began + 5.0)]
 
 
 def test_a_post_paid_account_proves_nothing(send, service, store, reconciliation):

@@ -233,13 +233,6 @@ MUTATIONS = (
         ("tests/ledger/test_postgres.py",),
     ),
     Mutation(
-        "PostgreSQL: messages are claimed in the order of the table",
-        "ledger/postgres.py",
-        " ORDER BY 2, new.place",
-        "",
-        ("tests/ledger/test_postgres_side_by_side.py",),
-    ),
-    Mutation(
         "a purge forgets open requests",
         "ledger/purge.py",
         '"open" if is_open else "paused" if',
@@ -282,12 +275,6 @@ MUTATIONS = (
         "        _RECORD_UNKNOWN.run(connection, values_of(outcome, now))\n",
         "        _RECORD_UNKNOWN.run(connection, values_of(outcome, now))\n"
         "        release(connection, outcome.request_id)\n",
-    ),
-    Mutation(
-        "claims lapse at once, whatever their deadline",
-        "ledger/transitions.py",
-        "and_(request.c.state == CLAIMED, request.c.deadline < now)",
-        "and_(request.c.state == CLAIMED)",
     ),
     Mutation(
         "a late answer does not correct an unknown",

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.exceptions import LedgerLostError, SmsError
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.requests import texted, unknown_requests
@@ -105,6 +105,10 @@ def explore(case, ledger, most=None):
 
 
 BY_BALANCE = "SELECT 1 FROM sms_request WHERE decided_by = 'balance' AND decision = 'not_sent'"
+SENT_BY_TASK = (
+    "SELECT coalesce(sum(submitted), 0) FROM sms_request WHERE state IN ('accepted', 'claimed', 'unknown') "
+    "AND attempt_id IN (SELECT id FROM sms_attempt WHERE task_id = '{}')"
+)
 OVERWRITTEN = (
     "SELECT 1 FROM sms_request r WHERE r.state IN ('claimed', 'unknown') AND (r.decided_at IS NOT NULL OR NOT EXISTS "
     "(SELECT 1 FROM sms_message m WHERE m.request_id = r.id))"
@@ -136,8 +140,10 @@ def judge(world):
     for each in world.people:
         wrong += _of_person(world, bytes(each.key))
     (last,) = world.ended[-1:]
-    if last.error is None and last.summary["not_sent"]:
-        wrong.append("the last attempt left somebody out")
+    if last.error is not None or last.summary["not_sent"]:
+        wrong.append(f"the last attempt left somebody out: {last.error!r}")
+    if not world.case.strange and not all(isinstance(each.error, SmsError | None) for each in world.ended):
+        wrong.append(f"unforeseen: {[each.error for each in world.ended]}")
     if world.ledger.rows("SELECT 1 FROM sms_request WHERE state = 'claimed'"):
         wrong.append("a claim is open for ever")
     if world.ledger.rows(CLAIMED_AFTER):
@@ -154,6 +160,8 @@ def _of_record(world):
     recorded = {event for _, state, event, *_ in world.ledger.rows(STATE[2]) if state == ACCEPTED}
     known = Counter(key for key, event in world.taken[world.forgotten :] if event in recorded)
     said = sum(each.messages for each in world.texted_twice() if each.is_sure)
+    if not world.known <= recorded:
+        yield "a response is no longer in the ledger"
     if said < sum(count - 1 for count in known.values()):
         yield "known to be texted twice, and nothing says so"
     if said > sum(count - 1 for count in _takes(world).values()) and ACCEPTED not in world.lies:
@@ -166,11 +174,13 @@ def _of_end(world, ended):
         return
     if world.case.on_unknown == "fail" and ended.unsettled:
         ended.reconciliation.show(ended.unsettled)
-    if not set(ended.ledger.texted_twice()) <= set(world.texted_twice()):
-        yield "an attempt is told of what was not texted twice"
-    messages, cost = ended.ledger.sent_after(0, resends=False)
-    if cost != PRICE * messages or messages < ended.ledger.count_accepted():
-        yield f"calls {messages} messages sent, at {cost}"
+    its = [each for each, _, _, attempt, *_ in world.ledger.rows(STATE[2]) if attempt in ended.ledger.claimants]
+    twice = [each for each in world.texted_twice() if {each.request_id, each.other_id}.intersection(its)]
+    if ended.ledger.texted_twice() != twice:
+        yield "an attempt is not told of those whom it texted twice, or of others"
+    ((sent,),) = world.ledger.rows(SENT_BY_TASK.format(ended.ledger._who.task_id))
+    if ended.ledger.sent_after(0, resends=False) != (sent, PRICE * sent):
+        yield "what the task has sent is added up wrongly"
 
 
 def _of_answers(world):

@@ -17,7 +17,6 @@ TICK = 0.001
 """Seconds that a commit takes: what comes after it is later, for whoever weighs balances."""
 TABLES = ("sms_message", "sms_superseded", "sms_request", "sms_attempt", "sms_campaign", "sms_balance")
 
-
 NONSENSE = "SELECT nothing_like_that"
 """What a database refuses."""
 

@@ -107,24 +107,18 @@ class Case:
     :param concurrency: how many requests of an attempt are in flight at most.
     :param on_unknown: as the operator's.
     :param lost: how many responses may be lost, before or after the service took the request.
-    :param refused: how many requests the service may turn away, unprocessed.
-    :param poor: how many it may turn away for want of credit.
+    :param refused, poor: how many requests it may turn away, unprocessed; and how many for want of credit.
     :param partly: of how many it may take one message less.
     :param strange: how many POSTs may end in an error that nobody foresaw, or in a response that contradicts itself.
-    :param doubled: how many requests may get the response of another one.
-    :param late: how many may be charged late.
-    :param crashes: how many processes may die.
-    :param stops: how many attempts may be told to stop.
+    :param doubled, late: how many may get the response of another one, or be charged late.
+    :param crashes, stops: how many processes may die, and attempts be told to stop.
     :param commits: how many commits may fail, or be reported as failed.
-    :param busy: how many may be kept waiting by others for too long.
-    :param reads: how many reads of the ledger may fail.
-    :param unread: how often the balance may not be told.
+    :param busy, undone: how many others may keep waiting for too long, and how many the server may undo.
+    :param reads, unread: how many reads of the ledger may fail, and of the balance.
     :param spends: how often somebody else may spend, or pay in.
-    :param undone: how many commits the server may undo.
     :param jumps: how often time may pass until every claim has lapsed.
     :param decisions: how many unknown requests a person decides, either way.
-    :param pauses: how often a person may pause the campaign, and resume it.
-    :param purges: how often old campaigns may be purged.
+    :param pauses, purges: how often a person may pause the campaign and resume it, and purge old ones.
     :param window: the hours in which to send; None means any.
     :param rate: requests per second; None means no limit.
     :param first: the steps of a history with which each order begins.
@@ -255,6 +249,10 @@ class World:
     """What was wrong before the end."""
     paid: set[int] = field(default_factory=set)
     """The requests that the service took."""
+    known: set[int] = field(default_factory=set)
+    """The events of the responses that were in the ledger when their attempt ended."""
+    flying: dict[int, tuple[float, set[bytes]]] = field(default_factory=dict)
+    """Until when others may not have the messages of a request that was posted and has not ended."""
     lies: set[str] = field(default_factory=set)
     """What a person has called requests of which it was not so."""
 
@@ -413,8 +411,11 @@ class World:
         if (counts.accepted + counts.already_sent, counts.unknown) != truth:
             self.wrong.add("counts differ from who holds the messages")
         recorded = {event for _, state, event, *_ in self.ledger.rows(STATE[2]) if state == ACCEPTED}
-        if not (self.is_free or self.is_undone) and self._told.get(self.schedule.process(), set()) - recorded:
-            self.wrong.add("a response is not in the ledger")
+        if not (self.is_free or self.is_undone):
+            told = self._told.get(self.schedule.process(), set())
+            self.known |= told
+            if told - recorded:
+                self.wrong.add("a response is not in the ledger")
 
     def _read(self, read, *args):
         self.step("reads")
@@ -467,6 +468,7 @@ class World:
                     # The ledger may give another request the same id.
                     kept = {each for each, *_ in self.ledger.rows(STATE[2])}
                     self.paid &= kept
+                    self.known &= {event for _, _, event, *_ in self.ledger.rows(STATE[2])}
                     self.decided = [(each if each in kept else 0, outcome) for each, outcome in self.decided]
                     self.rare.add("a purge forgot the campaign")
 
@@ -518,20 +520,19 @@ class World:
             raise NotSentError("too little time is left")
         if outcome in REFUSALS:
             raise REFUSALS[outcome]()  # noqa: RSE102  # made here
-        request = self._claim_of(messages, process)
-        self.posted.update((bytes(key), process) for key in messages.keys)
         event = 1 + len({each for _, each in self.taken})
         left_out = int(outcome == "taken in part")
-        if outcome.startswith("taken"):
-            self._take(messages, event, left_out, CHARGED_LATE if "charged late" in outcome else 0.0)
-            self.paid.add(request)
-        if outcome.endswith("lost"):
-            raise UnknownOutcomeError("lost")
-        if outcome.endswith("unforeseen error"):
-            raise RuntimeError(outcome)
-        if outcome.endswith("another's response"):
-            return self._answered[process]
-        self.step("is answered")
+        with self._in_flight(messages, process) as request:
+            if outcome.startswith("taken"):
+                self._take(messages, event, left_out, CHARGED_LATE if "charged late" in outcome else 0.0)
+                self.paid.add(request)
+            if outcome.endswith("lost"):
+                raise UnknownOutcomeError("lost")
+            if outcome.endswith("unforeseen error"):
+                raise RuntimeError(outcome)
+            if outcome.endswith("another's response"):
+                return self._answered[process]
+            self.step("is answered")
         self._note_lateness(messages)
         response = answer(event, len(messages) - left_out, left_out)
         if outcome.endswith("contradicted"):
@@ -550,14 +551,24 @@ class World:
         self.taken += [(bytes(key), event) for key in taken]
         self.charges.append((self.now + seconds, PRICE * len(taken)))
 
-    def _claim_of(self, messages, process):
-        """Return the request that is posted, by the claim of its process."""
-        rows = self.ledger.rows(CLAIMS)
-        live = {bytes(key): each for key, each, host, deadline in rows if host == process and deadline >= self.now}
-        found = {live.get(bytes(key)) for key in messages.keys}
-        if not (self.is_free or self.is_undone) and (None in found or len(found) > 1):
-            self.wrong.add("posted without a claim")
-        return max(filter(None, found), default=0)
+    @contextmanager
+    def _in_flight(self, messages, process):
+        """Yield the request that is posted, by the claim of its process; nobody may post its messages meanwhile."""
+        keys, claims = {bytes(key) for key in messages.keys}, self.ledger.rows(CLAIMS)
+        self.posted.update((key, process) for key in keys)
+        live = {bytes(key): (deadline, each) for key, each, host, deadline in claims if host == process}
+        found = {live.get(key, (0.0, 0)) for key in keys}
+        until, request = max(found)
+        if not (self.is_free or self.is_undone):
+            if len(found) > 1 or until < self.now:
+                self.wrong.add("posted without a claim")
+            if any(its & keys and ends >= self.now for ends, its in self.flying.values()):
+                self.wrong.add("posted while another request with it was under way")
+        self.flying[request] = until, keys
+        try:
+            yield request
+        finally:
+            del self.flying[request]
 
     def _note_lateness(self, messages):
         """Look what has become of a request before its response comes."""
@@ -640,6 +651,7 @@ class World:
         seen = (
             sorted(self.wrong),
             sorted(self.paid),
+            sorted(self.known),
             sorted(self.lies),
             sorted(self.posted.items()),
             self.left,
@@ -653,6 +665,7 @@ class World:
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
         here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
+        here += tuple((each, until) for each, (until, _) in sorted(self.flying.items()))
         told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._last_events()))
         known = sorted((name, *sorted(events)) for name, events in self._told.items())
         ends = [(*each.summary.values(), each.taken, repr(each.error)) for each in self.ended]

@@ -208,7 +208,8 @@ class CampaignReader:
         :returns: half of each key, and the destinations as numbers. Groups and forgotten people are left out.
         """
         theirs = select(request.c.id).where(request.c.campaign_id == self._campaign_id, self._of_others)
-        for table, requests in ((message, theirs), (superseded, theirs.where(_is_superseded))):
+        had = superseded, theirs.where(_is_superseded)
+        for table, requests in (had, (message, theirs), had):  # twice: messages move to it, and back, meanwhile
             numbered = select(table.c.message_key, table.c.destination).where(table.c.destination > FORGOTTEN_NUMBER)
             for keys, numbers in self._blocks(requests, table, numbered):
                 yield key_halves(b"".join(keys))[:, 0], np.array(numbers, np.int64)
@@ -222,7 +223,7 @@ class CampaignReader:
         """
         mine = select(request.c.id).join(attempt).where(of_task(self._who))
         had = superseded, mine.where(request.c.state != NOT_SENT)
-        for table, requests in (had, (message, mine), had):  # twice: messages move to it, and back, meanwhile
+        for table, requests in (had, (message, mine), had):  # likewise
             # By their requests: the campaign may hold many times as many messages of other tasks.
             columns = (table.c[name] for name in ("message_key", "destination", "campaign_id"))
             for keys, numbers, campaigns in self._blocks(requests, table, select(*columns)):

@@ -103,8 +103,7 @@ class Case:
 
     :param attempts: the try number and the task of each attempt.
     :param messages: people in the table of each attempt.
-    :param chunk_size: how many of them a request has at most.
-    :param concurrency: how many requests of an attempt are in flight at most.
+    :param chunk_size, concurrency: how many of them a request has at most, and requests in flight an attempt.
     :param on_unknown: as the operator's.
     :param lost: how many responses may be lost, before or after the service took the request.
     :param refused, poor: how many requests it may turn away, unprocessed; and how many for want of credit.

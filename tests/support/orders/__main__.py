@@ -29,12 +29,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
     parser.add_argument("--most", type=int, help="runs of a case at most")
-    parser.add_argument(
-        "--drawn",
-        type=int,
-        metavar="N",
-        help="draw so many orders of larger cases, on each store",
-    )
+    parser.add_argument("--drawn", type=int, metavar="N", help="draw so many orders of larger cases, on each store")
     parser.add_argument("--until-broken", action="store_true", help="end with the first case that is broken")
     parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
     parser.add_argument("--only", default="", help="a part of the names of cases or defects")

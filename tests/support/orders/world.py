@@ -567,7 +567,7 @@ class World:
         try:
             yield request
         finally:
-            del self.flying[request]
+            self.flying.pop(request, None)  # two that a commit has lost are both 0
 
     def _note_lateness(self, messages):
         """Look what has become of a request before its response comes."""

@@ -121,26 +121,30 @@ class SendWindow:
         in an hour that occurs twice are open twice. Hours begin, and clocks change, at whole minutes of UTC.
         """
         zones = [find_zone(name) for name in names]
-        for later in range(LOOK_AHEAD * _MINUTES_A_DAY):
-            moment = now + later * _MINUTE
-            closed = next((place for place, zone in enumerate(zones) if not self._is_open(moment, zone)), None)
-            if closed is None:
-                return moment if later else None
-            zones.insert(0, zones.pop(closed))  # the first to be asked about the next minute
+        moment = now
+        while moment < now + timedelta(days=LOOK_AHEAD):
+            closed = max(self._minutes_closed(moment, zone) for zone in zones)
+            if not closed:
+                return moment if moment > now else None
+            moment += closed * _MINUTE
         where = names[0] if len(names) == 1 else f"all {len(names)} time zones of a number at once, {names[0]} too"
         raise InputError(f"send_window: it never opens in {where}, within {LOOK_AHEAD} days from {now:%Y-%m-%d}")
 
-    def _is_open(self, moment: datetime, zone: tzinfo) -> bool:
+    def _minutes_closed(self, moment: datetime, zone: tzinfo) -> int:
+        """Return for how many minutes at least the window stays closed by a clock; 0 means that it is open."""
         wall = moment.astimezone(zone)
-        minute, weekday = wall.hour * 60 + wall.minute, wall.weekday()
-        hours = self._week[weekday]
+        minute, today, weekday = wall.hour * 60 + wall.minute, wall.date(), wall.weekday()
+        hours, earlier = self._week[weekday], self._week[weekday - 1]
         if hours is not None and hours[0] <= minute < hours[1]:
-            return not self._is_holiday(wall.date())
-        # The hours of yesterday may last past midnight.
-        hours = self._week[weekday - 1]
-        if hours is None or minute + _MINUTES_A_DAY >= hours[1]:
-            return False
-        return not (self._is_holiday(wall.date()) or self._is_holiday(wall.date() - timedelta(days=1)))
+            is_open = not self._is_holiday(today)
+        else:  # the hours of yesterday may last past midnight
+            lasts = earlier is not None and minute + _MINUTES_A_DAY < earlier[1]
+            is_open = lasts and not (self._is_holiday(today) or self._is_holiday(today - timedelta(days=1)))
+        if is_open:
+            return 0
+        ahead = (hours[0] if hours is not None and minute < hours[0] else _MINUTES_A_DAY) - minute
+        # Where the clock is changed before that, minute by minute.
+        return ahead if (moment + ahead * _MINUTE).astimezone(zone).utcoffset() == wall.utcoffset() else 1
 
     def _is_holiday(self, day: date) -> bool:
         # Read by __post_init__: codes of countries, and dates.

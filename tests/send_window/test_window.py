@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta, timezone
 
 import phonenumbers
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from phonenumbers.timezone import time_zones_for_geographical_number, time_zones_for_number
 from support.windows import BERLIN, JOHANNESBURG, NEW_YORK, at, holds, moments, opens, windows
@@ -83,8 +83,6 @@ def answer(window, moment, destination):
         return "never"
 
 
-@pytest.mark.slow
-@settings(max_examples=40)
 @given(windows(), st.lists(moments, max_size=2), st.lists(st.integers(0, 2 * 24 * 3600), max_size=6))
 def test_what_it_remembers_is_what_it_would_find(window, begins, seconds):
     """Whatever it was asked before, for whom and in whatever order, it answers as a new one does."""

@@ -1,14 +1,14 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test test-all test-shuffled check wheel test-most test-slow test-whole test-faults test-oldest \
-	test-benchmarks test-demo coverage matrix sizes docs screenshots bench bench-quick faults faults-quick mutants several-machines clean
+.PHONY: help env demo test test-all test-shuffled check wheel test-most test-checks test-slow \
+	test-oldest test-benchmarks test-demo coverage matrix sizes docs screenshots bench bench-quick faults faults-quick mutants several-machines clean
 
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test           style, types, layers, documentation, wheel, and the tests on both kinds of ledger"
 	@echo "make test-all       make test, then slow tests, a whole Airflow, pages in a browser, faults, the oldest supported Airflow, benchmarks"
 	@echo "make test-shuffled  make test-all three times, with the tests in random order, once beside a load"
-	@echo "make coverage       report the lines that no test of make test runs, slow ones included"
+	@echo "make coverage       report the lines that no test of make test runs"
 	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(3.1.8)' for one"
 	@echo "make sizes          print the lines of each room of the package against its budget"
 	@echo "make docs           build the documentation, docs/_build/html/docs/index.html; a broken link is an error"
@@ -58,66 +58,52 @@ wheel: env
 	@PYTHONPATH=build/wheel PYTHONSAFEPATH=1 .venv/bin/python -c \
 		'import airflow_provider_sms as p; assert "/build/wheel/" in p.__file__, p.__file__'
 
-# Processes of pytest: more than cores, since many tests wait for a server or a thread; but the lots of .ci/rest run beside
-# each other. A file stays in one process, since it may share an Airflow; among the faults, one file takes longest.
-WORKERS ?= 3
-DIST := loadfile
-test-slow test-faults: WORKERS := 2
-test-faults: DIST := load
-# One load is enough for all lots that run beside each other.
-test-slow test-faults test-oldest: override SHUFFLE := $(filter-out --beside-a-load,$(SHUFFLE))
+# Processes of pytest: more than cores, since many tests wait for a server or a thread. Who runs which:
+# tests/support/shuffle.py.
+WORKERS := 3
 PYTEST := .venv/bin/pytest
-PARALLEL = --numprocesses $(WORKERS) --dist $(DIST) $(SHUFFLE)
+PARALLEL = --numprocesses $(WORKERS) --no-loadscope-reorder $(SHUFFLE)
 
-# What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
-BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page.py tests/test_browser.py
-# Files of minutes come first: left to the end, one of them would run alone.
-LONGEST := $(patsubst %,tests/acceptance/test_%.py,first_half_hour several_machines whole pages)
-WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/acceptance/test_*.py))
-# They run pytest as a team's own repository does, a process of Airflow for each.
-NESTED := tests/docs/test_testing.py tests/testing/test_plugin.py
-LATER := $(sort $(BROWSER) $(WHOLE) $(NESTED)) tests/faults
-# Files with tests that have the marker of pyproject.toml.
-SLOW := $(filter-out $(LATER),$(sort $(shell grep -rl --include='test_*.py' '@pytest\.mark\.slow' tests)))
+# Files with tests that take seconds, or need more than packages of Python. Those of minutes come first: left to the end, one
+# of them would run alone.
+LONGEST := $(patsubst %,tests/acceptance/test_%.py,first_half_hour whole several_machines pages) tests/faults/test_orders.py
+SLOW := tests/faults $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
 
-test-most test-slow test-whole test-faults: export PYTHONPATH := $(CURDIR)/build/wheel
-test-most test-slow test-whole test-faults: export PYTHONSAFEPATH := 1
+test-most test-slow: export PYTHONPATH := $(CURDIR)/build/wheel
+test-most test-slow: export PYTHONSAFEPATH := 1
 
-# Folder by folder: files with few tests would come last otherwise, and those may be the longest.
 test-most:
-	@$(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "not slow" $(LATER:%=--ignore=%)
+	@$(PYTEST) $(PARALLEL) -m "not slow"
 
-# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed.
+# What runs beside others prints all at once, so that they are not mixed.
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 
-test-whole:
-	@$(PYTEST) $(PARALLEL) --no-loadscope-reorder \
-		$(LONGEST) $(filter-out $(LONGEST),$(sort $(BROWSER) $(WHOLE) $(NESTED))) $(PRINTED)
+test-checks:
+	@$(MAKE) --no-print-directory check docs $(PRINTED)
 
+test-slow: WORKERS := 4
 test-slow:
-	@$(PYTEST) $(PARALLEL) -m slow $(SLOW) $(PRINTED)
+	@$(PYTEST) $(PARALLEL) -m "slow and not nightly" $(LONGEST) $(filter-out $(LONGEST),$(sort $(SLOW))) $(PRINTED)
 
-test-faults:
-	@$(PYTEST) $(PARALLEL) tests/faults $(PRINTED)
-
-# Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
-# `sending` reaches the database through `ledger` alone.
-test-oldest: OTHERS := $(patsubst %,tests/%,acceptance dags faults sandbox send_window sending service) $(NESTED)
+# What knows Airflow, or a library of another version there; the matrix has all. One load is enough for all lots.
+test-oldest: override SHUFFLE := $(filter-out --beside-a-load,$(SHUFFLE))
+test-oldest: WITH := cli decorators execution hooks messages monitoring notifications operators plugins recipients sensors triggers \
+	test_contracts.py test_provider_info.py
 test-oldest:
-	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" $(OTHERS:%=--ignore=%) $(PRINTED)
+	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" $(WITH:%=tests/%) $(PRINTED)
 
 # Small, and not judged: what else runs costs them time.
 test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)
 test-benchmarks: export PYTHONSAFEPATH := 1
 test-benchmarks:
-	@.venv/bin/python -m benchmarks --quick $(PRINTED)
+	@.venv/bin/python -m benchmarks --quick --only rate,pages $(PRINTED)
 
 # As `make demo` does: on this folder.
 test-demo:
 	@.venv/bin/python -m demo $(PRINTED)
 
 coverage: env
-	@$(PYTEST) $(PARALLEL) --cov --cov-report=term:skip-covered $(LATER:%=--ignore=%)
+	@$(PYTEST) $(PARALLEL) --cov --cov-report=term:skip-covered -m "not slow"
 
 # Each run prints its seed; SHUFFLE="--shuffle 1764500000" repeats the order.
 test-shuffled: env
@@ -157,6 +143,7 @@ faults: env
 	$(FAULTS) || failed=1; \
 	$(FAULTS).mutants || failed=1; \
 	$(FAULTS).peers || failed=1; \
+	SMS_TESTS_NEED_MACHINES=1 $(PYTEST) -m nightly tests/acceptance || failed=1; \
 	exit $$failed
 
 # Without the real Airflow, which takes longest.

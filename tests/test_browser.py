@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.other_service import served
 
+pytestmark = pytest.mark.slow
 ICON = "<link rel=icon href=data:,>"
 WRONG = {
     "an error in the console": ("", "<script>console.error('oh')</script>", "console: oh"),

@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import requests
-from support.faults.rest import RestApi, until
+from support.faults.rest import API_SECONDS, RestApi, until
 from support.pages import ROOT, blocks, shell
 from support.reader import ACTIVATE, ENVIRONMENT, INSTALL, PASTE, QUICKSTART, README, SETTINGS, Reader, counts, dag_of
 from support.terminal import PATIENCE, Terminal
 
+pytestmark = pytest.mark.slow
 DAG, TASK = "remind_customers", "text_them"
 AN_ERROR = re.compile(r"\[(?:\x1b\[[\d;]*m)*error|XCom not found")
 SATURDAY = 5
@@ -141,6 +142,7 @@ def quickstart(reader, home):
     return reader
 
 
+@pytest.mark.nightly
 def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home):
     """Each step prints what the page shows; with a standalone Airflow: the run at nine, the alert, what is unknown."""
     reader = quickstart
@@ -166,7 +168,7 @@ def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home
             return [run for run in web.runs(DAG) if run["run_type"] == "scheduled"]
         return []
 
-    (run,) = until(at_nine, seconds=PATIENCE, what="there is a scheduled run")
+    (run,) = until(at_nine, seconds=PATIENCE, what="there is a scheduled run", every=API_SECONDS)
     run_id = quote(run["dag_run_id"])
     assert (web.await_end(DAG, run_id), datetime.fromisoformat(run["logical_date"])) == ("success", nine)
     assert web.xcom(DAG, run_id, TASK, "return_value")["already_sent"] == 4

@@ -7,6 +7,7 @@ import pytest
 from support.campaign_site import HOSTILE, RUN, TASK, running_site, write_people
 from support.faults.rest import RUN_SECONDS, until
 
+pytestmark = pytest.mark.slow
 SENT = 600
 
 

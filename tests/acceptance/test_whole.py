@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.whole import BOUGHT, NEEDED, ON_CALL, TOKEN, run_all
 
+pytestmark = pytest.mark.slow
 NUMBER = re.compile(r"(?<![\d.])(?:27|0)?(\d{9})(?!\d)")
 """A number of somebody's, however it is written; no part of a fraction or of a longer one."""
 

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.pages import ROOT, blocks
 
+pytestmark = pytest.mark.slow
 PAGE = ROOT / "docs" / "sandbox.md"
 TEXT = PAGE.read_text()
 FILES = dict(re.findall(r"`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))

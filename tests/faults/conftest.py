@@ -1,7 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support.faults.tries import Ledgers
+
+
+def pytest_collection_modifyitems(items):
+    """Mark all tests of this folder as slow."""
+    for each in items:
+        if each.path.parent == Path(__file__).parent:
+            each.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -34,8 +34,7 @@ def test_a_power_cut_at_any_post_leaves_its_claim(arena, tmp_path):
     assert [claims for number, claims in enumerate(claims, 1) if claims < CHUNK * number] == []
 
 
-@pytest.mark.parametrize("first", [3, 8, 15])
-@pytest.mark.parametrize("how_often", ["", "+"], ids=["once", "for good"])
+@pytest.mark.parametrize(("first", "how_often"), [(3, "+"), (8, ""), (15, "+")], ids=["for good", "once", "late"])
 def test_a_disk_that_does_not_sync_texts_nobody_twice(arena, first, how_often):
     """A commit whose sync failed claims nothing; the next attempt sends the rest."""
     campaign = arena.campaign()

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_sms.sandbox.server import PAGE, page_file
 
+pytestmark = pytest.mark.slow
 ANNA, BEN = "27820000001", "27600000002"
 HOSTILE = {
     "markup": "<img src=x onerror=\"document.title='run'\"></script><script>document.title='run'</script>",

@@ -1,4 +1,4 @@
-"""pytest's options ``--shuffle SEED``, files in random order, and their tests, too; and ``--beside-a-load``."""
+"""Who runs which tests; ``--shuffle SEED``, files in random order, and their tests, too; and ``--beside-a-load``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ import sys
 from itertools import groupby
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
+
+
+class _ByFile(LoadFileScheduling):
+    """Gives whole files to processes, since one may have an Airflow for all its tests; of the faults, single tests."""
+
+    def _split_scope(self, nodeid):
+        return nodeid if "/faults/" in nodeid else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return _ByFile(config, log)
 
 
 def pytest_addoption(parser):
@@ -31,7 +43,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep each file together, since a fixture of a file may be a whole Airflow."""
+    """Keep each file together."""
     seed = config.getoption("shuffle")
     if seed is None:
         return

@@ -17,7 +17,7 @@ from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.campaign_site import write_people
 from support.faults.airflow import a_ledger
-from support.faults.rest import RUN_SECONDS, until
+from support.faults.rest import API_SECONDS, RUN_SECONDS, until
 from support.faults.standalone import running_airflow
 from support.other_service import served
 
@@ -156,7 +156,7 @@ def _open_all_day(dag):
 
 
 def _await(condition, what):
-    return until(condition, seconds=RUN_SECONDS, what=what)
+    return until(condition, seconds=RUN_SECONDS, what=what, every=API_SECONDS)
 
 
 def _run(airflow, sandbox, whole, partitions):

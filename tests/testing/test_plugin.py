@@ -11,6 +11,8 @@ import pytest
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.sandbox.config import SandboxConfig
+
+pytestmark = pytest.mark.slow
 def test(sms_sandbox):
     assert SmsHook().get_balance().amount == 100_000
     assert os.environ["AIRFLOW__SMS__LEDGER_CONN_ID"] == ""

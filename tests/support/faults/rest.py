@@ -19,6 +19,8 @@ PATIENCE = 60.0
 ANSWER_SECONDS = 180.0
 """Seconds for the API to answer, which a busy machine may well need."""
 POLL_SECONDS = 0.1
+API_SECONDS = 0.5
+"""Seconds between two calls of the API, each of which costs a busy machine 10 milliseconds."""
 
 
 def until(condition, *, seconds, what, every=POLL_SECONDS):
@@ -109,7 +111,7 @@ class RestApi:
 
         :param conf: params of the DAG.
         """
-        until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read")
+        until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read", every=API_SECONDS)
         self.call("POST", f"/dags/{dag_id}/dagRuns", dag_run_id=run_id, conf=conf, logical_date=None)
 
     def await_end(self, dag_id, run_id):
@@ -119,7 +121,7 @@ class RestApi:
             state = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"]
             return state if state in ENDED else None
 
-        return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended")
+        return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended", every=API_SECONDS)
 
     def runs(self, dag_id):
         """Return the runs of a DAG."""

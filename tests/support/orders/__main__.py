@@ -6,7 +6,6 @@ It exits with 1 where a promise was broken, a defect was not found, or what happ
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import subprocess
 import sys
@@ -28,28 +27,26 @@ def main():
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
-    parser.add_argument("--most", type=int, help="runs of a case at most")
     parser.add_argument("--drawn", type=int, metavar="N", help="draw so many orders of larger cases, on each store")
     parser.add_argument("--until-broken", action="store_true", help="end with the first case that is broken")
     parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
     parser.add_argument("--only", default="", help="a part of the names of cases or defects")
     given = parser.parse_args()
-    logging.disable(logging.CRITICAL)
     if given.defects:
         return _defects(given.only)
     if given.drawn:
         return _draw(given.drawn)
     chosen = {name: case for name, case in (SMALL if given.small else CASES).items() if given.only in name}
-    return _explore(chosen, given.most, until_broken=given.until_broken)
+    return _explore(chosen, until_broken=given.until_broken)
 
 
-def _explore(cases, most, *, until_broken):
+def _explore(cases, *, until_broken):
     is_broken = False
     with opened("sqlite") as ledger:
         for name, case in cases.items():
             if not (is_broken and until_broken):
                 began = time.monotonic()
-                found = explore(case, ledger, most)
+                found = explore(case, ledger)
                 is_broken |= bool(found.broken)
                 _say(f"{name}: {found.orders} orders, {found.states} states, {time.monotonic() - began:.0f} s")
                 for wrong, steps in found.broken[:1]:

@@ -65,10 +65,9 @@ def cases(draw):
     return Case(draw(st.sampled_from(ATTEMPTS)), on_unknown=on_unknown, **most)
 
 
-def draw_orders(ledger, count, **options):
+def draw_orders(ledger, count):
     """Play so many orders, and return in how many that happened which seldom does.
 
-    :param options: of Hypothesis' settings.
     :raises AssertionError: something was wrong; the shortest history of it is in the notes.
     """
     rare = Counter()
@@ -80,15 +79,11 @@ def draw_orders(ledger, count, **options):
         report_multiple_bugs=False,
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
-        **options,
     )
     @given(case=cases(), data=st.data())
     def play(case, data):
-        def choose(options, _):
-            return data.draw(st.integers(0, options - 1), label="")
-
-        world = World(case, ledger, choose)
-        with closing(world), patched(world):
+        world = World(case, ledger, lambda most, _: data.draw(st.integers(0, most - 1), label="") if most > 1 else 0)
+        with closing(world.schedule), patched(world):
             world.play()
             wrong = judge(world)
         rare.update(world.rare)

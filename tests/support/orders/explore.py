@@ -31,7 +31,7 @@ class Explored:
     """What came of a case.
 
     :param orders: runs that were played to their end.
-    :param states: different states in which there was a choice.
+    :param states: different states.
     :param broken: what was wrong, with the steps that led there, of the first runs that were wrong.
     :param rare: what happened that seldom does.
     """
@@ -52,10 +52,7 @@ class EveryOrder:
         self._turns = 0
 
     def choose(self, count, state):
-        """Return which option is taken.
-
-        :raises SeenError: the state was seen before.
-        """
+        """Return which option is taken; raise where the state was seen before."""
         self._turns += 1
         if self._turns <= len(self._path):
             taken, was = self._path[self._turns - 1]
@@ -78,16 +75,13 @@ class EveryOrder:
         return False
 
 
-def explore(case, ledger, most=None):
-    """Play the orders of a case.
-
-    :param most: how many at most; None means all.
-    """
+def explore(case, ledger):
+    """Play the orders of a case, until three of them are wrong."""
     explored, every = Explored(), EveryOrder()
     ends = {}
     while True:
         world = World(case, ledger, every.choose)
-        with closing(world), patched(world):
+        with closing(world.schedule), patched(world):
             try:
                 world.play()
             except SeenError:
@@ -99,7 +93,7 @@ def explore(case, ledger, most=None):
                     explored.rare |= world.rare
                 if ends[end]:
                     explored.broken.append((ends[end], list(world.schedule.log)))
-        if (most is not None and explored.orders >= most) or len(explored.broken) >= 3 or not every.advance():
+        if len(explored.broken) >= 3 or not every.advance():
             explored.states = len(every.seen)
             return explored
 

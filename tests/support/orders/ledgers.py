@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import closing, contextmanager, suppress
+from copy import copy
 from functools import partial
 
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.backend import Patience, busy
 from support.faults.tries import new_ledger
+from support.orders.schedule import see
 
 PATIENCE = 90.0
 """Seconds after its claim in which the outcome of a request is expected: more than one jump of the clock."""
@@ -29,9 +32,10 @@ class Ledger:
     """A ledger, and a connection to it that is not the product's own."""
 
     def __init__(self, ledgers):
-        self._open = ledgers
-        self._stores = [ledgers()]
+        self._open = partial(_watched, ledgers)
+        self._stores = [self._open()]
         self._used = 0
+        self._first = None
         engine = create_engine(ledgers.url, isolation_level="AUTOCOMMIT")
         self._pooled = engine.raw_connection()
         self._raw = self._pooled.driver_connection
@@ -41,12 +45,23 @@ class Ledger:
         return list(self._raw.execute(query).fetchall())
 
     def empty(self):
-        """Forget everything, for a new run."""
+        """Forget everything but the first attempt, which is the same in each run, for a new run."""
         self._raw.execute("BEGIN")
         for name in TABLES:
             self._raw.execute(f"DELETE FROM {name}")  # our own tables
+        for name in reversed(TABLES) if self._first else ():
+            self._raw.execute(f"INSERT INTO {name} SELECT * FROM first_{name}")
         self._raw.execute("COMMIT")
         self._used = 0
+
+    def first(self, prepare, world):
+        """Return the ledger of the attempt that begins a run: it is prepared once, and then its rows are there."""
+        if self._first is None:
+            self._first = prepare(), world.now
+            for name in TABLES:
+                self._raw.execute(f"CREATE TEMP TABLE first_{name} AS SELECT * FROM {name}")
+        ledger, world.now = self._first
+        return copy(ledger)
 
     def open(self, world):
         """Return a store of its own for a process."""
@@ -88,8 +103,23 @@ class Ledger:
         self._raw.close()
 
 
+def _watched(ledgers):
+    """Open a ledger; on SQLite, where every order is played, actors see all that their statements tell them."""
+
+    def watch(_connection, cursor, *_):
+        see((cursor.rowcount, cursor.lastrowid))
+        cursor.row_factory = lambda _, row: see(row) or row
+
+    store = ledgers()
+    if ledgers.name == "sqlite":
+        event.listen(store._engine, "after_cursor_execute", watch)
+    return store
+
+
 @contextmanager
 def opened(store):
-    """Yield a ledger of its own, of a kind."""
+    """Yield a ledger of its own, of a kind; thousands of orders log nothing, as they say as much as a few."""
     with new_ledger(store) as ledgers, closing(Ledger(ledgers)) as ledger:
+        logging.disable(logging.CRITICAL)
         yield ledger
+        logging.disable(logging.NOTSET)

@@ -25,15 +25,19 @@ class Actor:
     """Something that takes steps.
 
     :param process: what dies with it.
-    :param is_outside: whether a run may end without a further step of it.
-    :param past: digest of all that it has seen so far.
+    :param is_outside: whether a run may end without a further step of it, which depends on what is shared alone.
+    :param is_first: whether its first step commutes with all that others can still do, so that one order is enough.
+    :param past: digest of all that it has seen until its last step, with what it did.
+    :param seen: what it has seen since; what it does next depends on no more.
     """
 
     name: str
     process: str
     greenlet: Any
     is_outside: bool = False
+    is_first: Callable[[], bool] = lambda: False
     past: bytes = b""
+    seen: list[Any] = field(default_factory=list)
     label: str = "begin"
     outcomes: Callable[[], Sequence[str]] = lambda: ("",)
     is_dead: bool = False
@@ -49,7 +53,7 @@ class Schedule:
 
     :param choose: returns which of so many options is taken; it may ask for a digest of the state.
     :param shared: returns what the actors share, as a value that identifies it.
-    :param observed: returns what a step of that label may tell the actor who takes it.
+    :param observed: returns what each step tells an actor of that process; it tells :func:`see` what it sees besides.
     :param idle: called where no actor can move: makes time pass, and returns whether that may help.
     """
 
@@ -114,15 +118,19 @@ class Schedule:
             if len(self.log) < len(self.first):
                 options = [each for each in options if each and _told(*each) == self.first[len(self.log)]]
                 assert options, f"cannot be taken: {self.first[len(self.log)]}"
-            if (option := options[self.choose(len(options), self._state) if options[1:] else 0]) is None:
+            elif first := [each for each in options if each and each[0].label == "begin" and each[0].is_first()]:
+                options = first[:1]
+            if (option := options[self.choose(len(options), self._state)]) is None:
                 return
             actor, outcome = option
             self.log.append(_told(actor, outcome))
-            actor.past = _digest(actor.past, actor.label, outcome, self.observed(actor.label))
+            if not actor.is_outside:
+                actor.past = _digest(actor.past, actor.seen, actor.label, outcome, self.observed(actor.process))
+                actor.seen.clear()
             actor.greenlet.switch(outcome)
         raise AssertionError("a run has no end: " + " / ".join(self.log[-30:]))
 
-    def end(self):
+    def close(self):
         """End what is left of every actor."""
         self.is_ended = True
         for actor in self.actors:
@@ -137,8 +145,14 @@ class Schedule:
         return options
 
     def _state(self):
-        waiting = sorted((each.name, each.past, each.label) for each in self.actors if not each.is_over)
+        waiting = sorted((each.name, each.label, each.past, each.seen) for each in self.actors if not each.is_over)
         return _digest(self.shared(), *waiting)
+
+
+def see(what):
+    """Note what the actor that moves has come to know, such as a row of the ledger."""
+    if (actor := getattr(getcurrent(), "actor", None)) and not actor.is_outside:
+        actor.seen.append(what)
 
 
 def _told(actor, outcome):

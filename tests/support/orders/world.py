@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections import Counter
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -39,14 +42,16 @@ from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending import sender as sender_module
 from airflow_provider_sms.sending import stop_conditions as conditions_module
+from airflow_provider_sms.sending import workers as workers_module
 from airflow_provider_sms.sending.outcomes import Backoff
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
+from airflow_provider_sms.sending.workers import WorkerPool, run_uninterrupted
 from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
 from support.engine import Table
-from support.orders.schedule import Schedule
+from support.orders.schedule import Schedule, see
 from support.sending import KEY, answer, claimant, people
 
 if TYPE_CHECKING:
@@ -184,36 +189,45 @@ class Mail(list[Any]):
         if not self:
             self._world.now += timeout
             self._world.await_resumption()
-            raise queue.Empty
-        return self.pop(0)
+        return self.get_nowait()
 
     def get_nowait(self):
         """Return what is there already."""
         if not self:
             raise queue.Empty
+        see(self.told()[0])
         return self.pop(0)
 
+    def told(self):
+        """Return what is there, as a value that identifies it."""
+        return [(request.request_id, repr(result)) for request, result in self]
 
-class Pool:
-    """The threads of a process, as actors."""
 
-    def __init__(self, world, work):
+class Pool(WorkerPool):
+    """The threads of a process. An idle one takes no step, so one with a queue of its own begins with each request."""
+
+    def __init__(self, world, *given):
         self._world = world
-        self._work = work
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
+        super().__init__(*given)
 
     def submit(self, request):
         """Let a request be in flight."""
-        if self._world.is_free:
-            self._work(request)
+        thread, world = copy(self), self._world
+        thread._given = queue.SimpleQueue()
+        super(Pool, thread).submit(request)
+        thread._given.put(None)
+        if world.is_free:
+            thread._run()
             return
-        process = self._world.schedule.process()
-        self._world.schedule.start(f"{process} request {request.request_id}", process, lambda: self._work(request))
+        process, left = world.schedule.process(), world.left
+        # Nothing else may change by then what it looks at before its post.
+        is_first = lambda: not (request.asks or left["jumps"] or left["stops"] or left["doubled"])  # noqa: E731
+        world.schedule.start(f"{process} request {request.request_id}", process, thread._run, is_first=is_first)
+
+
+def thread(target, name, **_):
+    """Return a thread that does nothing; or that of a send, which does all at once, as the other one only waits."""
+    return SimpleNamespace(start=target if name == "sms-sender" else list, join=list, ident=name)
 
 
 @dataclass
@@ -256,26 +270,18 @@ class World:
     """What a person has called requests of which it was not so."""
 
     def __post_init__(self):
+        self.people = people(self.case.messages)
         self.left = {name: getattr(self.case, name) for name in BUDGETS}
         self.schedule = Schedule(self.choose, self._shared, self._observed, self._idle, self.case.first)
         self.ledger.empty()
-        self._waiting = set()
         self._noted = set()
         """The tasks of which Airflow has a note."""
         self._stops = {}
+        self._mails = []
         self._answered = {}
         """The last response to each process."""
         self._told = {}
         """The events of all responses to each process."""
-
-    @cached_property
-    def people(self):
-        """The table."""
-        return people(self.case.messages)
-
-    def close(self):
-        """End every actor."""
-        self.schedule.end()
 
     def play(self):
         """Run the case."""
@@ -297,14 +303,9 @@ class World:
         self._by_person(resume)
         self._attempt("a", *self._prepare("last", 99, "a"))
 
-    @contextmanager
     def freely(self):
         """Take no step meanwhile."""
-        was_free, self.is_free = self.is_free, True
-        try:
-            yield
-        finally:
-            self.is_free = was_free
+        return patch.object(self, "is_free", new=True)
 
     @contextmanager
     def ending_by(self, moment):
@@ -324,28 +325,25 @@ class World:
 
     def _prepare(self, process, try_number, task):
         """Register an attempt, which takes no step; a person adopts a ledger that has no trace of an earlier one."""
+        store = self.ledger.open(self)
+        register = partial(self._register, store, claimant(try_number, task_id=task, host=process))
         with self.freely():
-            who = claimant(try_number, task_id=task, host=process)
-            store = self.ledger.open(self)
-            if task in self._noted and not has_trace(store, who):
-                adopt(store, who)
-            self._noted.add(task)
-            claimant_id = register(store, who)
-            note_progress(store, CAMPAIGN, claimant_id, AttemptState.CHECKING)
-            ledger = CampaignLedger(
-                store,
-                CAMPAIGN,
-                who,
-                clock=store.clock,
-                elapsed=store.clock,
-                claimant_id=claimant_id,
-                account=ACCOUNT,
-            )
-            ledger.lapse()
+            ledger = register() if self._noted else self.ledger.first(register, self)
+        self._noted.add(task)
+        ledger.clock = ledger.elapsed = store.clock
         for name in ("holders", "states"):
             setattr(ledger, name, partial(self._read, getattr(ledger, name)))
         self._stops[process] = stop = StopFlag()
         return store, ledger, stop
+
+    def _register(self, store, who):
+        if who.task_id in self._noted and not has_trace(store, who):
+            adopt(store, who)
+        claimant_id = register(store, who)
+        note_progress(store, CAMPAIGN, claimant_id, AttemptState.CHECKING)
+        ledger = CampaignLedger(store, CAMPAIGN, who, claimant_id=claimant_id, account=ACCOUNT)
+        ledger.lapse()
+        return ledger
 
     def _attempt(self, task, store, ledger, stop):
         # Another task has the same people in another order, so that requests overlap in part.
@@ -366,7 +364,8 @@ class World:
             if reconciles:
                 with suppress(ServiceError):
                     reconciliation.observe()
-            with patch.object(sender_module.queue, "Queue", lambda: Mail(self)):
+            self._mails.append(Mail(self))
+            with patch.object(sender_module.queue, "Queue", partial(self._mails.__getitem__, -1)):
                 sender = Sender(
                     ledger,
                     self._post,
@@ -381,7 +380,8 @@ class World:
                     holds=settle.holds,
                     monotonic=lambda: self.now,
                 )
-            table.send(ledger, sender, settle, case.chunk_size)
+            send = partial(table.send, ledger, sender, settle, case.chunk_size)
+            run_uninterrupted(send, on_interrupt=stop.set, heartbeat=lambda: None)
             error = sender.error
             self.step("counts")
             with self.freely():
@@ -425,22 +425,16 @@ class World:
             self.now += JUMP
 
     def _decide(self):
-        with self.freely():
-            store = self.ledger.open(self)
+        store = self.ledger.open(self)
         while self.left["decisions"]:
-            found = []
-
-            def outcomes(found=found):
-                found[:] = self._undecided(store)
-                return (ACCEPTED, NOT_SENT) if found else ()
-
-            chosen = self.schedule.step("decides", outcomes)
+            chosen = self.schedule.step("decides", lambda: (ACCEPTED, NOT_SENT) if any(self._undecided(store)) else ())
+            found = next(self._undecided(store))
             self.left["decisions"] -= 1
-            if (chosen == ACCEPTED) != (found[0] in self.paid):
+            if (chosen == ACCEPTED) != (found in self.paid):
                 self.lies.add(chosen)
             with self.freely():
-                resolve(store, found[0], chosen, "Ann")
-            self.decided.append((found[0], chosen))
+                resolve(store, found, chosen, "Ann")
+            self.decided.append((found, chosen))
 
     def _pause(self):
         while self._takes("pauses", "pauses"):
@@ -485,15 +479,14 @@ class World:
         return True
 
     def _undecided(self, store):
-        """Return the requests about which a person may decide."""
-        found, ids = [], [each for each, state, *_ in self.ledger.rows(STATE[2]) if state in (CLAIMED, UNKNOWN)]
+        """Yield the requests about which a person may decide."""
+        ids = [each for each, state, *_ in self.ledger.rows(STATE[2]) if state in (CLAIMED, UNKNOWN)]
         with self.freely():
             rows = named_requests(store, ids) if ids else ()
         for row in rows:
             with suppress(InputError):
                 require_unknown(row)
-                found.append(row.request_id)
-        return found
+                yield row.request_id
 
     def await_resumption(self):
         """Wait while the campaign is paused: a send that is held back looks again and again."""
@@ -512,14 +505,17 @@ class World:
         faults["late"] = ("taken and charged late", "taken and charged late, then lost")
         faults["strange"] = ("taken, then an unforeseen error", "taken, then contradicted")
         faults["partly"] = ("taken in part",) if len(messages) > 1 else ()
-        if process in self._answered:  # a connection has carried a response, and carries it once more
+        if (
+            self.left["doubled"] and process in self._answered
+        ):  # a connection has carried a response, and carries it once more
+            see("answered")
             faults["doubled"] = ("another's response", "taken, then another's response")
         outcome = self.step("posts", ("taken",), faults)
         if self.now + POST_SECONDS > getattr(getcurrent(), "moment", self.now + POST_SECONDS):
             raise NotSentError("too little time is left")
         if outcome in REFUSALS:
             raise REFUSALS[outcome]()  # noqa: RSE102  # made here
-        event = 1 + len({each for _, each in self.taken})
+        see(event := 1 + len({each for _, each in self.taken}))
         left_out = int(outcome == "taken in part")
         with self._in_flight(messages, process) as request:
             if outcome.startswith("taken"):
@@ -587,10 +583,8 @@ class World:
         if outcome:
             self.rare.add("a balance was not told")
             raise (RefusedError if outcome == "is refused" else ServiceError)(outcome)
-        return Balance(self._credit(), post_paid=False)
-
-    def _credit(self):
-        return Decimal(1000) - sum((amount for since, amount in self.charges if since <= self.now), Decimal(0))
+        see(credit := Decimal(1000) - sum(amount for since, amount in self.charges if since <= self.now))
+        return Balance(credit, post_paid=False)
 
     def step(self, label, well=("",), faults=None):
         """Take a step of a process, which may die before it; where there is no choice, do not wait for a turn."""
@@ -625,57 +619,41 @@ class World:
                 self.wrong.add("the last attempt waits for ever")
                 raise LedgerError("waits for ever")
             return
-        before, now, me = self._dump(), self.now, self.schedule.process()
-        self._waiting.add(me)
+        now = self.now
         if any(each.is_dead for each in self.schedule.actors):
             self.rare.add("somebody waited when a process had died")
-        self.schedule.step("waits", lambda: ("",) if self._dump() != before or self.now != now else ())
-        self._waiting.discard(me)
+        self.schedule.step("waits", lambda: ("",) if self.now != now else ())
 
     def _idle(self):
         self.now += JUMP
-        return bool(self._waiting)
+        return any(each.label == "waits" and not each.is_over for each in self.schedule.actors)
 
-    def _dump(self):
-        return tuple(tuple(self.ledger.rows(each)) for each in STATE)
-
-    def _observed(self, label):
-        if label in ("posts", "is answered"):
-            return self.now, len(self.taken)
-        return self.now, self._dump(), self._credit()
+    def _observed(self, process):
+        # The milliseconds of commits matter where balances are weighed, and nowhere else: deadlines are seconds away.
+        now = self.now if self.case.on_unknown == "reconcile" else round(self.now)
+        return now, process in self._stops and self._stops[process].is_set()
 
     def end(self):
         """Return what the end of a run is judged by."""
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
-        seen = (
-            sorted(self.wrong),
-            sorted(self.paid),
-            sorted(self.known),
-            sorted(self.lies),
-            sorted(self.posted.items()),
-            self.left,
-            self.charges,
-        )
-        return self._dump(), sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, seen
-
-    def _last_events(self):
-        return ((process, each.event_id, each.messages) for process, each in self._answered.items())
+        seen = map(sorted, (self.wrong, self.paid, self.known, self.lies, self.posted.items()))
+        told, rows = (*seen, self.left, self.charges), tuple(tuple(self.ledger.rows(each)) for each in STATE)
+        return rows, sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, told
 
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())
-        here = (tuple(self.taken), self.now, tuple(self.left.items()), tuple(self.decided), tuple(self.charges))
-        here += tuple((each, until) for each, (until, _) in sorted(self.flying.items()))
-        told = (self.forgotten, self.is_undone, *stopped, sorted(self.left_out), sorted(self._last_events()))
-        known = sorted((name, *sorted(events)) for name, events in self._told.items())
-        ends = [(*each.summary.values(), each.taken, repr(each.error)) for each in self.ended]
-        return self._dump(), here, told, ends, (known, sorted(self.wrong), sorted(self.paid), sorted(self.lies))
+        flying = sorted((each, until) for each, (until, _) in self.flying.items())
+        told = sorted((name, sorted(events)) for name, events in self._told.items())
+        responses = repr(self._answered), told, [each.told() for each in self._mails]
+        return self.end(), self.taken, self.now, stopped, flying, sorted(self.left_out), responses
 
 
 @contextmanager
 def patched(world):
     """Let the processes of a run take their steps in turn."""
     with (
-        patch.object(sender_module, "WorkerPool", lambda _, work: Pool(world, work)),
+        patch.object(sender_module, "WorkerPool", partial(Pool, world)),
+        patch.object(workers_module, "threading", SimpleNamespace(Thread=thread, Event=threading.Event)),
         patch.object(sender_module, "POLL_SECONDS", 1000.0),
         patch.object(sender_module, "ending_by", world.ending_by),
         patch.object(conditions_module, "FIRST_JUDGED", 2),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import logging
-
 import pytest
 from support.faults.tries import STORES
 from support.orders.cases import SMALL
@@ -12,14 +10,6 @@ from support.orders.ledgers import opened
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 
 BY_BALANCE = {f"the balance closed a request as {state}" for state in (ACCEPTED, NOT_SENT)}
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    """Thousands of orders say as much as a few."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -36,4 +26,4 @@ def test_in_every_order_the_promise_holds(name):
 def test_in_drawn_orders_of_more_attempts_the_promise_holds(store):
     """The same, of up to three attempts with everything that may happen at once."""
     with opened(store) as ledger:
-        assert draw_orders(ledger, 100)
+        assert draw_orders(ledger, 50)

@@ -78,7 +78,8 @@ def sender(service, enter):
         if reconciliation is None:
             balance = Balance(Decimal(1000), post_paid=False)
             reconciliation = Reconciliation(store, "c", KEY, lambda: balance)
-        settle = Settle(ledger, reconciliation, on_unknown, stop, lambda seconds: time.sleep(min(seconds, 0.005)))
+        pause = chosen.pop("pause", lambda seconds: time.sleep(min(seconds, 0.005)))
+        settle = Settle(ledger, reconciliation, on_unknown, stop, pause, monotonic=chosen["monotonic"])
         chosen.update(reconciles=on_unknown == "reconcile", holds=settle.holds, backoff=Backoff(attempts=4, base=0.001))
         return Sending(ledger, Sender(ledger, post, stop=stop, **chosen), settle)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import ExitStack, closing
 from decimal import Decimal
@@ -29,10 +30,20 @@ def service():
     return Service()
 
 
+@pytest.fixture(scope="session")
+def ledger_file(tmp_path_factory):
+    """A file in which the ledger has been made: a copy of it takes a third of making another."""
+    made = tmp_path_factory.mktemp("made") / "ledger.db"
+    open_sqlite(made).close()
+    return made
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def ledger_place(request, tmp_path):
-    """The place of this test's ledger: a file, or a database on a server."""
-    return request.getfixturevalue("postgres_ledger_url") if request.param == "postgresql" else tmp_path / "ledger.db"
+    """The place of this test's ledger, in which nothing is: a file, or a database on a server."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgres_ledger_url")
+    return Path(shutil.copy(request.getfixturevalue("ledger_file"), tmp_path))
 
 
 @pytest.fixture

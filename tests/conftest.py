@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -34,6 +35,9 @@ end_with_this_process()
 # How long an example takes says how busy the machine is: of the package's speed `make bench` tells.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
+
+# To look for garbage among all that Airflow and pandas keep takes half a second each time.
+gc.set_threshold(50_000, 20, 100)
 
 # All that tests write, and what they start, is in memory where there is room, unless the developer has said otherwise.
 if "TMPDIR" not in os.environ and (memory := in_memory()):

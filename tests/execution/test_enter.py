@@ -68,12 +68,7 @@ def test_a_ledger_that_was_lost_between_tries_stops_the_task(sms_default, ledger
     source = people(200)
     ran = run_task(
         lambda: BulkSmsOperator(
-            task_id="send",
-            source=source,
-            message="Hi",
-            concurrency=1,
-            on_unknown="resend",
-            on_retry_callback=lose,
+            task_id="send", source=source, message="Hi", concurrency=1, on_unknown="resend", on_retry_callback=lose
         ),
         retries=3,
     )
@@ -243,6 +238,7 @@ def test_a_task_holds_two_connections_at_most(send, people, sms_ledger, monkeypa
         return claim(*arguments)
 
     monkeypatch.setattr(CampaignLedger, "_claim", claim_while_the_main_thread_reads)
+    monkeypatch.setattr("airflow_provider_sms.execution.progress.EVERY_SECONDS", 0.05)
     watching = threading.Thread(target=watch)
     watching.start()
     ran = send(people(1000), ledger_conn_id="sms_ledger", max_requests_per_second=10)

@@ -189,7 +189,7 @@ anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"
 @settings(max_examples=200)
 @given(
     st.sampled_from([("Hi {x}", anything), ("Hi {x:.2f}", KINDS["decimals"].drawn | st.integers(-9, 9))]).flatmap(
-        lambda kind: st.tuples(st.just(kind[0]), st.lists(st.none() | kind[1], min_size=1, max_size=8))
+        lambda kind: st.tuples(st.just(kind[0]), st.lists(st.none() | kind[1], min_size=1, max_size=5))
     ),
     st.sampled_from([None, ["x"]]),
     st.booleans(),

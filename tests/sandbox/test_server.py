@@ -76,7 +76,7 @@ def test_a_body_without_a_length_is_refused(client, read_to_end, length):
     """Where a request ends is known, or the connection ends: nothing in a body is taken for a request."""
     with client.connect() as connection:
         head = HEAD.replace(b"Content-Length: %d\r\n" % len(BODY), length.encode())
-        connection.sendall(head + HEAD + BODY)
+        connection.sendall(head + HEAD.replace(b"\r\n", b"\r\nConnection: close\r\n", 1) + BODY)
         statuses = read_to_end(connection).count(b"HTTP/1.1 ")
     assert (statuses, len(client.sandbox.state.accepted)) == ((2, 1) if not length else (1, 0))
 

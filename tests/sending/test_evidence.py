@@ -197,7 +197,7 @@ APART = {"tasks": ((20, 1),), "silent": 0.0}
 
 def test_no_verdict_is_wrong():
     """Within the assumptions, whatever is lost, whenever it is charged for, and whoever dies."""
-    found = [Account(Setting.at_random(seed), seed).found() for seed in range(150)]
+    found = [Account(Setting.at_random(seed), seed).found() for seed in range(100)]
     assert sum(wrong for _, _, wrong in found) == 0
     assert 0 < sum(undecided for _, undecided, _ in found) < sum(lost for lost, _, _ in found) / 3
 

@@ -172,10 +172,10 @@ class Account:
 
     def _in_doubt(self):
         """Return when the last lost request is settled that is in no window yet; None where there is none."""
-        _, last = windows(self.readings, [each.billed() for each in self.sent])
-        ended = [each for each in self.sent if each.stated is None and (each.ended or self.now > each.at + DEADLINE)]
-        doubted = [each.at + DEADLINE for each in ended if last is not None and each.at >= last.read_at]
-        return max((each for each in doubted if each > self.now - 60.0), default=None)
+        recent = [each for each in self.sent if each.stated is None and each.at + DEADLINE > self.now - 60.0]
+        ended = [each for each in recent if each.ended or self.now > each.at + DEADLINE]
+        _, last = windows(self.readings, [each.billed() for each in self.sent]) if ended else (None, None)
+        return max((each.at + DEADLINE for each in ended if last is not None and each.at >= last.read_at), default=None)
 
     def _ask(self, task, life):
         task.is_reading = True

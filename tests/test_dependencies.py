@@ -16,10 +16,7 @@ INSTALLED = packages_distributions()
 tomllib = pytest.importorskip("tomllib")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-OPTIONAL = {
-    "testing": ("testing/",),
-    "postgres": ("hooks/ledger.py", "ledger/postgres"),
-}
+OPTIONAL = {"testing": ("testing/",), "postgres": ("hooks/ledger.py", "ledger/postgres")}
 """Paths below the package that may import what an extra declares, by extra."""
 OF_AIRFLOW = {
     "hooks/sql_source.py": {"apache-airflow-providers-common-sql"},

@@ -234,8 +234,7 @@ def test_the_report_is_not_written_over_what_the_function_returns(text, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("argument", "says"),
-    [("source", "the function returns it"), ("multiple_outputs", "the task returns one summary")],
+    ("argument", "says"), [("source", "the function returns it"), ("multiple_outputs", "the task returns one summary")]
 )
 def test_arguments_that_cannot_be_are_refused_at_once(argument, says):
     """The DAG does not load, in words that say why."""

@@ -23,10 +23,7 @@ KILLED = {"counts": (50,), "ago": 1000, "silent": True, "total": 100, "done": 50
         ),
         (campaign("sending", "waiting for hours"), f"{ATTEMPT}waits for its sending hours."),
         (campaign("sending", "failed"), f"{ATTEMPT}failed. Its log says why; then clear the task."),
-        (
-            campaign("needs attention", "sending", **KILLED),
-            f"{ATTEMPT}has reported nothing for 17 min, {UNREACHED}",
-        ),
+        (campaign("needs attention", "sending", **KILLED), f"{ATTEMPT}has reported nothing for 17 min, {UNREACHED}"),
         *(
             (
                 campaign("needs attention", not_sent=rows),

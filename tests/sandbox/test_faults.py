@@ -140,8 +140,7 @@ INVALID["status"] += [{"retry_after": header} for header in (1, "soon…", "1\r\
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [7, {}, {"kind": "explode"}, *({"kind": kind, **fields} for kind in INVALID for fields in INVALID[kind])],
+    "fault", [7, {}, {"kind": "explode"}, *({"kind": kind, **fields} for kind in INVALID for fields in INVALID[kind])]
 )
 def test_an_invalid_fault_is_an_error(client, state, fault):
     """An invalid fault, with which a test would test nothing, is refused; the waiting faults stay."""

@@ -147,12 +147,7 @@ def test_what_it_defers_with(sms_default, sandbox, unit):
     arguments = given.trigger.serialize()[1]
     started_at = arguments.pop("started_at")
     assert before <= started_at <= time.time()
-    assert arguments == {
-        "sms_conn_id": "sms_default",
-        "min_balance": "9",
-        "poke_interval": 30.0,
-        "timeout": 3600.0,
-    }
+    assert arguments == {"sms_conn_id": "sms_default", "min_balance": "9", "poke_interval": 30.0, "timeout": 3600.0}
     sandbox.state.set_balance(1)
     sandbox.state.set_faults([{"kind": "delay", "seconds": 0.05, "on": "balance"}])
     assert timedelta(seconds=3590) < deferred(timeout=3600).timeout <= timedelta(seconds=3599.95)

@@ -5,12 +5,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from airflow_provider_sms.exceptions import (
-    AuthenticationError,
-    NotSentError,
-    RefusedError,
-    ThrottledError,
-)
+from airflow_provider_sms.exceptions import AuthenticationError, NotSentError, RefusedError, ThrottledError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.echoes import WITHHELD
 

@@ -4,12 +4,7 @@ from email.utils import formatdate
 
 import pytest
 
-from airflow_provider_sms.exceptions import (
-    AuthenticationError,
-    RefusedError,
-    ThrottledError,
-    UnknownOutcomeError,
-)
+from airflow_provider_sms.exceptions import AuthenticationError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.service.echoes import WITHHELD
 from airflow_provider_sms.service.errors import error_for, retry_after_seconds
 from airflow_provider_sms.service.transport import RawResponse

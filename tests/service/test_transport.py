@@ -178,11 +178,7 @@ def test_an_answer_ahead_of_the_whole_request_is_read(connect, wire):
 
 @pytest.mark.parametrize(
     ("kind", "statuses"),
-    [
-        (RefusedError, (301, 302, 307, 308)),
-        (UnknownOutcomeError, (303, 500, 502, 503, 504)),
-        (ThrottledError, (429,)),
-    ],
+    [(RefusedError, (301, 302, 307, 308)), (UnknownOutcomeError, (303, 500, 502, 503, 504)), (ThrottledError, (429,))],
 )
 @pytest.mark.parametrize("location", ["/v1/elsewhere", "http://["])
 def test_nothing_is_followed_or_retried(serve, connect, wire, kind, statuses, location):

@@ -20,11 +20,7 @@ REQUIRED = "SMS_TESTS_NEED_BROWSER"
 TIMEOUT_SECONDS = 60
 """The longest wait for a page, which other tests keep waiting, too."""
 
-FLAGS = (
-    "--disable-gpu",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    "--font-render-hinting=none",
-)
+FLAGS = ("--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--font-render-hinting=none")
 """Beside Playwright's own, by which the browser starts no update and has no scrollbars."""
 
 

@@ -62,9 +62,6 @@ def test_faults_wait_in_line(sms_sandbox):
     sms_sandbox.fail_next("drop_after", times=2)
     sms_sandbox.fail_next("status", status=503)
     waiting = sms_sandbox.service.state.faults
-    assert [(each.kind, each.times, each.status) for each in waiting] == [
-        ("drop_after", 2, 500),
-        ("status", 1, 503),
-    ]
+    assert [(each.kind, each.times, each.status) for each in waiting] == [("drop_after", 2, 500), ("status", 1, 503)]
     with pytest.raises(ValueError, match="Input should be 'none'"):
         sms_sandbox.fail_next("explode")

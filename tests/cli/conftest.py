@@ -9,8 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from sqlalchemy import text
-from support.postgres import connection_of
+from support.ledger_fixtures import configured_store
 from support.sending import EVENT, claim, claimant, close, people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
@@ -21,6 +20,8 @@ from airflow_provider_sms.ledger.attempts import note_progress, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.planning.prices import Prices
+
+store = configured_store
 
 
 @dataclass
@@ -34,17 +35,6 @@ class Said:
     @property
     def data(self):
         return json.loads(self.out)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request, ledger_path, airflow_home, monkeypatch):
-    """An empty ledger, as the configuration names it: in a file, or on a server."""
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_ledger_url")
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", connection_of(url))
-        monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
-    with closing(open_ledger(None)) as store:
-        yield store
 
 
 @pytest.fixture
@@ -145,17 +135,6 @@ def holders(store):
         return {holder.state for holder in sending.holders([m.key for m in messages]).values()}
 
     return holders
-
-
-@pytest.fixture
-def rows(store):
-    """Return the rows of a query of the ledger."""
-
-    def rows(query):
-        with store.read() as connection:
-            return [tuple(row) for row in connection.execute(text(query))]
-
-    return rows
 
 
 class Terminal:

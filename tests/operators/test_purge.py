@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from decimal import Decimal
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from support.airflow import run_task
-from support.postgres import connection_of
+from support.ledger_fixtures import configured_store
 from support.sending import claim, claimant, close
 from support.sending import people as recipients
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger import purge as purging
 from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.balances import record_reading
@@ -23,16 +21,7 @@ from airflow_provider_sms.operators.sms import PurgeLedgerOperator
 
 KEPT = {"open": 0, "paused": 0, "waiting": 0, "in_use": 0}
 
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request, ledger_path, airflow_home, monkeypatch):
-    """An empty ledger, as the configuration names it: in a file, or on a server."""
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_ledger_url")
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", connection_of(url))
-        monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
-    with closing(open_ledger(None)) as store:
-        yield store
+store = configured_store
 
 
 @pytest.fixture

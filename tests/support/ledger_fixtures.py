@@ -7,7 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
+from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -17,6 +19,7 @@ from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.settle import Reconciliation, Settle
 from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
+from support.postgres import connection_of
 from support.sending import KEY, Clock, Sending, Service, claimant
 
 
@@ -57,6 +60,28 @@ def open_store(ledger_place):
 @pytest.fixture
 def store(open_store):
     return open_store()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def configured_store(request, ledger_path, airflow_home, monkeypatch):
+    """An empty ledger, as the configuration names it: in a file, or on a server."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_ledger_url")
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", connection_of(url))
+        monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
+    with closing(open_ledger(None)) as store:
+        yield store
+
+
+@pytest.fixture
+def rows(store):
+    """Return the rows of a query of this test's ledger."""
+
+    def rows(query):
+        with store.read() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+    return rows
 
 
 @pytest.fixture

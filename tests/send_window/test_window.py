@@ -218,8 +218,7 @@ def possible_mobile_numbers(seed=4711):
     """Give numbers of each country that the library takes for valid mobile ones."""
     rng = random.Random(seed)
     for region in sorted(phonenumbers.SUPPORTED_REGIONS):
-        example = phonenumbers.example_number_for_type(region, phonenumbers.PhoneNumberType.MOBILE)
-        if example is None:
+        if (example := phonenumbers.example_number_for_type(region, phonenumbers.PhoneNumberType.MOBILE)) is None:
             continue
         digits = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)[1:]
         for kept in range(len(str(example.country_code)), len(digits)):

@@ -505,9 +505,7 @@ class World:
         faults["late"] = ("taken and charged late", "taken and charged late, then lost")
         faults["strange"] = ("taken, then an unforeseen error", "taken, then contradicted")
         faults["partly"] = ("taken in part",) if len(messages) > 1 else ()
-        if (
-            self.left["doubled"] and process in self._answered
-        ):  # a connection has carried a response, and carries it once more
+        if self.left["doubled"] and process in self._answered:  # a connection may carry once more what it has carried
             see("answered")
             faults["doubled"] = ("another's response", "taken, then another's response")
         outcome = self.step("posts", ("taken",), faults)

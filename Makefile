@@ -66,7 +66,7 @@ PARALLEL = --numprocesses $(WORKERS) --no-loadscope-reorder $(SHUFFLE)
 
 # Files with tests that take seconds, or need more than packages of Python. Those of minutes come first: left to the end, one
 # of them would run alone.
-LONGEST := $(patsubst %,tests/acceptance/test_%.py,first_half_hour whole several_machines pages) tests/faults/test_orders.py
+LONGEST := $(patsubst %,tests/acceptance/test_%.py,first_half_hour whole several_machines processes pages) tests/faults/test_orders.py
 SLOW := tests/faults $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
 
 test-most test-slow: export PYTHONPATH := $(CURDIR)/build/wheel

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from support.faults.airflow import play
 from support.faults.scenarios import LOST_FIRST, SCENARIOS, TAKEN_AND_LOST
 from support.versions import KEEPS_TASK_STATE
@@ -12,13 +13,11 @@ PEOPLE, CHUNK, CONCURRENCY = 1000, 50, 4
 SETTINGS = {"AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG" if KEEPS_TASK_STATE else "INFO"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_send_texts_nobody_twice_and_prints_nobody():
     """Retried, cleared, killed by SIGKILL, or without five responses: rows add up; no log, at DEBUG, names anybody."""
-    scenarios = [
-        replace(each, options=(*each.options, ("chunk_size", CHUNK)))
-        for each in SCENARIOS
-        if each.dag_id in INTERRUPTED
-    ]
+    chosen = (each for each in SCENARIOS if each.dag_id in INTERRUPTED)
+    scenarios = [replace(each, options=(*each.options, ("chunk_size", CHUNK))) for each in chosen]
     played, leaking = play("sqlite", scenarios, PEOPLE, settings=SETTINGS)
     figures = {each.scenario.dag_id: each.figures for each in played}
     assert {name: each.broken for name, each in figures.items()} == dict.fromkeys(INTERRUPTED, 0)

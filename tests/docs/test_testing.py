@@ -23,19 +23,10 @@ def test_the_tests_of_the_page_pass(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(code)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
-    done = subprocess.run(
-        ["bash", "-e", "-c", COMMANDS],
-        cwd=tmp_path,
-        env={
-            **clean,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "TMPDIR": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {**clean, "PATH": programs, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    command = ["bash", "-e", "-c", COMMANDS]
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     tests = sum(code.count("\ndef test_") for code in FILES.values())
     assert f"{tests} passed" in done.stdout, done.stdout + done.stderr
 

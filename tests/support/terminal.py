@@ -14,9 +14,10 @@ from pathlib import Path
 import psutil
 
 from support.faults.rest import until
+from support.leftovers import MARK
 from support.processes import kill
 
-INHERITED = ("LANG", "PATH", "TMPDIR", "TZ")
+INHERITED = ("LANG", MARK, "PATH", "TMPDIR", "TZ")
 PATIENCE = 600.0
 """Seconds that a block of commands may take: one of them installs Airflow."""
 STOP_SECONDS = 60.0

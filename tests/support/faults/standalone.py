@@ -16,10 +16,11 @@ import requests
 
 import airflow_provider_sms
 from support.faults.rest import PATIENCE, READY_SECONDS, RestApi, until
+from support.leftovers import MARK
 from support.processes import await_ready, processes_below, said, start, stop
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
-INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
+INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", MARK, "TMPDIR", "TZ", "USER")
 
 PROMPT = {
     # A killed scheduler is detected within seconds, so that its tasks are taken over while they run.

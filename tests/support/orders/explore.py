@@ -77,8 +77,7 @@ class EveryOrder:
 
 def explore(case, ledger):
     """Play the orders of a case, until three of them are wrong."""
-    explored, every = Explored(), EveryOrder()
-    ends = {}
+    explored, every, ends = Explored(), EveryOrder(), {}
     while True:
         world = World(case, ledger, every.choose)
         with closing(world.schedule), patched(world):

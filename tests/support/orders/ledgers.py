@@ -100,7 +100,7 @@ class Ledger:
         """Close every connection."""
         for store in self._stores:
             store.close()
-        self._raw.close()
+        self._pooled.invalidate()
 
 
 def _watched(ledgers):
@@ -121,5 +121,7 @@ def opened(store):
     """Yield a ledger of its own, of a kind; thousands of orders log nothing, as they say as much as a few."""
     with new_ledger(store) as ledgers, closing(Ledger(ledgers)) as ledger:
         logging.disable(logging.CRITICAL)
-        yield ledger
-        logging.disable(logging.NOTSET)
+        try:
+            yield ledger
+        finally:
+            logging.disable(logging.NOTSET)

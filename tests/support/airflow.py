@@ -117,7 +117,7 @@ def _mend_test_runs():
 
     It serves tasks of its own version alone: making the routes for those of all others takes seconds.
     """
-    if AIRFLOW >= (3, 3):
+    if (3, 3) <= AIRFLOW < (3, 4):
         from airflow.api_fastapi.execution_api import routes, versions
         from cadwyn import HeadVersion, Version, VersionBundle
         from cadwyn.route_generation import _DELETED_ROUTE_TAG as OF_OTHERS

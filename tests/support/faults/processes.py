@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from multiprocessing import get_context
 
-# Each process is a copy of one that has loaded most of what a send needs, and has no threads.
-SERVER = get_context("forkserver")
+SPAWN, SERVER = get_context("spawn"), get_context("forkserver")
 SERVER.set_forkserver_preload(
     ["pyarrow.parquet", "airflow_provider_sms.execution.bulk", "airflow_provider_sms.sandbox.server"]
 )
@@ -46,14 +45,16 @@ def started(work, orders, prepare=None):
     """Yield processes that have just begun to work, all at once. Leaving the context ends them.
 
     :param orders: arguments of the work of each process.
-    :param prepare: what each does before they begin.
+    :param prepare: what each does before they begin, in a new interpreter that has this one's environment. None means
+        that they are copies of a process that has loaded most of what a send needs, and has no threads.
     """
-    together = SERVER.Barrier(len(orders) + 1)
+    kind = SPAWN if prepare else SERVER
+    together = kind.Barrier(len(orders) + 1)
     processes = []
     try:
         for arguments in orders:
-            mine, theirs = SERVER.Pipe(duplex=False)
-            process = SERVER.Process(target=_run, args=(together, theirs, prepare, work, arguments), daemon=True)
+            mine, theirs = kind.Pipe(duplex=False)
+            process = kind.Process(target=_run, args=(together, theirs, prepare, work, arguments), daemon=True)
             process.start()
             theirs.close()
             processes.append(Started(process, mine))

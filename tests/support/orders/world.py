@@ -402,10 +402,7 @@ class World:
         self.ended.append(Ended(counts, taken, error, ledger, reconciliation, unsettled))
 
     def _check_end(self, counts, purges):
-        """Look whether an attempt has recorded every response, and counted who holds each message.
-
-        One that hangs for longer than a purge waits may have counted before it whom the purge then forgot.
-        """
+        """Look whether an attempt has recorded all responses and, unless across a purge, counted who holds what."""
         held = {bytes(key): state for key, state in self.ledger.rows(HELD)}
         again = {bytes(key) for (key,) in self.ledger.rows(AGAIN)}
         states = Counter(held.get(each.key, UNKNOWN if each.key in again else "free") for each in self.people)

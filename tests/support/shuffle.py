@@ -19,6 +19,7 @@ class _ByFile(LoadFileScheduling):
         return nodeid if "/faults/" in nodeid else super()._split_scope(nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     return _ByFile(config, log)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
     parser.add_argument("--drawn", type=int, metavar="N", help="draw so many orders of larger cases, on each store")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="of what is drawn, to draw it again")
     parser.add_argument("--until-broken", action="store_true", help="end with the first case that is broken")
     parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
     parser.add_argument("--only", default="", help="a part of the names of cases or defects")
@@ -35,7 +37,7 @@ def main():
     if given.defects:
         return _defects(given.only)
     if given.drawn:
-        return _draw(given.drawn)
+        return _draw(given.drawn, given.seed)
     chosen = {name: case for name, case in (SMALL if given.small else CASES).items() if given.only in name}
     return _explore(chosen, until_broken=given.until_broken)
 
@@ -54,13 +56,14 @@ def _explore(cases, *, until_broken):
     return int(is_broken)
 
 
-def _draw(count):
+def _draw(count, seed):
+    _say(f"--seed {seed}")
     never = set(SOMETIMES)
     for store in STORES:
         with opened(store) as ledger:
             began = time.monotonic()
             try:
-                rare = draw_orders(ledger, count)
+                rare = draw_orders(ledger, count, seed)
             except AssertionError as error:
                 _say("\n".join((f"drawn on {store}", f"BROKEN: {error}", *getattr(error, "__notes__", ()))))
                 return 1

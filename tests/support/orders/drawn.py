@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 
 from support.orders.explore import judge
@@ -65,8 +65,8 @@ def cases(draw):
     return Case(draw(st.sampled_from(ATTEMPTS)), on_unknown=on_unknown, **most)
 
 
-def draw_orders(ledger, count):
-    """Play so many orders, and return in how many that happened which seldom does.
+def draw_orders(ledger, count, number=None):
+    """Play so many orders, drawn by a seed if any, and return in how many that happened which seldom does.
 
     :raises AssertionError: something was wrong; the shortest history of it is in the notes.
     """
@@ -90,5 +90,5 @@ def draw_orders(ledger, count):
         note("\n".join(world.schedule.log))
         assert not wrong, "; ".join(wrong)
 
-    play()
+    (play if number is None else seed(number)(play))()
     return rare

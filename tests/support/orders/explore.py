@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerLostError, SmsError
+from airflow_provider_sms.ledger.attempts import count_requests
 from airflow_provider_sms.ledger.holders import CampaignReader
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.requests import texted, unknown_requests
@@ -180,15 +181,17 @@ def _of_answers(world):
     """Return what is wrong with what the ledger tells people, other tasks and later attempts."""
     with world.freely():
         store = world.ledger.open(world)
-        by_task = {task: CampaignReader(store, CAMPAIGN, claimant(100, task_id=task)) for task in "abc"}
+        *own, others = (CampaignReader(store, CAMPAIGN, claimant(100, task_id=task)) for task in "abc")
         takes, (holders, _) = _takes(world), _holders(world)
         got = set(key_halves(b"".join(takes))[:, 0].tolist())
         who = {bytes(each.key): sum(row.messages for row in texted(store, each.destination)) for each in world.people}
         wrong = ["the list of who was texted lacks a text"] if any(who[key] < takes[key] for key in takes) else []
-        unknown = {each for each, state in world.ledger.rows("SELECT id, state FROM sms_request") if state == UNKNOWN}
+        states = world.ledger.rows("SELECT id, state FROM sms_request")
+        if sum(count_requests(store, claimant(1, task_id=task)) for task in "abc") != len(states):
+            wrong.append("the tasks have made another number of requests")
+        unknown = {each for each, state in states if state == UNKNOWN}
         if {row.request_id for row in unknown_requests(store, CAMPAIGN)} != unknown:
             wrong.append("the list of unknown requests is another one")
-        others, own = by_task["c"], [by_task["a"], by_task["b"]]
         if takes and not (others.is_used() and others.has_others() and got <= _halves(others.blocks_of_others())):
             wrong.append("another task does not see whom this one texted")
         if not got <= set().union(*(_halves(each.earlier()) for each in own)):
@@ -219,7 +222,7 @@ def _of_person(world, key):
     takes, (holders, former) = _takes(world)[key], _holders(world)
     request, state = holders.get(key, (0, NOT_SENT))
     posts = [count for (posted, _), count in world.posted.items() if posted == key]
-    freed = world.forgotten + sum(outcome == NOT_SENT for _, outcome in world.decided)
+    freed = (world.forgotten or 0) + sum(outcome == NOT_SENT for _, outcome in world.decided)
     freed += len(world.ledger.rows(BY_BALANCE)) + (world.case.on_unknown == "resend")
     if max(posts, default=0) > 1 + freed:
         wrong.append("posted again and again by one process")

@@ -251,8 +251,8 @@ class World:
     """Since when the balance shows which sum."""
     ended: list[Ended] = field(default_factory=list)
     decided: list[tuple[int, str]] = field(default_factory=list)
-    forgotten: int = 0
-    """How many of :attr:`taken` a purge has forgotten."""
+    forgotten: int | None = None
+    """How many of :attr:`taken` a purge has forgotten; None before one has forgotten the campaign."""
     is_undone: bool = False
     is_free: bool = False
     """Whether everything goes well at once, without a choice."""
@@ -348,7 +348,7 @@ class World:
     def _attempt(self, task, store, ledger, stop):
         # Another task has the same people in another order, so that requests overlap in part.
         table, case = Table(self.people if task == "a" else self.people[1:] + self.people[:1]), self.case
-        on_unknown, purges = "fail" if self.is_free else case.on_unknown, self.left["purges"]
+        on_unknown, forgotten = "fail" if self.is_free else case.on_unknown, self.forgotten
         reconciles = on_unknown == "reconcile"
         reconciliation = Reconciliation(store, CAMPAIGN, ACCOUNT.key, self.balance)
         settle = Settle(ledger, reconciliation, on_unknown, stop, self.sleep, monotonic=lambda: self.now)
@@ -387,7 +387,7 @@ class World:
             with self.freely():
                 table.count(ledger)
             if not isinstance(error, LedgerError):
-                self._check_end(table.counts, purges)
+                self._check_end(table.counts, forgotten)
         except LedgerError as failure:
             error = error or failure
             table.count_without_ledger()
@@ -401,13 +401,13 @@ class World:
         taken = len({key for key, _ in self.taken})
         self.ended.append(Ended(counts, taken, error, ledger, reconciliation, unsettled))
 
-    def _check_end(self, counts, purges):
-        """Look whether an attempt has recorded all responses and, unless across a purge, counted who holds what."""
+    def _check_end(self, counts, forgotten):
+        """Look whether an attempt has recorded all responses and, unless a purge forgot some, counted all right."""
         held = {bytes(key): state for key, state in self.ledger.rows(HELD)}
         again = {bytes(key) for (key,) in self.ledger.rows(AGAIN)}
         states = Counter(held.get(each.key, UNKNOWN if each.key in again else "free") for each in self.people)
         truth = states[ACCEPTED], states[UNKNOWN] + states[CLAIMED]
-        if self.left["purges"] == purges and (counts.accepted + counts.already_sent, counts.unknown) != truth:
+        if self.forgotten == forgotten and (counts.accepted + counts.already_sent, counts.unknown) != truth:
             self.wrong.add("counts differ from who holds the messages")
         recorded = {event for _, state, event, *_ in self.ledger.rows(STATE[2]) if state == ACCEPTED}
         if not (self.is_free or self.is_undone):

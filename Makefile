@@ -65,9 +65,10 @@ PYTEST := .venv/bin/pytest
 PARALLEL = --numprocesses $(WORKERS) --no-loadscope-reorder $(SHUFFLE)
 
 # Files with tests that take seconds, or need more than packages of Python. Those of minutes come first: left to the end, one
-# of them would run alone.
-LONGEST := $(patsubst %,tests/acceptance/test_%.py,first_half_hour whole several_machines processes pages) tests/faults/test_orders.py
-SLOW := tests/faults $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
+# of them would run alone. What only computes is among them, while Airflows are waited for.
+LONGEST := $(patsubst %,tests/%.py,$(patsubst %,acceptance/test_%,whole several_machines first_half_hour) faults/test_orders \
+	acceptance/test_pages)
+SLOW := $(wildcard tests/faults/test_*.py) $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
 
 test-most test-slow: export PYTHONPATH := $(CURDIR)/build/wheel
 test-most test-slow: export PYTHONSAFEPATH := 1

@@ -7,13 +7,13 @@ from support.faults.airflow import play
 from support.faults.scenarios import LOST_FIRST, SCENARIOS, TAKEN_AND_LOST
 from support.versions import KEEPS_TASK_STATE
 
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 INTERRUPTED = ("outage", "clear_running", "task_killed", "reconcile")
 PEOPLE, CHUNK, CONCURRENCY = 1000, 50, 4
 # Older versions of Airflow print other things at DEBUG.
 SETTINGS = {"AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG" if KEEPS_TASK_STATE else "INFO"}
 
 
-@pytest.mark.slow
 def test_an_interrupted_send_texts_nobody_twice_and_prints_nobody():
     """Retried, cleared, killed by SIGKILL, or without five responses: rows add up; no log, at DEBUG, names anybody."""
     chosen = (each for each in SCENARIOS if each.dag_id in INTERRUPTED)

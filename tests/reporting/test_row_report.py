@@ -249,7 +249,6 @@ def test_long_reports_are_written_as_they_are_made():
 
 # The status of a request's messages
 
-
 BALANCE = "The balance fell by 100, exactly what request 7 costs: it was taken."
 REFUSAL = "bulkmessages: the service refused the request (HTTP 400, 10042): no route to 2782*****01"
 

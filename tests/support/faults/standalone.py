@@ -58,8 +58,7 @@ class Standalone(RestApi):
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            # No file changes; every half minute, they would take a core for seconds.
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # no file changes
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             # A busy machine must not look like a dead scheduler, or like a task that hangs.
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
@@ -179,8 +178,7 @@ def environment(home, url, *programs):
         "HOME": str(home),
         "PATH": os.pathsep.join(map(str, [*programs, Path(sys.executable).parent, os.defpath])),
         "PYTHONPATH": str(Path(airflow_provider_sms.__file__).parents[1]),
-        # What is logged is waited for.
-        "PYTHONUNBUFFERED": "1",
+        "PYTHONUNBUFFERED": "1",  # what is logged is waited for
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__HOST": "127.0.0.1",

@@ -39,7 +39,6 @@ PACE = {
 }
 """Settings of time, in seconds, which differ from those of the files."""
 
-
 CONCURRENCY = 2
 """Tasks that a worker runs at once."""
 

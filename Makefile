@@ -1,12 +1,12 @@
 PYTHON ?= python3
 
 .PHONY: help env demo test test-all test-shuffled check wheel test-most test-checks test-slow \
-	test-oldest test-benchmarks test-demo coverage matrix sizes docs screenshots bench bench-quick faults faults-quick mutants several-machines clean
+	test-oldest test-demo coverage matrix sizes docs screenshots bench bench-quick faults faults-quick mutants several-machines clean
 
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test           style, types, layers, documentation, wheel, and the tests on both kinds of ledger"
-	@echo "make test-all       make test, then slow tests, a whole Airflow, pages in a browser, faults, the oldest supported Airflow, benchmarks"
+	@echo "make test-all       make test, then slow tests, a whole Airflow, pages in a browser, faults, the oldest supported Airflow"
 	@echo "make test-shuffled  make test-all three times, with the tests in random order, once beside a load"
 	@echo "make coverage       report the lines that no test of make test runs"
 	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(3.1.8)' for one"
@@ -24,6 +24,9 @@ help:
 
 # As pip does, it trusts what the machine trusts.
 export UV_SYSTEM_CERTS := 1
+
+# With it, each of hundreds of processes would compile all of Airflow.
+unexport PYTHONDONTWRITEBYTECODE
 
 env: .venv/.installed
 
@@ -66,8 +69,7 @@ PARALLEL = --numprocesses $(WORKERS) --no-loadscope-reorder $(SHUFFLE)
 
 # Files with tests that take seconds, or need more than packages of Python. Those of minutes come first: left to the end, one
 # of them would run alone. What only computes is among them, while Airflows are waited for.
-LONGEST := $(patsubst %,tests/%.py,$(patsubst %,acceptance/test_%,whole several_machines first_half_hour) faults/test_orders \
-	acceptance/test_pages)
+LONGEST := $(patsubst %,tests/%.py,acceptance/test_whole acceptance/test_first_half_hour faults/test_orders acceptance/test_pages)
 SLOW := $(wildcard tests/faults/test_*.py) $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
 
 test-most test-slow: export PYTHONPATH := $(CURDIR)/build/wheel
@@ -93,12 +95,6 @@ test-oldest: WITH := cli decorators execution hooks messages monitoring notifica
 	test_contracts.py test_provider_info.py
 test-oldest:
 	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" -k "not postgresql" $(WITH:%=tests/%) $(PRINTED)
-
-# Small, and not judged: what else runs costs them time.
-test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)
-test-benchmarks: export PYTHONSAFEPATH := 1
-test-benchmarks:
-	@.venv/bin/python -m benchmarks --quick --only rate $(PRINTED)
 
 # As `make demo` does: on this folder.
 test-demo:

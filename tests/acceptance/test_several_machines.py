@@ -13,7 +13,7 @@ from support.machines.engine import running_engine
 from support.machines.send import OF_WORKER, start_send
 from support.processes import processes_below
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 CUT_SECONDS = 60.0
 REQUIRED = "SMS_TESTS_NEED_MACHINES"
 """Environment variable; when it is set, a missing server fails the tests instead of skipping them."""
@@ -54,7 +54,6 @@ def test_a_worker_that_is_cut_off_from_the_ledger_records_its_requests_later(eng
     assert send.held_until(ended) > 0
 
 
-@pytest.mark.nightly
 def test_a_restart_of_the_database_fails_no_attempt(engine):
     """Nobody is texted twice, lost or unknown, every task succeeds, and no attempt has failed because of the ledger.
 

@@ -48,18 +48,16 @@ def close_by_balance(
     :param closed: by request, ``accepted`` or ``not_sent``, and the evidence.
     :returns: the requests that it closed, each with the count of the messages that it holds or has freed.
     """
+    done: dict[int, int] = {}
 
-    def write(connection: Connection, some: Sequence[int]) -> dict[int, int]:
-        held: dict[int, int] = {}
+    def write(connection: Connection, some: Sequence[int]) -> None:
         for request_id in some:
             state, evidence = closed[request_id]
-            with suppress(InputError):  # it has an outcome since
-                held[request_id] = _close(connection, request_id, state, BALANCE, now=store.clock(), proof=evidence)
-        return held
+            with suppress(InputError):  # it has an outcome since, perhaps by a commit that nobody was told of
+                done[request_id] = _close(connection, request_id, state, BALANCE, now=store.clock(), proof=evidence)
 
-    done: dict[int, int] = {}
     for some in in_pieces(sorted(closed), REQUESTS_AT_ONCE):
-        done.update(store.save(campaign_lock(campaign_name), partial(write, some=some)))
+        store.save(campaign_lock(campaign_name), partial(write, some=some))
     return done
 
 

@@ -35,10 +35,11 @@ def test_a_power_cut_at_any_post_leaves_its_claim(arena, tmp_path):
 
 
 @pytest.mark.parametrize(("first", "how_often"), [(3, "+"), (8, ""), (15, "+")], ids=["for good", "once", "late"])
-def test_a_disk_that_does_not_sync_texts_nobody_twice(arena, first, how_often):
+def test_a_disk_that_does_not_sync_texts_nobody_twice(arena, first, how_often, tmp_path):
     """A commit whose sync failed claims nothing; the next attempt sends the rest."""
-    campaign = arena.campaign()
-    run([*strace("-o", "/dev/null", "-e", f"inject=fdatasync:error=EIO:when={first}{how_often}"), *command(campaign)])
+    campaign, trace = arena.campaign(), tmp_path / "trace"
+    run([*strace("-o", str(trace), "-e", f"inject=fdatasync:error=EIO:when={first}{how_often}"), *command(campaign)])
+    assert "INJECTED" in trace.read_text()
     arena.look(campaign, None)
     arena.resume(f"sync {first} fails", campaign)
     arena.judge_all()

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import time
+from unittest.mock import Mock
 
 import pytest
 from support.reported import counts
 from support.sending import chunk_of, claim, close, people
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerAwayError
 from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.backend import Patience
 from airflow_provider_sms.ledger.balances import note_evidence
 from airflow_provider_sms.ledger.decisions import close_by_balance, require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, SUPERSEDED, UNKNOWN, Outcome
@@ -30,6 +32,13 @@ def unknown(first):
     request_id = claim(first, people(3))
     close(first, request_id, UNKNOWN, reason="timeout")
     return request_id
+
+
+def test_what_the_balance_closes_is_told_though_its_commit_is_not(store, unknown, monkeypatch):
+    """The next try finds it closed, and it was closed by this process all the same."""
+    monkeypatch.setattr(store, "_require_durable", Mock(side_effect=[LedgerAwayError("away"), None]))
+    store.patience = Patience(sleep=lambda _: None)
+    assert close_by_balance(store, "c", {unknown: (NOT_SENT, PROOF)}) == {unknown: 3}
 
 
 @pytest.mark.parametrize(("said", "free"), [(ACCEPTED, 0), (NOT_SENT, 3)])

@@ -9,11 +9,15 @@ from sqlalchemy import create_engine, text
 from support.sending import chunk_of, claim, claimant, close, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError
+from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.attempts import note_progress
 from airflow_provider_sms.ledger.backend import Patience, campaign_lock
+from airflow_provider_sms.ledger.campaigns import pause
 from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.purge import old_campaigns, purge
 
 LOCK = campaign_lock("spring")
 WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
@@ -50,17 +54,22 @@ def test_claims_outcomes_and_notes_of_one_campaign_go_side_by_side(store, anothe
         assert ledger.commit(outcomes=outcomes, chunks=[chunk_of(people(2, 4))], claim_seconds=60.0)[0].won == range(2)
 
 
+PROOF = KeptEvidence("not_charged", "Nothing was charged for it.", 1.0)
 WRITES = {
     "release": lambda ledger, request_id: close(ledger, request_id, NOT_SENT),
     "supersede": lambda ledger, request_id: ledger.supersede([request_id]),
     "come late": lambda ledger, request_id: close(ledger, request_id, event_id=1, messages=2),
+    "decide": lambda ledger, request_id: resolve(ledger._store, request_id, NOT_SENT, "Ann"),
+    "balance": lambda ledger, request_id: close_by_balance(ledger._store, "spring", {request_id: (NOT_SENT, PROOF)}),
+    "pause": lambda ledger, _: pause(ledger._store, "spring", "Ann"),
+    "purge": lambda ledger, _: purge(ledger._store, [old_campaigns(ledger._store, 4e9)[0]._replace(keep=None)], 4e9),
     "finish": lambda ledger, request_id: ledger.finish([Outcome(request_id, ACCEPTED, event_id=1, messages=2)]),
 }
 
 
 @pytest.mark.parametrize("write", WRITES)
 def test_what_touches_rows_of_other_requests_goes_alone(store, another, write, monkeypatch):
-    """Messages that are released, superseded or taken back are nobody else's to claim meanwhile."""
+    """Messages that are released, decided about or forgotten are nobody else's to claim meanwhile; nor is a pause."""
     monkeypatch.setattr("airflow_provider_sms.ledger.claims.FINISH_PATIENCE", 0.3)
     ledger = entered(store)
     request_id = claim(ledger, people(2))

@@ -28,7 +28,7 @@ def main():
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m support.orders", description=__doc__)
     parser.add_argument("--small", action="store_true", help="only the cases that are played with every change")
-    parser.add_argument("--drawn", type=int, metavar="N", help="draw so many orders of larger cases, on each store")
+    parser.add_argument("--drawn", type=int, metavar="N", help="draw N orders on each store: a thousand or more")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="of what is drawn, to draw it again")
     parser.add_argument("--until-broken", action="store_true", help="end with the first case that is broken")
     parser.add_argument("--defects", action="store_true", help="apply one defect after the other to a copy")
@@ -36,9 +36,11 @@ def main():
     given = parser.parse_args()
     if given.defects:
         return _defects(given.only)
-    if given.drawn:
+    if given.drawn is not None:
         return _draw(given.drawn, given.seed)
     chosen = {name: case for name, case in (SMALL if given.small else CASES).items() if given.only in name}
+    if not chosen:
+        parser.error("no case has these words")
     return _explore(chosen, until_broken=given.until_broken)
 
 
@@ -97,7 +99,7 @@ def _hunt(mutation):
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     if broken := [n for n, line in enumerate(lines) if line.startswith("BROKEN")]:
-        return f"{lines[broken[0]]} ({lines[broken[0] - 1]})"
+        return "\n".join(lines[broken[0] :])
     told = done.stderr.strip().splitlines()[-1:]
     return told[0] if told and "a run has no end" in told[0] else None
 

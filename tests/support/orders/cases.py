@@ -57,7 +57,7 @@ SMALL = {
     "two copies of a task share a table, and are stopped": Case(TWINS, messages=2, stops=2, first=SHARED),
     "so many requests per second, and a loss": Case(ALONE, messages=2, rate=0.5, lost=2, crashes=1),
 }
-"""Played with every change, in two minutes."""
+"""Played with every change, in two minutes of two cores."""
 
 LARGE = {
     "two tasks, whose requests overlap in part": Case(TASKS, messages=3, chunk_size=2),

@@ -136,6 +136,8 @@ def judge(world):
     (last,) = world.ended[-1:]
     if last.error is not None or last.summary["not_sent"]:
         wrong.append(f"the last attempt left somebody out: {last.error!r}")
+    if world.forgotten is None and any(isinstance(each.error, LedgerLostError) for each in world.ended):
+        wrong.append("an attempt says that the ledger went back, and it did not")
     if not world.case.strange and not all(isinstance(each.error, SmsError | None) for each in world.ended):
         wrong.append(f"unforeseen: {[each.error for each in world.ended]}")
     if world.ledger.rows("SELECT 1 FROM sms_request WHERE state = 'claimed'"):

@@ -281,8 +281,8 @@ def test_without_xcoms_nothing_is_pushed(send, people):
 def test_an_execution_timeout_records_what_was_in_flight(send, people, sandbox):
     """Airflow's timeout stops new claims; requests that are under way are awaited and recorded, and XComs pushed."""
     # The slowest machine has posted something by then.
-    sandbox.state.set_faults([{"kind": "delay", "seconds": 3, "persistent": True}])
-    ran = send(people(1000), concurrency=2, execution_timeout=timedelta(seconds=2.5))
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 8, "persistent": True}])
+    ran = send(people(1000), concurrency=2, execution_timeout=timedelta(seconds=7))
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 800})
     assert "AirflowTaskTimeout" in ran.log
 

@@ -18,7 +18,7 @@ from support.leftovers import MARK
 from support.processes import kill
 
 INHERITED = ("LANG", MARK, "PATH", "TMPDIR", "TZ")
-PATIENCE = 600.0
+PATIENCE = 1200.0
 """Seconds that a block of commands may take: one of them installs Airflow."""
 STOP_SECONDS = 60.0
 """Seconds for programs to stop when their terminal is closed."""

@@ -33,7 +33,7 @@ def engine(tmp_path_factory):
 
 def test_a_worker_that_is_killed_leaves_unknown_what_it_had_in_flight(engine):
     """Its tasks go on elsewhere; nobody is texted twice or lost, and a task fails on unknown people alone."""
-    send = start_send(engine, "worker_killed", retry_delay=1)
+    send = start_send(engine, "worker_killed")
     engine.workers["worker-1"].kill()
     figures = send.await_end()
     assert (figures.broken, send.unexcused()) == (0, 0)

@@ -53,9 +53,10 @@ class Send:
         self._campaign = campaign
         self.began = None
 
-    def start(self, retry_delay):
+    def start(self):
         """Start the run, and return once every worker has requests in flight and some people have been texted."""
-        options = {"concurrency": REQUESTS, "retries": 3, "retry_delay": retry_delay}
+        # Retries last longer than whatever befalls the tasks.
+        options = {"concurrency": REQUESTS, "retries": 3, "retry_delay": 30}
         dags = {self.name: (self._campaign.tables, options)}
         dag = DAGS.format(dags=dags, message=MESSAGE, chunk=CHUNK)
         (self._engine.folder / "dags" / f"{self.name}.py").write_text(dag)
@@ -130,16 +131,15 @@ class Send:
         return "claimed" not in self._campaign.states().values()
 
 
-def start_send(engine, name, retry_delay=30):
+def start_send(engine, name):
     """Return a send that is under way, on new processes of all workers.
 
     :param name: of the campaign and its DAG.
-    :param retry_delay: seconds between a task's four tries, which last longer than what befalls the tasks.
     """
     tables = engine.folder / "tables" / name
     tables.mkdir(parents=True)
     records = engine.services.witness, engine.services.ledger
     send = Send(engine, Campaign(name, next(_numbers), PEOPLE, TASKS, tables, *records))
     engine.renew_workers()
-    send.start(retry_delay)
+    send.start()
     return send

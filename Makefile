@@ -69,7 +69,7 @@ PARALLEL = --numprocesses $(WORKERS) --no-loadscope-reorder $(SHUFFLE)
 
 # Files with tests that take seconds, or need more than packages of Python. Those of minutes come first: left to the end, one
 # of them would run alone. What only computes is among them, while Airflows are waited for.
-LONGEST := $(patsubst %,tests/%.py,acceptance/test_whole acceptance/test_first_half_hour faults/test_orders acceptance/test_pages)
+LONGEST := $(patsubst %,tests/%.py,acceptance/test_whole faults/test_orders acceptance/test_first_half_hour)
 SLOW := $(wildcard tests/faults/test_*.py) $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
 
 test-most test-slow: export PYTHONPATH := $(CURDIR)/build/wheel
@@ -88,11 +88,12 @@ test-slow: WORKERS := 4
 test-slow:
 	@$(PYTEST) $(PARALLEL) -m "slow and not nightly" $(LONGEST) $(filter-out $(LONGEST),$(sort $(SLOW))) $(PRINTED)
 
-# What knows Airflow, or a library of another version there, on SQLite: the driver of PostgreSQL is the same. The matrix has all.
+# What Airflow and the package call each other by, on SQLite: the driver of PostgreSQL is the same. The matrix has all.
 # One load is enough for all lots.
 test-oldest: override SHUFFLE := $(filter-out --beside-a-load,$(SHUFFLE))
-test-oldest: WITH := cli decorators execution hooks messages monitoring notifications operators plugins recipients sensors triggers \
-	test_contracts.py test_provider_info.py
+test-oldest: WORKERS := 2
+test-oldest: WITH := cli/test_definitions.py decorators execution/test_hidden.py execution/test_waits.py hooks notifications operators \
+	plugins sensors triggers test_contracts.py test_provider_info.py
 test-oldest:
 	@.venv/bin/nox -s "airflow(3.1.8)" -- $(PARALLEL) -m "not slow" -k "not postgresql" $(WITH:%=tests/%) $(PRINTED)
 

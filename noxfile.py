@@ -23,9 +23,8 @@ NOT_ON_EACH = (
     # They build the package or open a browser, which is the same for all.
     "tests/test_browser.py",
     "tests/test_packaging.py",
-    # They break the package's own code and see whether the tests notice, or take other senders as an example.
+    # They break the package's own code and see whether the tests notice.
     "tests/faults/test_mutants.py",
-    "tests/faults/test_peers.py",
 )
 
 nox.options.reuse_venv = "yes"

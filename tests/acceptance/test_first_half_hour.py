@@ -72,6 +72,7 @@ def test_the_readme_leads_to_three_texts(campaign):
     assert len(campaign.texts()) == len(set(campaign.texts())) == 3
 
 
+@pytest.mark.nightly
 def test_after_a_restore_nobody_is_texted_again(campaign, home):
     """A backup after a send, put back by the commands of the page *The ledger*, knows who was texted."""
     campaign.type(f"cd ~\n{ACTIVATE}\n{SETTINGS}", terminal=OPERATIONS)
@@ -86,6 +87,7 @@ def test_after_a_restore_nobody_is_texted_again(campaign, home):
     assert campaign.texts() == before
 
 
+@pytest.mark.nightly
 def test_after_an_install_airflow_has_the_package(campaign):
     """Each command of the page *Deploy*, with the sandbox in the service's place, finds what the package brings."""
     settings = "export AIRFLOW_HOME=~/deployed AIRFLOW__CORE__TEST_CONNECTION=Enabled"

@@ -37,7 +37,7 @@ SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
     # Airflow sometimes starts a task before it has marked it as queued, and then treats it as failed.
-    "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "1",
+    "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "2",
     "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
 }
 
@@ -77,19 +77,22 @@ class CampaignSite:
 
 
 @contextmanager
-def running_site(folder, dags, services):
-    """Run the site in an empty folder. Leaving the context ends all of its processes.
+def running_site(folder, dags, services, more=None):
+    """Run the site in a folder, with the DAGs that are there. Leaving the context ends all of its processes.
 
-    :param dags: arguments of the operator, by DAG.
+    :param dags: arguments of the operator, by DAG, with those of its table of people as its source.
     :param services: settings of each sandbox, by connection.
+    :param more: environment variables of the Airflow.
     """
     home = folder / "airflow"
-    (home / "dags").mkdir(parents=True)
+    (home / "dags").mkdir(parents=True, exist_ok=True)
+    sources = {name: write_people(folder / f"{name}.parquet", **options["source"]) for name, options in dags.items()}
+    dags = {name: {**options, "source": sources[name]} for name, options in dags.items()}
     (home / "dags" / "campaigns.py").write_text(DAGS.format(dags=dags, task=TASK))
     (home / "simple_auth_manager_passwords.json.generated").write_text(json.dumps({name: name for name in USERS}))
     with ExitStack() as stack:
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
-        settings.update(SETTINGS)
+        settings |= {**SETTINGS, **(more or {})}
         memories = {}
         for conn_id, config in services.items():
             sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, **config)))

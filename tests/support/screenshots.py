@@ -11,7 +11,7 @@ import requests
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.browser import running_browser
-from support.campaign_site import RUN, running_site, write_people
+from support.campaign_site import RUN, running_site
 from support.faults.rest import RUN_SECONDS, until
 from support.pages import ROOT
 
@@ -55,11 +55,7 @@ DAGS = {
 
 def _take_campaigns(browser, folder):
     """Take an Airflow whose campaigns are in different states, on a busy morning."""
-    dags = {
-        name: {**options, "source": write_people(folder / f"{name}.parquet", **options["source"])}
-        for name, options in DAGS.items()
-    }
-    with running_site(folder, dags, SERVICES) as site:
+    with running_site(folder, DAGS, SERVICES) as site:
         site.services["sms_reminders"].set_faults([{"kind": "none", "times": 3}, LOST, {"kind": "none"}, LOST])
         for dag_id in ("appointment_reminders", "send_statements", "remind_customers"):
             site.airflow.trigger(dag_id, RUN)

@@ -1,4 +1,4 @@
-"""Every example DAG, and some DAGs of the tests, run by a real Airflow as users run them."""
+"""Every example DAG, and some DAGs of the tests, run by a real Airflow as users run them, who look at its pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gzip
 import re
 import shutil
 import sqlite3
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,12 @@ import pyarrow.parquet as pq
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from support.campaign_site import write_people
-from support.faults.airflow import a_ledger
+from support.campaign_site import HOSTILE, RUN, CampaignSite, running_site, write_people
 from support.faults.rest import API_SECONDS, RUN_SECONDS, until
-from support.faults.standalone import running_airflow
 from support.other_service import served
 
 EXAMPLES = Path(__file__).parents[2] / "dags"
 TOKEN = "a-token-that-nobody-may-see"
-RUN = "once"
 ON_CALL = ("27820000001", "27830000002")
 BALANCE, NEEDED, BOUGHT = 20_000, 50_000, 60_000
 
@@ -62,13 +59,44 @@ with DAG("told", schedule=[TEXTED], start_date=datetime(2026, 1, 1, tzinfo=timez
     look()
 """
 
+SENT = 600
+CAMPAIGNS = {
+    "spring": {
+        "source": {"count": SENT, "first": 27_822_000_000, "invalid": 7},
+        "message": "Hi {first_name}, the spring sale begins.",
+        "campaign": "spring sale",
+        "sms_conn_id": "sms_spring",
+        "chunk_size": 10,
+        "concurrency": 1,
+    },
+    "reminders": {
+        "source": {"count": 250, "first": 27_832_000_000},
+        "message": "Hi {first_name}, see you at ten.",
+        "campaign": "appointments",
+        "sms_conn_id": "sms_lossy",
+        "chunk_size": 50,
+        "concurrency": 1,
+    },
+    "hostile": {
+        "source": {"count": 20, "first": 27_842_000_000, "names": (HOSTILE,)},
+        "message": "{first_name}",
+        "campaign": HOSTILE,
+    },
+    "overdue": {
+        "source": {"count": 300, "first": 27_852_000_000},
+        "message": "Hi {first_name}, please pay.",
+        "campaign": "overdue accounts",
+        "sms_conn_id": "sms_low",
+        "on_low_balance": "wait",
+    },
+}
+"""Those that end in different ways, and one that nobody has sent yet."""
+SERVICES = {"sms_spring": {"balance": 5000}, "sms_lossy": {"balance": 5000}, "sms_low": {"balance": 100}}
+
 SETTINGS = {
     # Airflow notices a killed triggerer within seconds.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
-    # Airflow sometimes starts a task before it has marked it as queued, and then treats it as failed.
-    "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "2",
-    "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
     "AIRFLOW__METRICS__OTEL_ON": "True",
     "AIRFLOW__METRICS__OTEL_HOST": "127.0.0.1",
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -79,7 +107,7 @@ SETTINGS = {
 class Whole:
     """The observations of the run.
 
-    :param taken: the accepted messages.
+    :param site: the Airflow, which goes on.
     :param triggers: rows of Airflow's database while a sensor was deferred.
     :param told: extra of a send's asset event.
     :param exported: what Airflow exported of its metrics, as OTLP.
@@ -90,8 +118,8 @@ class Whole:
 
     home: Path
     report: Path
+    site: CampaignSite
     states: dict[str, str] = field(default_factory=dict)
-    taken: list[Any] = field(default_factory=list)
     triggers: list[str] = field(default_factory=list)
     told: dict[str, Any] = field(default_factory=dict)
     run_type: str = ""
@@ -101,39 +129,49 @@ class Whole:
     unapproved: dict[str, int] = field(default_factory=dict)
     approved: dict[str, int] = field(default_factory=dict)
 
-    def collect(self, path, headers, body):
-        """Keep what Airflow exports to a server."""
-        self.exported.append(gzip.decompress(body) if headers["Content-Encoding"] == "gzip" else body)
+    @property
+    def taken(self):
+        """The accepted messages."""
+        return [message for service in self.site.services.values() for message in list(service.accepted)]
+
+
+@contextmanager
+def run_all(folder):
+    """Run everything once in an empty folder, and yield the observations."""
+    home, report, partitions, exported = folder / "airflow", folder / "report.parquet", folder / "partitions", []
+    dags = home / "dags"
+
+    def collect(path, headers, body):
+        exported.append(gzip.decompress(body) if headers["Content-Encoding"] == "gzip" else body)
         return 200, {}, b""
 
-
-def run_all(folder):
-    """Run everything once in an empty folder, and return the observations."""
-    whole = Whole(folder / "airflow", folder / "report.parquet")
-    dags, partitions = whole.home / "dags", folder / "partitions"
     shutil.copytree(EXAMPLES, dags, ignore=shutil.ignore_patterns("__pycache__"))
     _open_all_day(dags / "example_sms_controls.py")
     source = write_people(folder / "people.parquet", 30, first=27_841_000_000)
-    (dags / "own.py").write_text(DAGS.format(needed=NEEDED, report=str(whole.report), source=source))
+    (dags / "own.py").write_text(DAGS.format(needed=NEEDED, report=str(report), source=source))
     for part in range(2):
         write_people(partitions / f"part-{part}.parquet", 250, first=27_831_000_000 + 250 * part)
-    with ExitStack() as stack:
-        sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
-        settings, _ = stack.enter_context(a_ledger("postgresql", folder))
-        url = stack.enter_context(served(whole.collect))
+    with running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)) as sandbox, served(collect) as url:
         exports = {"AIRFLOW__METRICS__OTEL_PORT": url.rpartition(":")[2], "OTEL_EXPORTER_OTLP_ENDPOINT": url}
-        airflow = stack.enter_context(running_airflow(whole.home, {**settings, **SETTINGS, **exports}))
-        # In Airflow's database, not in the environment: the token must not be readable there either.
-        service = {"connection_id": "sms_default", "conn_type": "sms", "host": sandbox.base_url, "password": TOKEN}
-        airflow.call("POST", "/connections", **service)
-        airflow.call("POST", "/variables", key="sms_on_call", value="082 000 0001, +27830000002")
-        airflow.call("POST", "/pools", name="sms_account", slots=2)
-        _run(airflow, sandbox, whole, partitions)
-        (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
-        whole.label = instance["rendered_map_index"]
-        _show(airflow, whole, sandbox)
-        whole.taken = list(sandbox.state.accepted)
-    return whole
+        with running_site(folder, CAMPAIGNS, SERVICES, {**SETTINGS, **exports}) as site:
+            airflow, site.services["sms_default"] = site.airflow, sandbox.state
+            whole = Whole(home, report, site, exported=exported)
+            # In Airflow's database, not in the environment: the token must not be readable there either.
+            service = {"connection_id": "sms_default", "conn_type": "sms", "host": sandbox.base_url, "password": TOKEN}
+            airflow.call("POST", "/connections", **service)
+            airflow.call("POST", "/variables", key="sms_on_call", value="082 000 0001, +27830000002")
+            airflow.call("POST", "/pools", name="sms_account", slots=2)
+            site.services["sms_lossy"].set_faults([{"kind": "none"}, {"kind": "drop_after"}, {"kind": "drop_after"}])
+            for dag_id in ("overdue", "reminders", "hostile"):
+                airflow.trigger(dag_id, RUN)
+            _run(airflow, sandbox, whole, partitions)
+            (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
+            whole.label = instance["rendered_map_index"]
+            site.await_state("reminders")
+            site.await_state("hostile")
+            site.await_state("overdue", "deferred")
+            _show(airflow, whole, sandbox)
+            yield whole
 
 
 def _show(airflow, whole, sandbox):

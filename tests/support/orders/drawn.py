@@ -25,6 +25,7 @@ SELDOM = (
 """What may happen besides, and how often, in some cases."""
 SOMETIMES = (
     "a commit is called failed",
+    "a commit is the last one",
     "a commit is undone",
     "a balance was not told",
     "a pause held a send back",

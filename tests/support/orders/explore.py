@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerLostError, SmsError
@@ -86,6 +87,8 @@ def explore(case, ledger):
                 world.play()
             except SeenError:
                 pass
+            except Exception as error:  # noqa: BLE001  # an order that cannot be played is wrong
+                explored.broken.append(([repr(error)], list(world.schedule.log)))
             else:
                 explored.orders += 1
                 if (end := repr(world.end())) not in ends:
@@ -108,12 +111,19 @@ OVERWRITTEN = (
     "(SELECT 1 FROM sms_message m WHERE m.request_id = r.id))"
 )
 """Requests that are open though somebody has decided about them, or though they hold no message any more."""
-CLAIMED_AFTER = (
-    "SELECT 1 FROM sms_superseded s JOIN sms_request a ON a.id = s.request_id AND a.state = 'accepted' "
-    "JOIN sms_message m ON m.message_key = s.message_key JOIN sms_request b ON b.id = m.request_id "
-    "WHERE b.claimed_at > a.finished_at"
-)
-"""Messages that were claimed though the ledger knew that they had been accepted."""
+NEVER = {
+    "a claim is open for ever": "SELECT 1 FROM sms_request WHERE state = 'claimed'",
+    "claimed after it was accepted": (
+        "SELECT 1 FROM sms_superseded s JOIN sms_request a ON a.id = s.request_id AND a.state = 'accepted' "
+        "JOIN sms_message m ON m.message_key = s.message_key JOIN sms_request b ON b.id = m.request_id "
+        "WHERE b.claimed_at > a.finished_at"
+    ),
+    "claimed in a pause": (
+        "SELECT 1 FROM sms_request r JOIN sms_campaign c ON r.claimed_at > c.paused_at "
+        "WHERE c.resumed_at IS NULL OR r.claimed_at < c.resumed_at"
+    ),
+}
+"""What no row may match in the end."""
 
 
 def judge(world):
@@ -140,11 +150,16 @@ def judge(world):
         wrong.append("an attempt says that the ledger went back, and it did not")
     if not world.case.strange and not all(isinstance(each.error, SmsError | None) for each in world.ended):
         wrong.append(f"unforeseen: {[each.error for each in world.ended]}")
-    if world.ledger.rows("SELECT 1 FROM sms_request WHERE state = 'claimed'"):
-        wrong.append("a claim is open for ever")
-    if world.ledger.rows(CLAIMED_AFTER):
-        wrong.append("claimed after it was accepted")
-    return [*wrong, *_of_record(world), *_of_answers(world)]
+    return [*wrong, *_of_claims(world), *_of_record(world), *_of_answers(world)]
+
+
+def _of_claims(world):
+    """Return what is wrong with when requests were claimed, by the clock of the ledger."""
+    yield from (words for words, query in NEVER.items() if world.ledger.rows(query))
+    claimed = world.ledger.rows("SELECT attempt_id, claimed_at FROM sms_request ORDER BY 1, 2")
+    gaps = (then - before for (its, before), (other, then) in pairwise(claimed) if its == other)
+    if world.case.rate and any(each < 1 / world.case.rate - 0.1 for each in gaps):
+        yield "claimed sooner than the rate allows"
 
 
 def _of_record(world):
@@ -160,7 +175,7 @@ def _of_record(world):
         yield "a response is no longer in the ledger"
     if said < sum(count - 1 for count in known.values()):
         yield "known to be texted twice, and nothing says so"
-    if said > sum(count - 1 for count in _takes(world).values()) and ACCEPTED not in world.lies:
+    if said > sum(count - 1 for count in _takes(world).values()) + len(_lies(world, ACCEPTED)):
         yield "said to be texted twice, and was not"
 
 
@@ -229,14 +244,14 @@ def _of_person(world, key):
     if max(posts, default=0) > 1 + freed:
         wrong.append("posted again and again by one process")
     if takes > 1:
-        if world.case.on_unknown != "resend" and NOT_SENT not in world.lies:
+        if world.case.on_unknown != "resend" and key not in _lies(world, NOT_SENT):
             wrong.append("texted twice")
         elif former[key] < takes - 1:
             wrong.append("texted twice, and nothing says so")
         else:
             world.rare.add("somebody was texted twice, and it is said")
     # What gives a claim back may fail, too.
-    failed = world.case.commits - world.left["commits"] > 1
+    failed = world.is_away or world.case.commits - world.left["commits"] > 1
     has_died = world.is_undone or failed or world.left["crashes"] < world.case.crashes
     if state == UNKNOWN and not posts and not has_died:
         wrong.append("called unknown, and nobody posted it or died")
@@ -245,6 +260,11 @@ def _of_person(world, key):
     if state == ACCEPTED and not takes and key not in world.left_out and (request, ACCEPTED) not in world.decided:
         wrong.append("wrongly accepted")
     return wrong
+
+
+def _lies(world, state):
+    """Return the messages that a person has wrongly called that."""
+    return {key for called, key in world.lies if called == state}
 
 
 def _takes(world):
@@ -268,6 +288,7 @@ def _of_counts(world):
             wrong.append(f"counts do not add up: {counts}")
         # Whom the service left out of a request, nobody knows: these count as accepted, and their number is told.
         left_out = ended.summary["left_out"], min(len(world.left_out), counts["already_sent"])
-        if counts["accepted"] + counts["already_sent"] - sum(left_out) > ended.taken and ACCEPTED not in world.lies:
+        most = ended.taken + sum(left_out) + len(_lies(world, ACCEPTED))
+        if counts["accepted"] + counts["already_sent"] > most:
             wrong.append(f"calls more sent than were taken: {counts}")
     return wrong

@@ -69,21 +69,27 @@ class Ledger:
             self._stores.append(self._open())
         store = self._stores[self._used]
         self._used += 1
-        store.clock = lambda: world.now
+        store.clock, store.is_away = lambda: world.now, False
         store.patience = Patience(PATIENCE, sleep=world.sleep, monotonic=store.clock)
         store.write = partial(self._write, world, type(store).write, store)
         store.fetch = partial(self._fetch, world, type(store).fetch, store)
         return store
 
     def _fetch(self, world, fetch, store, read):
+        self._require(world, store)
         # A step only where it may fail: the reads that others may come in between have one of their own.
         fails = world.left["reads"] and world.step("reads", faults={"reads": ("fails",)}) == "fails"
         return fetch(store, (lambda connection: connection.exec_driver_sql(NONSENSE)) if fails else read)
 
     @contextmanager
     def _write(self, world, write, store, *args, **kwargs):
-        faults = {"commits": ("fails", "is called failed"), "busy": ("waits too long",), "undone": ("is undone",)}
+        faults = {
+            "commits": ("fails", "is called failed", "is the last one"),
+            "busy": ("waits too long",),
+            "undone": ("is undone",),
+        }
         outcome = world.step("writes", faults=faults)
+        self._require(world, store)
         world.now += TICK
         if outcome == "waits too long":
             raise busy(1)
@@ -93,8 +99,15 @@ class Ledger:
                 connection.exec_driver_sql(NONSENSE)
             if outcome == "is undone":
                 raise _UndoneError
-        if outcome == "is called failed":
-            raise LedgerError("is called failed")
+        if outcome == "is the last one":
+            world.is_away = store.is_away = True
+        if outcome in ("is called failed", "is the last one"):
+            raise LedgerError(outcome)
+
+    def _require(self, world, store):
+        """Raise where the ledger is away for a process, until its send has ended."""
+        if store.is_away and not world.is_free:
+            raise LedgerError("is away")
 
     def close(self):
         """Close every connection."""

@@ -78,7 +78,7 @@ STATE = (
     "SELECT paused_at, resumed_at FROM sms_campaign",
     "SELECT id FROM sms_attempt ORDER BY 1",
 )
-HELD = "SELECT m.message_key, r.state FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
+HELD = "SELECT m.message_key, r.state, r.attempt_id FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
 CLAIMS = (
     "SELECT m.message_key, r.id, a.host, r.deadline FROM sms_message m JOIN sms_request r ON r.id = m.request_id "
     "JOIN sms_attempt a ON a.id = r.attempt_id WHERE r.state = 'claimed'"
@@ -92,7 +92,8 @@ ACCOUNT = Account(KEY, PRICES.total)
 OF_OTHERS = Decimal(7)
 """Credits that somebody else spends: more than any request costs."""
 HOURS = SendWindow("09:00", "13:47", timezone="UTC")
-"""They end within the first jump of the clock."""
+"""They end within the first jump of the clock, at this time."""
+HOURS_END = 1_000_020.0
 OWN_HOURS = SendWindow("09:00", "15:47", timezone="UTC", recipient_time_zone=True)
 """The same in South Africa."""
 REFUSALS = {
@@ -254,6 +255,8 @@ class World:
     forgotten: int | None = None
     """How many of :attr:`taken` a purge has forgotten; None before one has forgotten the campaign."""
     is_undone: bool = False
+    is_away: bool = False
+    """Whether the ledger was away for a process after a commit."""
     is_free: bool = False
     """Whether everything goes well at once, without a choice."""
     rare: set[str] = field(default_factory=set)
@@ -266,8 +269,8 @@ class World:
     """The events of the responses that were in the ledger when their attempt ended."""
     flying: dict[int, tuple[float, set[bytes]]] = field(default_factory=dict)
     """Until when others may not have the messages of a request that was posted and has not ended."""
-    lies: set[str] = field(default_factory=set)
-    """What a person has called requests of which it was not so."""
+    lies: set[tuple[str, bytes]] = field(default_factory=set)
+    """What a person has called messages of which it was not so."""
 
     def __post_init__(self):
         self.people = people(self.case.messages)
@@ -387,7 +390,7 @@ class World:
             with self.freely():
                 table.count(ledger)
             if not isinstance(error, LedgerError):
-                self._check_end(table.counts, forgotten)
+                self._check_end(table.counts, ledger.claimants, forgotten)
         except LedgerError as failure:
             error = error or failure
             table.count_without_ledger()
@@ -401,13 +404,18 @@ class World:
         taken = len({key for key, _ in self.taken})
         self.ended.append(Ended(counts, taken, error, ledger, reconciliation, unsettled))
 
-    def _check_end(self, counts, forgotten):
+    def _check_end(self, counts, claimants, forgotten):
         """Look whether an attempt has recorded all responses and, unless a purge forgot some, counted all right."""
-        held = {bytes(key): state for key, state in self.ledger.rows(HELD)}
+        held = {bytes(key): (state, attempt in claimants) for key, state, attempt in self.ledger.rows(HELD)}
         again = {bytes(key) for (key,) in self.ledger.rows(AGAIN)}
-        states = Counter(held.get(each.key, UNKNOWN if each.key in again else "free") for each in self.people)
-        truth = states[ACCEPTED], states[UNKNOWN] + states[CLAIMED]
-        if self.forgotten == forgotten and (counts.accepted + counts.already_sent, counts.unknown) != truth:
+        is_of = Counter(held.get(each.key, (UNKNOWN if each.key in again else "free", False)) for each in self.people)
+        accepted, already_sent = is_of[ACCEPTED, True], is_of[ACCEPTED, False]
+        unknown = sum(is_of[each] for each in is_of if each[0] in (UNKNOWN, CLAIMED))
+        if self.forgotten == forgotten and (counts.accepted, counts.already_sent, counts.unknown) != (
+            accepted,
+            already_sent,
+            unknown,
+        ):
             self.wrong.add("counts differ from who holds the messages")
         recorded = {event for _, state, event, *_ in self.ledger.rows(STATE[2]) if state == ACCEPTED}
         if not (self.is_free or self.is_undone):
@@ -431,7 +439,9 @@ class World:
             found = next(self._undecided(store))
             self.left["decisions"] -= 1
             if (chosen == ACCEPTED) != (found in self.paid):
-                self.lies.add(chosen)
+                self.lies |= {
+                    (chosen, bytes(key)) for table in STATE[:2] for key, its in self.ledger.rows(table) if its == found
+                }
             with self.freely():
                 resolve(store, found, chosen, "Ann")
             self.decided.append((found, chosen))
@@ -454,7 +464,7 @@ class World:
         while self._takes("purges", "purges"):
             with self.freely():
                 store, before = self.ledger.open(self), self.now - IDLE
-                is_open = {bytes(key) for key, state in self.ledger.rows(HELD) if state != ACCEPTED}
+                is_open = {bytes(key) for key, state, _ in self.ledger.rows(HELD) if state != ACCEPTED}
                 if purge(store, old_campaigns(store, before), before).campaigns:
                     self.taken.sort(key=lambda each: each[0] in is_open)
                     self.forgotten = sum(key not in is_open for key, _ in self.taken)
@@ -555,6 +565,8 @@ class World:
         if not (self.is_free or self.is_undone):
             if len(found) > 1 or until < self.now:
                 self.wrong.add("posted without a claim")
+            if self.case.window and self.now >= HOURS_END:
+                self.wrong.add("posted when the hours had ended")
             if any(its & keys and ends >= self.now for ends, its in self.flying.values()):
                 self.wrong.add("posted while another request with it was under way")
         self.flying[request] = until, keys
@@ -569,7 +581,7 @@ class World:
             return
         key = bytes(messages.keys[0])
         former = {bytes(each) for each, _ in self.ledger.rows(STATE[1])}
-        states = {bytes(each): state for each, state in self.ledger.rows(HELD)}
+        states = {bytes(each): state for each, state, _ in self.ledger.rows(HELD)}
         if key in former:
             self.rare.add(f"a response came when its message was free again, and {states.get(key, 'free')}")
         elif states.get(key) != CLAIMED:
@@ -602,7 +614,7 @@ class World:
         if chosen == "is stopped":
             self._stops[self.schedule.process()].set()
             return well[0]
-        if chosen in ("is undone", "is called failed"):
+        if chosen in ("is undone", "is called failed", "is the last one"):
             self.is_undone |= chosen == "is undone"
             self.rare.add(f"a commit {chosen}")
         return chosen
@@ -636,7 +648,7 @@ class World:
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
         seen = map(sorted, (self.wrong, self.paid, self.known, self.lies, self.posted.items()))
         told, rows = (*seen, self.left, self.charges), tuple(tuple(self.ledger.rows(each)) for each in STATE)
-        return rows, sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, told
+        return rows, sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, self.is_away, told
 
     def _shared(self):
         stopped = sorted(name for name, each in self._stops.items() if each.is_set())

@@ -142,7 +142,7 @@ faults: env
 	$(FAULTS) || failed=1; \
 	$(FAULTS).mutants || failed=1; \
 	$(FAULTS).peers || failed=1; \
-	SMS_TESTS_NEED_MACHINES=1 $(PYTEST) -m nightly tests/acceptance || failed=1; \
+	SMS_TESTS_NEED_MACHINES=1 $(PYTEST) -m nightly tests/acceptance tests/docs || failed=1; \
 	exit $$failed
 
 # Without the real Airflow, which takes longest.

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from support.pages import ROOT, blocks
 
-pytestmark = pytest.mark.slow
 PAGE = ROOT / "docs" / "sandbox.md"
 TEXT = PAGE.read_text()
 FILES = dict(re.findall(r"`([\w/]+\.\w+)`:\n\n```\w+\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))
 (COMMANDS,) = (block.code for block in blocks(PAGE, "sh") if "-m pytest" in block.code)
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tests_of_the_page_pass(tmp_path):
     """A team's project with the page's DAGs, settings and tests, as they stand, passes with the page's commands."""
     assert {"dags/remind_customers.py", "pytest.ini", "tests/test_remind_customers.py"} == set(FILES)

@@ -222,17 +222,17 @@ def test_outcomes_are_recorded_once_the_ledger_answers_again(run, service, enter
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("busy", "times"),
     [*(({*range(first, first + 5)}, 5) for first in (1, 2, 3)), ({*range(1, 5), *range(6, 10), *range(11, 15)}, 4)],
     ids=str,
 )
-def test_a_lock_that_is_not_had_is_waited_for_again(run, service, enter, caplog, busy, times):
+def test_a_lock_that_is_not_had_is_waited_for_again(run, service, enter, caplog, monkeypatch, busy, times):
     """Nothing of the commit has happened, and it is made in the end: nobody is posted twice, and the send goes on.
 
     Waits are counted in a row, so that a campaign that is busy now and then goes on for hours.
     """
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.DEFER_SECONDS", 0.001)
     send = run(people(30), failing_ledger(enter(1), busy, error=LedgerBusyError), concurrency=1)
     assert (counted(send), send.error, service.duplicates) == ({"accepted": 30}, None, 0)
     assert states(enter(2), people(30)) == {ACCEPTED: 30}

@@ -36,6 +36,8 @@ def main():
     given = parser.parse_args()
     if given.defects:
         return _defects(given.only)
+    if given.drawn is not None and given.only:
+        parser.error("what is drawn has no name")
     if given.drawn is not None:
         return _draw(given.drawn, given.seed)
     chosen = {name: case for name, case in (SMALL if given.small else CASES).items() if given.only in name}
@@ -45,16 +47,18 @@ def main():
 
 
 def _explore(cases, *, until_broken):
-    is_broken = False
+    is_broken, orders, states = False, 0, 0
     with opened("sqlite") as ledger:
         for name, case in cases.items():
             if not (is_broken and until_broken):
                 began = time.monotonic()
                 found = explore(case, ledger)
                 is_broken |= bool(found.broken)
+                orders, states = orders + found.orders, states + found.states
                 _say(f"{name}: {found.orders} orders, {found.states} states, {time.monotonic() - began:.0f} s")
                 for wrong, steps in found.broken[:1]:
                     _say("\n".join((f"BROKEN: {'; '.join(wrong)} ({name})", *(f"    {step}" for step in steps))))
+    _say(f"all: {orders} orders, {states} states")
     return int(is_broken)
 
 

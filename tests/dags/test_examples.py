@@ -32,6 +32,7 @@ def test_the_parts_for_the_documentation_are_marked(path):
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_the_campaign_texts_each_person_once_a_day(run_example, sandbox):
     """Of 1,050 untidy rows all that can be texted are, in requests of 100, the staff last; a second run adds nobody."""
     ran = run_example("example_sms_campaign", pendulum.datetime(2026, 1, 5))
@@ -96,6 +97,7 @@ def test_the_maintenance_example_forgets_what_is_old_enough(run_example, sandbox
     assert (ran.state, summary["retention_days"], summary["campaigns"]) == ("success", 90, 0)
 
 
+@pytest.mark.slow
 def test_the_decorator_example_invites_once_to_each_event(run_example, sandbox):
     """The people of two cities are texted by a task each, and another run texts only whoever hears of another event."""
     table = pq.read_table(DAGS / "data" / "recipients.parquet").to_pylist()
@@ -128,6 +130,7 @@ def test_the_update_example_welcomes_who_is_new(bag, run_example, sandbox):
     assert len(sandbox.state.accepted) == 3
 
 
+@pytest.mark.slow
 def test_the_reconcile_example_closes_what_was_lost(run_example, sandbox, short_claims):
     """One lost request was taken and one was not: the task closes both by itself, and texts each person once."""
     sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "none"}, {"kind": "drop_before"}])

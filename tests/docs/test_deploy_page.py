@@ -355,6 +355,7 @@ def test_the_databases_of_the_compose_file_hold_a_ledger(patient_servers):
         assert sorted(rows) == [("airflow",), ("sms",)]
 
 
+@pytest.mark.slow
 def test_what_the_dockerfile_copies_is_the_package(tmp_path):
     """The page's command builds the package of these files alone, and the image's context holds them."""
     sources = re.findall(r"^COPY --chown=\S+ (.*) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)

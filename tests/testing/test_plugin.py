@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 LOADED = "[pytest]\naddopts = -p airflow_provider_sms.testing\n"
 ACCOUNT = """
 import os
@@ -40,6 +42,7 @@ def test_loading_the_plugin_imports_nothing_heavy():
     assert loaded.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_the_account_is_a_fixture_and_no_other_machine_is_asked(tmp_path):
     """A project gives its own account by a fixture of the same name; the ledger of the environment is not used."""
     (tmp_path / "pytest.ini").write_text(LOADED)

@@ -36,10 +36,8 @@ def main():
     given = parser.parse_args()
     if given.defects:
         return _defects(given.only)
-    if given.drawn is not None and given.only:
-        parser.error("what is drawn has no name")
     if given.drawn is not None:
-        return _draw(given.drawn, given.seed)
+        return parser.error("what is drawn has no name") if given.only else _draw(given.drawn, given.seed)
     chosen = {name: case for name, case in (SMALL if given.small else CASES).items() if given.only in name}
     if not chosen:
         parser.error("no case has these words")
@@ -92,7 +90,7 @@ def _defects(only):
             missed += words is None
             _say(f"{mutation.name}: {words or 'NOT FOUND'}")
     _say(f"{len(chosen)} defects, {missed} not found")
-    return int(missed > 0)
+    return int(missed > 0 or not chosen)
 
 
 def _hunt(mutation):

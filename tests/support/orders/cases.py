@@ -56,6 +56,7 @@ SMALL = {
     "a late response while a retry has it": Case(RETRY, lost=1, refused=1, jumps=1, decisions=1, first=LATE),
     "two copies of a task share a table, and are stopped": Case(TWINS, messages=2, stops=2, first=SHARED),
     "so many requests per second, and a loss": Case(ALONE, messages=2, rate=0.5, lost=2, crashes=1),
+    "so many requests per second, and a refusal": Case(ALONE, messages=2, concurrency=2, rate=0.5, lost=1, refused=1),
 }
 """Played with every change, in two minutes of two cores."""
 

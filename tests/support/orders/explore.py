@@ -185,7 +185,8 @@ def _of_end(world, ended):
         return
     if world.case.on_unknown == "fail" and ended.unsettled:
         ended.reconciliation.show(ended.unsettled)
-    its = [each for each, _, _, attempt, *_ in world.ledger.rows(STATE[2]) if attempt in ended.ledger.claimants]
+    own = world.attempts_of(ended.ledger._who)
+    its = [each for each, _, _, attempt, *_ in world.ledger.rows(STATE[2]) if attempt in own]
     twice = [each for each in world.texted_twice() if {each.request_id, each.other_id}.intersection(its)]
     if ended.ledger.texted_twice() != twice:
         yield "an attempt is not told of those whom it texted twice, or of others"
@@ -244,7 +245,7 @@ def _of_person(world, key):
     if max(posts, default=0) > 1 + freed:
         wrong.append("posted again and again by one process")
     if takes > 1:
-        if world.case.on_unknown != "resend" and key not in _lies(world, NOT_SENT):
+        if world.case.on_unknown != "resend" and takes > 1 + _lies(world, NOT_SENT)[key]:
             wrong.append("texted twice")
         elif former[key] < takes - 1:
             wrong.append("texted twice, and nothing says so")
@@ -263,8 +264,8 @@ def _of_person(world, key):
 
 
 def _lies(world, state):
-    """Return the messages that a person has wrongly called that."""
-    return {key for called, key in world.lies if called == state}
+    """Return how often a person has wrongly called each message that."""
+    return Counter({key: count for (called, key), count in world.lies.items() if called == state})
 
 
 def _takes(world):

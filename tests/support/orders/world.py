@@ -79,6 +79,7 @@ STATE = (
     "SELECT id FROM sms_attempt ORDER BY 1",
 )
 HELD = "SELECT m.message_key, r.state, r.attempt_id FROM sms_message m JOIN sms_request r ON r.id = m.request_id"
+ATTEMPTS = "SELECT id, task_id, try_number, host FROM sms_attempt"
 CLAIMS = (
     "SELECT m.message_key, r.id, a.host, r.deadline FROM sms_message m JOIN sms_request r ON r.id = m.request_id "
     "JOIN sms_attempt a ON a.id = r.attempt_id WHERE r.state = 'claimed'"
@@ -269,8 +270,8 @@ class World:
     """The events of the responses that were in the ledger when their attempt ended."""
     flying: dict[int, tuple[float, set[bytes]]] = field(default_factory=dict)
     """Until when others may not have the messages of a request that was posted and has not ended."""
-    lies: set[tuple[str, bytes]] = field(default_factory=set)
-    """What a person has called messages of which it was not so."""
+    lies: Counter[tuple[str, bytes]] = field(default_factory=Counter)
+    """How often a person has called a message what it was not."""
 
     def __post_init__(self):
         self.people = people(self.case.messages)
@@ -390,7 +391,7 @@ class World:
             with self.freely():
                 table.count(ledger)
             if not isinstance(error, LedgerError):
-                self._check_end(table.counts, ledger.claimants, forgotten)
+                self._check_end(table.counts, ledger._who, forgotten)
         except LedgerError as failure:
             error = error or failure
             table.count_without_ledger()
@@ -404,18 +405,21 @@ class World:
         taken = len({key for key, _ in self.taken})
         self.ended.append(Ended(counts, taken, error, ledger, reconciliation, unsettled))
 
-    def _check_end(self, counts, claimants, forgotten):
+    def attempts_of(self, who):
+        """Return the ids of a process's attempt: its own, and those before it of the same try."""
+        same = {host: each for each, *its, host in self.ledger.rows(ATTEMPTS) if its == [who.task_id, who.try_number]}
+        return {each for each in same.values() if each <= same.get(who.host, 0)}
+
+    def _check_end(self, counts, who, forgotten):
         """Look whether an attempt has recorded all responses and, unless a purge forgot some, counted all right."""
-        held = {bytes(key): (state, attempt in claimants) for key, state, attempt in self.ledger.rows(HELD)}
+        own = self.attempts_of(who)
+        held = {bytes(key): (state, attempt in own) for key, state, attempt in self.ledger.rows(HELD)}
         again = {bytes(key) for (key,) in self.ledger.rows(AGAIN)}
         is_of = Counter(held.get(each.key, (UNKNOWN if each.key in again else "free", False)) for each in self.people)
         accepted, already_sent = is_of[ACCEPTED, True], is_of[ACCEPTED, False]
         unknown = sum(is_of[each] for each in is_of if each[0] in (UNKNOWN, CLAIMED))
-        if self.forgotten == forgotten and (counts.accepted, counts.already_sent, counts.unknown) != (
-            accepted,
-            already_sent,
-            unknown,
-        ):
+        told = counts.accepted, counts.already_sent, counts.unknown
+        if self.forgotten == forgotten and told != (accepted, already_sent, unknown):
             self.wrong.add("counts differ from who holds the messages")
         recorded = {event for _, state, event, *_ in self.ledger.rows(STATE[2]) if state == ACCEPTED}
         if not (self.is_free or self.is_undone):
@@ -439,9 +443,8 @@ class World:
             found = next(self._undecided(store))
             self.left["decisions"] -= 1
             if (chosen == ACCEPTED) != (found in self.paid):
-                self.lies |= {
-                    (chosen, bytes(key)) for table in STATE[:2] for key, its in self.ledger.rows(table) if its == found
-                }
+                its = (key for query in STATE[:2] for key, request in self.ledger.rows(query) if request == found)
+                self.lies.update((chosen, bytes(key)) for key in its)
             with self.freely():
                 resolve(store, found, chosen, "Ann")
             self.decided.append((found, chosen))
@@ -646,7 +649,7 @@ class World:
     def end(self):
         """Return what the end of a run is judged by."""
         ends = tuple((tuple(each.summary.items()), each.taken, repr(each.error)) for each in self.ended)
-        seen = map(sorted, (self.wrong, self.paid, self.known, self.lies, self.posted.items()))
+        seen = map(sorted, (self.wrong, self.paid, self.known, self.lies.items(), self.posted.items()))
         told, rows = (*seen, self.left, self.charges), tuple(tuple(self.ledger.rows(each)) for each in STATE)
         return rows, sorted(self.taken), self.decided, ends, self.forgotten, self.is_undone, self.is_away, told
 
